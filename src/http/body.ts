@@ -148,6 +148,8 @@ export const rawBody = (limit: number) =>
     if (/%00/.test(c.req.url)) {
       throw new AppError("invalid_request", { message: "The URL contains a NUL character." });
     }
+    const { method } = c.req;
+    if (method === "GET" || method === "HEAD") return next();
     const bytes = await readBytes(c.req.raw, limit);
     c.set("rawBody", bytes);
     // hono reads its cache as a promise, despite its type.
@@ -167,7 +169,7 @@ export const rawBody = (limit: number) =>
   });
 
 async function readBytes(request: Request, limit: number): Promise<Buffer> {
-  if (request.method === "GET" || request.method === "HEAD" || request.body === null) return Buffer.alloc(0);
+  if (request.body === null) return Buffer.alloc(0);
   if (Number(request.headers.get("content-length") ?? 0) > limit) throw tooLarge(limit);
   const chunks: Uint8Array[] = [];
   let length = 0;

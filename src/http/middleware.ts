@@ -18,7 +18,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { Deps } from "../deps.js";
 import { AppError, type ErrorCode } from "../errors.js";
-import { bearerKey } from "../features/agents/api-key.js";
+import { bearerKey, isWellFormedKey } from "../features/agents/api-key.js";
 import type { KeyOwners } from "../features/agents/key-owners.js";
 import { invalidInput } from "./responses.js";
 
@@ -261,29 +261,31 @@ export function rateLimit({
   /** Anyone can make up keys, and each costs a read of the database. Keys of agents are given back. */
   const unknownKeys = createRateLimiter(rateLimits.reads);
 
-  const ownerOf = async (c: Context<AppEnv>, client: string): Promise<Address | null> => {
-    const key = bearerKey(c.req.header("authorization") ?? "", environment);
-    if (key === null) return null;
-    const isLookup = !keys.isKept(key);
-    if (isLookup) takeOrRefuse(c, "keys", unknownKeys, client);
+  const lookUp = async (c: Context<AppEnv>, key: string): Promise<Address | null> => {
+    if (!isWellFormedKey(key, environment)) return null;
+    const client = clientAddress(c, trustedProxies);
+    takeOrRefuse(c, "keys", unknownKeys, client);
     let owner: Address | null | undefined;
     try {
       owner = await keys.ownerOf(key);
       return owner;
     } finally {
-      if (isLookup && owner !== null) unknownKeys.giveBack(client);
+      if (owner !== null) unknownKeys.giveBack(client);
     }
   };
 
   return createMiddleware<AppEnv>(async (c, next) => {
-    const client = clientAddress(c, trustedProxies);
-    const owner = await ownerOf(c, client);
+    const key = bearerKey(c.req.header("authorization") ?? "");
+    const owner = key === null ? null : (keys.keptOwnerOf(key) ?? (await lookUp(c, key)));
+    const limitClient = (): void => takeOrRefuse(c, "anonymous", anonymous, clientAddress(c, trustedProxies));
     c.set("identity", owner);
     // Addresses are free: with keys of many, a client could do more of what needs no key.
-    c.set("limitClient", () => owner !== null && takeOrRefuse(c, "anonymous", anonymous, client));
+    c.set("limitClient", () => owner !== null && limitClient());
     // Counted by client as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.
-    c.set("limitChallenges", (address) => takeOrRefuse(c, "challenges", challenges, `${client} ${address}`));
-    if (owner === null) takeOrRefuse(c, "anonymous", anonymous, client);
+    c.set("limitChallenges", (address) =>
+      takeOrRefuse(c, "challenges", challenges, `${clientAddress(c, trustedProxies)} ${address}`),
+    );
+    if (owner === null) limitClient();
     else if (c.req.method === "GET" || c.req.method === "HEAD") takeOrRefuse(c, "reads", reads, owner);
     else takeOrRefuse(c, "writes", writes, owner);
     await next();

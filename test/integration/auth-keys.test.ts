@@ -264,7 +264,7 @@ describe("bearer keys", () => {
   });
 
   it("never looks up a key whose checksum is wrong", async () => {
-    const keys = { isKept: () => expect.unreachable(), ownerOf: () => expect.unreachable() };
+    const keys = { keptOwnerOf: () => undefined, ownerOf: () => expect.unreachable() };
     const blind = authClient(createApp({ ...network.deps, keys }));
     expect(await blind.list(`wc_test_${"0".repeat(49)}`)).toMatchObject({ status: 401 });
   });

@@ -13,8 +13,8 @@ const MAX_KEPT = 10_000;
 export interface KeyOwners {
   /** The address of an active key; null for an unknown or revoked one. Rejects if the database cannot be read. */
   ownerOf(key: string): Promise<Address | null>;
-  /** Whether `ownerOf` needs no read of the database for it. */
-  isKept(key: string): boolean;
+  /** The address of an active key that is in memory; otherwise undefined. */
+  keptOwnerOf(key: string): Address | undefined;
 }
 
 interface Entry {
@@ -79,6 +79,6 @@ export function createKeyOwners({
       if (!notifications.isCurrent()) return read(hash);
       return kept.get(hash)?.owner ?? keep(hash);
     },
-    isKept: (key) => notifications.isCurrent() && kept.get(hashKey(key))?.address !== undefined,
+    keptOwnerOf: (key) => (notifications.isCurrent() ? kept.get(hashKey(key))?.address : undefined),
   };
 }

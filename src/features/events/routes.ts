@@ -49,7 +49,7 @@ export const eventOperations = [
     handle: ({ config, keys, streams }, { query: { after, filter }, headers, caller, c }) => {
       const client = clientAddress(c, config.trustedProxies);
       const position = headers["last-event-id"] ?? after ?? null;
-      const key = bearerKey(c.req.header("authorization") ?? "", config.environment) ?? "";
+      const key = bearerKey(c.req.header("authorization") ?? "") ?? "";
       const isSignedIn = async () => (await keys.ownerOf(key)) === caller;
       return sendStream(c, (signal) =>
         streams.open({ caller, after: position, filter, signal, client, isSignedIn }),

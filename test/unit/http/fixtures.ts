@@ -30,7 +30,7 @@ export function testApp(settings: Record<string, string> = {}, deps: object = {}
   const app = createApp({
     config: testConfig(settings),
     logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
-    keys: { isKept: () => true, ownerOf: async () => CALLER },
+    keys: { keptOwnerOf: () => CALLER },
     deployment: { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } },
     ...deps,
   } as never);

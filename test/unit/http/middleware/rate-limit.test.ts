@@ -128,7 +128,7 @@ describe("requests", () => {
   it("with made-up keys read nothing beyond a limit per client, and never count keys of agents", async () => {
     let lookups = 0;
     const keys = {
-      isKept: () => false,
+      keptOwnerOf: () => undefined,
       ownerOf: async (key: string) => {
         lookups += 1;
         return key === KEY ? CALLER : null;
