@@ -14,6 +14,8 @@ export interface ReadResult extends Load {
 
 /** Contracts that the lists search. */
 export const SEEDED = 100_000;
+/** Different contracts that Get reads. */
+const READ = 1000;
 const CONCURRENCY = 32;
 
 const LISTS = {
@@ -46,24 +48,26 @@ export async function measureReading(
   return { freshness, reads, floods: await measureFloods(bed, { seconds, report }) };
 }
 
-/** Measures Get and List with 32 concurrent readers, over {@link SEEDED} contracts. */
+/** Measures Get, of {@link READ} contracts in turn, and List with 32 concurrent readers, over {@link SEEDED} contracts. */
 async function measureReads(
   bed: Bed,
   { id, reader, seconds, report }: { id: string; reader: Agent; seconds: number; report(line: string): void },
 ): Promise<ReadResult[]> {
-  await seed(bed, id);
+  const ids = await seed(bed, id);
   const headers = { authorization: `Bearer ${reader.apiKey}` };
   const paths = {
-    Get: `/${id}`,
+    Get: "/{id}",
     ...Object.fromEntries(
       Object.entries(LISTS).map(([name, query]) => [name, query.replace("{client}", reader.address)]),
     ),
   };
   const bare = await bed.startBare();
+  let calls = 0;
   const measure = (url: string, path: string) =>
     runLoad({ concurrency: CONCURRENCY, seconds }, async () => {
+      const called = path.replace("{id}", ids[calls++ % ids.length] ?? "");
       const startedAt = performance.now();
-      const { status } = await send(`${url}/v1/contracts${path}`, { headers });
+      const { status } = await send(`${url}/v1/contracts${called}`, { headers });
       return { ms: performance.now() - startedAt, failure: status === 200 ? null : String(status) };
     });
   const results: ReadResult[] = [];
@@ -81,8 +85,8 @@ async function measureReads(
   return results;
 }
 
-/** Copies a contract's row and terms, with other ids, prices, parties and texts. Triggers are off. */
-async function seed({ network }: Bed, id: string): Promise<void> {
+/** Copies a contract's row and terms, with other ids, prices, parties and texts. Triggers are off. Returns {@link READ} ids. */
+async function seed({ network }: Bed, id: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: network.databaseUrl });
   await client.connect();
   try {
@@ -121,6 +125,8 @@ async function seed({ network }: Bed, id: string): Promise<void> {
       await client.query(`insert into ${target} select * from ${copy}`);
       await client.query(`analyze ${target}`);
     }
+    const made = await client.query<{ id: string }>(`select id from made limit ${READ}`);
+    return made.rows.map((row) => row.id);
   } finally {
     await client.end();
   }
