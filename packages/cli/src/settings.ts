@@ -1,8 +1,9 @@
 /** Settings of a command: options take precedence over the environment, and both over defaults. An empty variable counts as absent. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
+import { LOOPBACK_HOSTS } from "@working-contracts/client/sign-in";
 import { UsageError } from "./errors.js";
 import type { Streams } from "./terminal.js";
 
@@ -80,11 +81,21 @@ interface LocalNetwork {
   deploymentPath: string;
 }
 
-/** The local network that `npm start` recorded, or null if the command runs in another folder. */
+/**
+ * The local network that `npm start` recorded, or null if the command runs in another folder. A stranger can have written
+ * the file, in a cloned repository or a shared folder: it counts only if it is the user's own and names this machine.
+ */
 function readLocalNetwork(dataDir: string): LocalNetwork | null {
   const path = join(dataDir, "network.json");
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as LocalNetwork) : null;
+  if (!existsSync(path)) return null;
+  // Windows has no user ids.
+  const user = process.getuid?.();
+  if (user !== undefined && statSync(path).uid !== user) return null;
+  const network = JSON.parse(readFileSync(path, "utf8")) as LocalNetwork;
+  return isLoopback(network.baseUrl) && isLoopback(network.rpcUrl) ? network : null;
 }
+
+const isLoopback = (url: string): boolean => URL.canParse(url) && LOOPBACK_HOSTS.has(new URL(url).hostname);
 
 /** A URL's origin, with one spelling of this machine. */
 function originOf(url: string): string {

@@ -11,7 +11,7 @@ import { RefusedToSign } from "./errors.js";
 import { call, dataOf, type Session } from "./session.js";
 import type { PinnedNetwork } from "./types.js";
 
-const LOOPBACK_HOSTS = new Set(["localhost", "127.0.0.1", "[::1]"]);
+export const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
  * Throws RefusedToSign unless the service asks for a sign-in to the domain that the caller expects: by default the host

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSettings } from "@working-contracts/cli/settings";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 const LOCAL = {
   baseUrl: "http://127.0.0.1:4000",
@@ -36,6 +36,29 @@ describe("the local network's node and deployment", () => {
       rpcUrl: "https://node.example.com",
       deploymentPath: "other.json",
     });
+  });
+});
+
+describe("a stranger's network.json", () => {
+  const EVIL = "https://evil.example.com";
+  const none = { rpcUrl: undefined, deploymentPath: undefined };
+
+  it.each([
+    ["baseUrl", { ...LOCAL, baseUrl: EVIL, rpcUrl: EVIL }],
+    ["rpcUrl", { ...LOCAL, rpcUrl: EVIL }],
+  ])("names no other machine by its %s", (_, network) => {
+    writeFileSync(join(cwd, ".local/network.json"), JSON.stringify(network));
+    expect(readSettings({}, { env: {}, cwd })).toMatchObject({ url: "http://127.0.0.1:3000", ...none });
+    const env = { WC_URL: network.baseUrl };
+    expect(readSettings({}, { env, cwd })).toMatchObject({ url: network.baseUrl, ...none });
+  });
+
+  it("is not used if it belongs to another user", () => {
+    const user = (process.getuid?.() ?? 0) + 1;
+    vi.spyOn(process, "getuid").mockReturnValue(user);
+    const settings = readSettings({}, { env: {}, cwd });
+    vi.restoreAllMocks();
+    expect(settings).toMatchObject({ url: "http://127.0.0.1:3000", ...none });
   });
 });
 
