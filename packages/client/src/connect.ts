@@ -153,16 +153,23 @@ export async function connect(options: ConnectOptions) {
     /** The chain's time in seconds. It decides whether a deadline has passed. */
     now,
 
-    /** The four deadlines of a draft, counted from the chain's current time. */
-    async deadlines(after: { match: Duration; withdrawal: Duration; delivery: Duration; review: Duration }) {
-      const start = await now();
-      const at = (duration: Duration): string => new Date((start + secondsOf(duration)) * 1000).toISOString();
+    /**
+     * The four deadlines of a draft, counted from the chain's current time. Throws RefusedToSign if that is not this
+     * machine's, unless `clock` says to trust it: a wrong time would move the deadlines.
+     */
+    async deadlines(
+      after: Record<"match" | "withdrawal" | "delivery" | "review", Duration | Date>,
+    ): Promise<Pick<Draft, "matchDeadline" | "withdrawalDeadline" | "deliveryDeadline" | "reviewDeadline">> {
+      const start = await session.signingTime();
+      if (options.clock !== "service" && start < Date.now() / 1000 - CLOCK_TOLERANCE) throw wrongClock(start);
+      const at = (time: Duration | Date): string =>
+        (time instanceof Date ? time : new Date((start + secondsOf(time)) * 1000)).toISOString();
       return {
         matchDeadline: at(after.match),
         withdrawalDeadline: at(after.withdrawal),
         deliveryDeadline: at(after.delivery),
         reviewDeadline: at(after.review),
-      } satisfies Partial<Draft>;
+      };
     },
 
     /** Waits until the contract has the status (`matched`, `settled-*`). Throws if it ends with another status. */
@@ -274,13 +281,15 @@ function readNetwork(http: Session["http"]): Promise<Network> {
 }
 
 /** With a wrong clock it could ask for signatures that stay valid for years. */
-export function requireNotAhead(time: number, teller = "the service"): void {
-  if (time <= Date.now() / 1000 + CLOCK_TOLERANCE) return;
-  throw new RefusedToSign(
+export function requireNotAhead(time: number, teller?: string): void {
+  if (time > Date.now() / 1000 + CLOCK_TOLERANCE) throw wrongClock(time, teller);
+}
+
+const wrongClock = (time: number, teller = "the service") =>
+  new RefusedToSign(
     "clock",
     `${teller} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. If it is a sandbox whose clock was moved, connect with \`clock: "service"\``,
   );
-}
 
 /**
  * Spending limits apply to two currencies with known decimals. If one token had both roles, a payment could evade its

@@ -120,5 +120,5 @@ export function requireChallenge(
 
 /** How far the processes of a service can be apart, in seconds. */
 const PROCESS_LAG = 60;
-/** How far a service's clock can be ahead of this machine's, in seconds. */
+/** How far a service's clock can be from this machine's, in seconds. */
 export const CLOCK_TOLERANCE = 300;

@@ -1,7 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { secondsOf } from "@working-contracts/client/connect";
-import { type Agent, type Contract, OutcomeUnknown } from "@working-contracts/client/index";
+import { type Agent, type Contract, type Duration, OutcomeUnknown } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import type { OutputSchemas } from "./output-schemas.js";
@@ -224,17 +223,17 @@ function addPost(tool: AddTool, { agent, contract }: { agent: Agent; contract: z
     },
     output: contract,
     async perform({ price, listing, match, withdrawal, delivery, review, ...rest }) {
-      const now = await agent.now();
-      const at = (time: string): string =>
-        DURATION.test(time) ? new Date((now + secondsOf(time)) * 1000).toISOString() : time;
+      const at = (time: string) => (DURATION.test(time) ? (time as Duration) : new Date(time));
       return agent.create({
         ...given(rest),
         budgetOrPrice: price,
         ...(listing ? { initiator: "worker" as const } : {}),
-        matchDeadline: at(match),
-        withdrawalDeadline: at(withdrawal),
-        deliveryDeadline: at(delivery),
-        reviewDeadline: at(review),
+        ...(await agent.deadlines({
+          match: at(match),
+          withdrawal: at(withdrawal),
+          delivery: at(delivery),
+          review: at(review),
+        })),
       });
     },
   });

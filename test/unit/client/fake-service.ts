@@ -1,0 +1,51 @@
+/** An agent of a service that answers as a test says, and knows nothing but its network and the chain's time. */
+import {
+  type Agent,
+  type ConnectOptions,
+  connect,
+  type PinnedNetwork,
+} from "@working-contracts/client/index";
+import { privateKeyToAccount } from "viem/accounts";
+
+const address = (byte: string): string => `0x${byte.repeat(20)}`;
+
+export const NETWORK: PinnedNetwork = {
+  baseUrl: "https://contracts.example",
+  network: "eip155:84532",
+  chainId: 84_532,
+  domain: "contracts.example",
+  factory: address("a1"),
+  implementation: address("a2"),
+  relay: address("a3"),
+  delegation: address("a4"),
+  registry: address("a5"),
+  protocolToken: address("a6"),
+  asset: { address: address("a7"), decimals: 6, symbol: "USDC", name: "USDC", version: "2" },
+  startBlock: 0,
+} as never;
+
+export const account = privateKeyToAccount(`0x${"17".repeat(32)}`);
+
+/** `answer` gets `GET /v1/...` and the request; without a response, the service does not find it. */
+export function agentOf(
+  answer: (request: string, init: RequestInit) => Response | undefined | Promise<Response | undefined>,
+  { now = () => Date.now(), ...options }: Partial<ConnectOptions> & { now?: () => number } = {},
+): Promise<Agent> {
+  const serve = async (input: unknown, init: RequestInit = {}): Promise<Response> => {
+    const { pathname, search } = new URL(String(input));
+    const response = await answer(`${init.method} ${pathname}${search}`, init);
+    if (response !== undefined) return response;
+    if (pathname === "/v1/network")
+      return Response.json({ data: { ...NETWORK, time: new Date(now()).toISOString() } });
+    return Response.json({ error: { code: "not_found", message: "Not found" } }, { status: 404 });
+  };
+  return connect({
+    baseUrl: NETWORK.baseUrl,
+    account,
+    network: NETWORK,
+    apiKey: "key",
+    patienceMs: 0,
+    fetch: serve as typeof fetch,
+    ...options,
+  });
+}
