@@ -84,7 +84,7 @@ export function createContext(options: CommonOptions, world: World): Context {
 
 /** Allows an amount that the command line covers; otherwise asks. Throws SpendingLimitError without consent. */
 async function allow(
-  { amount, decimal, currency, resource }: PlannedPayment,
+  { amount, decimal, currency, token, payTo, resource }: PlannedPayment,
   { options, consent, out }: { options: CommonOptions; consent: Consent; out: Output },
 ): Promise<void> {
   const isToken = currency === "protocol-token";
@@ -100,7 +100,7 @@ async function allow(
   if (
     limit === null &&
     options.yes !== true &&
-    !(isInteractive() && (await confirm(`Pay ${decimal} ${unit}?`)))
+    !(isInteractive() && (await confirm(`Pay ${decimal} ${unit} (token ${token}) to ${payTo}?`)))
   ) {
     throw new SpendingLimitError(
       `${resource} costs ${decimal} ${unit}. Nothing was signed. To allow it, pass --max-pay <amount> or --yes.`,

@@ -14,6 +14,7 @@ import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/p
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { ConnectionError, RefusedToSign } from "./errors.js";
 import { parse, reasonOf } from "./http.js";
+import { STABLECOIN_DECIMALS } from "./payment.js";
 import type { Addresses } from "./types.js";
 import type { Eip1193Provider } from "./wallets.js";
 
@@ -23,6 +24,7 @@ export type Node = string | Eip1193Provider;
 type Rpc = <T>(method: string, params: unknown[]) => Promise<T>;
 
 const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
+const DECIMALS = selectorOf("decimals()");
 /** Length of an EIP-1167 proxy; the escrow's terms follow it. */
 const PROXY_BYTES = 45;
 /** Most nodes return the events of this many blocks. */
@@ -31,8 +33,8 @@ const LOG_BLOCKS = 10_000;
 const NODE_TIMEOUT_MS = 20_000;
 
 /**
- * Throws RefusedToSign if the node is on another chain, the factory does not deploy this implementation, or a contract
- * of the deployment has no code. With `escrow`, also unless there is one at that address and has the status, or for a
+ * Throws RefusedToSign if the node is on another chain, the factory does not deploy this implementation, or a token does
+ * not have the decimals of its currency. With `escrow`, also unless there is one at that address and has the status, or for a
  * new one, unless the factory accepts its parameters now.
  */
 export async function requireOnChain(
@@ -51,15 +53,22 @@ export async function requireOnChain(
     if ((await codeAt(network[name])) === "0x")
       throw new RefusedToSign(name, `there is no code at ${network[name]}`);
   }
-  if ((await codeAt(network.asset.address)) === "0x")
-    throw new RefusedToSign("asset", `there is no code at ${network.asset.address}`);
-  const call = { to: network.factory, data: IMPLEMENTATION };
-  const deployed = await rpc<Hex>("eth_call", [call, "latest"]).catch((error) => {
-    if (error instanceof ConnectionError) throw error;
-    return "0x";
-  });
+  const read = (to: string, data: Hex): Promise<string> =>
+    rpc<Hex>("eth_call", [{ to, data }, "latest"]).catch((error) => {
+      if (error instanceof ConnectionError) throw error;
+      return "0x";
+    });
+  const deployed = await read(network.factory, IMPLEMENTATION);
   if (`0x${deployed.slice(-40)}` !== network.implementation)
     throw new RefusedToSign("implementation", `the factory ${network.factory} deploys other code`);
+  // Amounts and limits are decimals. With others, 50.0 could be any sum.
+  for (const [name, token, decimals] of [
+    ["asset", network.asset.address, STABLECOIN_DECIMALS],
+    ["protocolToken", network.protocolToken, TOKEN_DECIMALS],
+  ] as const) {
+    if (Number(await read(token, DECIMALS)) !== decimals)
+      throw new RefusedToSign(name, `the node has no token of ${decimals} decimals at ${token}`);
+  }
 
   if (escrow === undefined) return;
   if (!escrow.isNew) return (await factsOf(rpc, network, escrow.id)).requireStatus(status);

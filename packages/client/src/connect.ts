@@ -12,7 +12,7 @@ import { deliveries } from "./deliveries.js";
 import { ConnectionError, RefusedToSign, ServiceError } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
 import { createHttp, type HttpOptions } from "./http.js";
-import type { PaymentProof } from "./payment.js";
+import { type PaymentProof, STABLECOIN_DECIMALS } from "./payment.js";
 import { reads } from "./reads.js";
 import {
   call,
@@ -88,7 +88,6 @@ const DEPLOYMENTS: Readonly<Record<string, PinnedNetwork>> = {};
 const verifying = () => import("./verify/verify.js");
 
 const PATIENCE_MS = 120_000;
-const STABLECOIN_DECIMALS = 6;
 const SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
 /** `90m`, `36h`, `2d`. */

@@ -152,7 +152,7 @@ function unguarded({ rpcUrl, account, network, beforePayment, submitted, clock }
     }: { asset: { address: string; name?: string; version?: string }; nonce?: Hex | undefined },
   ) {
     const { payTo, amount, deadline = Number.POSITIVE_INFINITY } = payment;
-    await beforePayment?.(plannedOf({ ...payment, resource: payTo }));
+    await beforePayment?.(plannedOf({ ...payment, resource: payTo }, pinned()));
     const time = Number((await getBlock(client)).timestamp);
     if (clock !== "service") requireNotAhead(time, "the node");
     const validBefore = Math.min(time + VALIDITY_SECONDS, deadline);

@@ -4,8 +4,10 @@ import { toHex } from "@working-contracts/protocol/hex";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import type { PlannedPayment } from "./spending.js";
-import type { PinnedNetwork } from "./types.js";
+import type { Addresses, PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
+
+export const STABLECOIN_DECIMALS = 6;
 
 /** The only payment that may be signed. Every field is known before the quote, or proven from it. */
 export interface Expected {
@@ -100,7 +102,7 @@ export function requireExpected(
   }
 }
 
-export function assetOf({ currency }: Expected, { asset, protocolToken }: PinnedNetwork): string {
+export function assetOf({ currency }: Expected, { asset, protocolToken }: Addresses): string {
   return currency === "stablecoin" ? asset.address : protocolToken;
 }
 

@@ -11,6 +11,7 @@ import type { Node } from "./chain-check.js";
 import { isOutage, OutcomeUnknown, PaymentRejected, RefusedToSign } from "./errors.js";
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import {
+  assetOf,
   type Expected,
   type PaymentProof,
   type QuotedPayment,
@@ -21,7 +22,7 @@ import {
 } from "./payment.js";
 import type { proofOf } from "./receipts.js";
 import type { Budget, PaymentProgress, PlannedPayment } from "./spending.js";
-import type { PinnedNetwork } from "./types.js";
+import type { Addresses, PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
 
 type ProofArguments = Parameters<typeof proofOf> extends [unknown, ...infer Rest] ? Rest : never;
@@ -198,7 +199,7 @@ export async function pay<E extends Endpoint, T>(
   const quoted = readQuote(first.headers);
   const expected = { ...(await expect(quoted)), resource: network.baseUrl + request.path };
   requireExpected(quoted, expected, network);
-  const payment = plannedOf(expected);
+  const payment = plannedOf(expected, network);
   const report = (step: PaymentProgress["step"]): void => session.onProgress?.({ step, payment });
   report("quoted");
   if (session.node !== undefined) {
@@ -234,11 +235,12 @@ async function prove(session: Session, ...payment: ProofArguments): Promise<void
   } catch {}
 }
 
-export function plannedOf({ amount, currency, resource, payTo, escrow }: Expected): PlannedPayment {
+export function plannedOf(expected: Expected, network: Addresses): PlannedPayment {
+  const { amount, currency, resource, payTo, escrow } = expected;
   const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
   const decimal = formatDecimal(amount, decimals);
   return {
-    ...{ currency, amount, decimal, resource, payTo },
+    ...{ currency, token: assetOf(expected, network), amount, decimal, resource, payTo },
     ...(escrow !== undefined && { terms: escrow.terms }),
   };
 }

@@ -16,6 +16,8 @@ export interface SpendingLimit {
 /** A payment that is about to be signed. */
 export interface PlannedPayment {
   currency: "stablecoin" | "protocol-token";
+  /** Address of the token. */
+  token: string;
   /** Smallest unit. */
   amount: bigint;
   /** The amount as a decimal. */

@@ -1,0 +1,37 @@
+import { requireOnChain } from "@working-contracts/client/chain-check";
+import { selectorOf } from "@working-contracts/protocol/calls";
+import { expect, it } from "vitest";
+import { NETWORK } from "./fake-service.js";
+
+interface Call {
+  method: string;
+  params: [{ to: string; data: string }];
+}
+
+/** A node with the network's contracts, whose tokens have these decimals. */
+function nodeWith(decimals: Record<string, number>) {
+  return {
+    async request({ method, params: [call] }: Call) {
+      if (method === "eth_chainId") return `0x${NETWORK.chainId.toString(16)}`;
+      if (method === "eth_getCode") return "0x60";
+      if (call.data !== selectorOf("decimals()"))
+        return `0x${"00".repeat(12)}${NETWORK.implementation.slice(2)}`;
+      const found = decimals[call.to];
+      if (found === undefined) throw new Error("execution reverted");
+      return `0x${found.toString(16).padStart(64, "0")}`;
+    },
+  };
+}
+
+it("a payment needs tokens that have the decimals of their currencies at the caller's node", async () => {
+  const { asset, protocolToken } = NETWORK;
+  await requireOnChain(nodeWith({ [asset.address]: 6, [protocolToken]: 18 }), NETWORK);
+  for (const [decimals, field] of [
+    [{ [asset.address]: 2, [protocolToken]: 18 }, "asset"],
+    [{ [protocolToken]: 18 }, "asset"],
+    [{ [asset.address]: 6, [protocolToken]: 6 }, "protocolToken"],
+  ] as const) {
+    const refused = requireOnChain(nodeWith(decimals), NETWORK);
+    await expect(refused).rejects.toMatchObject({ name: "RefusedToSign", field });
+  }
+});
