@@ -51,6 +51,7 @@ function createProgram(world: World): Command {
       "`all` lets the service act without a signature for each action (WC_OPERATOR)",
     )
     .option("--rpc-url <url>", "URL of a node of the chain (RPC_URL)")
+    .option("--max-gas <ether>", "the most that the gas of your own transaction may cost (default: 0.01)")
     .option("--deployment <file>", "deployment file of the protocol (DEPLOYMENT)")
     .addHelpText("after", EXIT_HELP)
     .showHelpAfterError("(see wcontract --help)")

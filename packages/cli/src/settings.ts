@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
 import { LOOPBACK_HOSTS } from "@working-contracts/client/sign-in";
+import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { UsageError } from "./errors.js";
 import type { Streams } from "./terminal.js";
 
@@ -26,6 +27,7 @@ export interface CommonOptions {
   operator?: string;
   rpcUrl?: string;
   deployment?: string;
+  maxGas?: string;
 }
 
 export interface Settings {
@@ -46,6 +48,8 @@ export interface Settings {
   operator: "none" | "all";
   rpcUrl: string | undefined;
   deploymentPath: string | undefined;
+  /** In wei, for one transaction of one's own. */
+  maxGasCost: bigint | undefined;
 }
 
 const LOCAL_URL = "http://127.0.0.1:3000";
@@ -72,7 +76,15 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     operator: oneOf("operator", ["none", "all"], options.operator ?? env.WC_OPERATOR),
     rpcUrl: options.rpcUrl ?? (env.RPC_URL || local?.rpcUrl),
     deploymentPath: options.deployment ?? (env.DEPLOYMENT || local?.deploymentPath),
+    maxGasCost: weiOf(options.maxGas),
   };
+}
+
+function weiOf(ether: string | undefined): bigint | undefined {
+  if (ether === undefined) return undefined;
+  const wei = parseDecimal(ether, 18);
+  if (wei === null) throw new UsageError(`--max-gas: ${ether} is not a decimal amount of ether.`);
+  return wei;
 }
 
 interface LocalNetwork {

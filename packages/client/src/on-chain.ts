@@ -15,6 +15,7 @@ import {
   ContractFunctionRevertedError,
   createClient,
   encodeFunctionData,
+  formatEther,
   type Hex,
   http,
   type LocalAccount,
@@ -34,7 +35,7 @@ import {
 } from "viem/actions";
 import { escrowAt, hostOf, requireOnChain, shortOf, withoutUrl } from "./chain-check.js";
 import { lowerCase, requireNotAhead } from "./connect.js";
-import { OutcomeUnknown, Reverted } from "./errors.js";
+import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
 import { signAuthorization, VALIDITY_SECONDS } from "./payment.js";
 import { plannedOf, type Submitted } from "./session.js";
 import type { PlannedPayment } from "./spending.js";
@@ -54,6 +55,8 @@ export interface OnChainOptions {
   submitted?: Submitted | undefined;
   /** As with `connect`; here of the node's clock. */
   clock?: "local" | "service" | undefined;
+  /** The most that the gas of one transaction may cost, in wei; by default 0.01 ether. The node names the fees. */
+  maxGasCost?: bigint | undefined;
 }
 
 export interface DeliverOnChainOptions {
@@ -63,7 +66,18 @@ export interface DeliverOnChainOptions {
   outcomes?: readonly Outcome[];
 }
 
+/** What the node fills in, in the place of a chain that viem knows. */
+interface FilledByNode {
+  chainId: number;
+  nonce: number;
+  gas: bigint;
+  gasPrice: bigint;
+  maxFeePerGas?: bigint;
+  maxPriorityFeePerGas: bigint;
+}
+
 const POLLING_MS = 1_000;
+const MAX_GAS_COST = 10n ** 16n;
 
 export function onChainActions(options: OnChainOptions) {
   const actions = unguarded(options);
@@ -77,7 +91,15 @@ export function onChainActions(options: OnChainOptions) {
   return Object.fromEntries(guarded) as typeof actions;
 }
 
-function unguarded({ rpcUrl, account, network, beforePayment, submitted, clock }: OnChainOptions) {
+function unguarded({
+  rpcUrl,
+  account,
+  network,
+  beforePayment,
+  submitted,
+  clock,
+  maxGasCost = MAX_GAS_COST,
+}: OnChainOptions) {
   const client = createClient({ account, transport: http(rpcUrl), pollingInterval: POLLING_MS });
   /** A node that is asked again after a lost answer refuses the transaction that it has. */
   const sender = createClient({ transport: http(rpcUrl, { retryCount: 0 }) });
@@ -87,6 +109,22 @@ function unguarded({ rpcUrl, account, network, beforePayment, submitted, clock }
     if (network !== undefined) return lowerCase(network);
     throw new TypeError("This needs `network`, the addresses of the protocol");
   };
+
+  /** Throws RefusedToSign if the node is on another chain, or names fees beyond `maxGasCost`. */
+  async function prepared(to: Address, data: Hex) {
+    const { chainId, nonce, gas, gasPrice, maxFeePerGas, maxPriorityFeePerGas } =
+      (await prepareTransactionRequest(client, { account, to, data, chain: null })) as FilledByNode;
+    if (network !== undefined && chainId !== network.chainId)
+      throw new RefusedToSign(
+        "chain",
+        `the node is on chain ${chainId}, the deployment on ${network.chainId}`,
+      );
+    const cost = gas * (maxFeePerGas ?? gasPrice);
+    if (cost > maxGasCost)
+      throw new RefusedToSign("gas", `it could cost ${formatEther(cost)} ether, more than maxGasCost`);
+    const fees = maxFeePerGas === undefined ? { gasPrice } : { maxFeePerGas, maxPriorityFeePerGas };
+    return { chainId, nonce, gas, to, data, ...fees } as TransactionSerializable;
+  }
 
   /** Throws OutcomeUnknown once the transaction is signed and sent: resuming it sends no other one. */
   async function transact(address: string, abi: Abi, functionName: string, args: readonly unknown[] = []) {
@@ -98,8 +136,7 @@ function unguarded({ rpcUrl, account, network, beforePayment, submitted, clock }
     const requireAccepted = () => simulateContract(client, call).catch((error) => refuse(call, error));
     await requireAccepted();
     const data = encodeFunctionData(call);
-    const request = await prepareTransactionRequest(client, { account, to, data, chain: null });
-    const serializedTransaction = await account.signTransaction(request as TransactionSerializable);
+    const serializedTransaction = await account.signTransaction(await prepared(to, data));
     const hash = keccak256(serializedTransaction);
     const send = () => sendRawTransaction(sender, { serializedTransaction });
 
