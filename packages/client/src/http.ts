@@ -30,7 +30,7 @@ interface ErrorBody {
 
 export interface Http {
   /** Returns a success or a 402. Throws ServiceError or ConnectionError once `patienceMs` is used up. */
-  send(request: Request): Promise<ServiceResponse>;
+  send(request: Request, onRetry?: () => void): Promise<ServiceResponse>;
   /** Sends a request once and returns the response as it comes, for streams. */
   open(request: Request, signal: AbortSignal): Promise<Response>;
 }
@@ -56,7 +56,7 @@ export function createHttp(options: HttpOptions): Http {
   return {
     open: ({ method, path, headers = {} }, signal) =>
       options.fetch(options.baseUrl + path, { method, headers, redirect: "error", signal }),
-    async send(request) {
+    async send(request, onRetry) {
       const deadline = performance.now() + options.patienceMs;
       let attemptMs = Math.max(options.patienceMs, MIN_ATTEMPT_MS);
       for (;;) {
@@ -64,6 +64,7 @@ export function createHttp(options: HttpOptions): Http {
         if ("response" in attempt) return attempt.response;
         const { error, pauseMs } = attempt;
         if (pauseMs === null || performance.now() + pauseMs > deadline) throw error;
+        onRetry?.();
         options.onWaiting?.(error.message);
         await pause(pauseMs, options.signal);
         attemptMs = Math.max(deadline - performance.now(), MIN_RETRY_MS);

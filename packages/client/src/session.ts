@@ -8,7 +8,7 @@ import type { Status } from "@working-contracts/protocol/status";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
 import type { Node } from "./chain-check.js";
-import { isOutage, OutcomeUnknown, PaymentRejected, RefusedToSign } from "./errors.js";
+import { isOutage, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import {
   assetOf,
@@ -245,22 +245,30 @@ export function plannedOf(expected: Expected, network: Addresses): PlannedPaymen
   };
 }
 
-/** Once a payment is signed, every retry sends the identical request with that payment. */
+/**
+ * Once a payment is signed, every retry sends the identical request with that payment. If an attempt can have delivered
+ * it (`wasSent`), only a quote says that it was not used: another refusal can be of the repetition alone.
+ */
 async function sendSigned<T>(
   http: Http,
   request: Request,
   open: (response: ServiceResponse) => Promise<T>,
+  wasSent = false,
 ): Promise<T> {
-  let response: ServiceResponse;
-  try {
-    response = await http.send(request);
-  } catch (error) {
-    // After a 429, an earlier attempt can still have delivered the payment.
-    if (!isOutage(error)) throw error;
+  let isSent = wasSent;
+  const onRetry = (): void => {
+    isSent = true;
+  };
+  const attempt = async () => {
+    const response = await http.send(request, onRetry);
+    return response.status === 402 ? readQuote(response.headers) : response;
+  };
+  const outcome = await attempt().catch((error) => {
+    const isUnreadable = error instanceof RefusedToSign;
+    if (!isOutage(error) && !isUnreadable && !(isSent && error instanceof ServiceError)) throw error;
     const message = `The outcome of ${request.method} ${request.path} is not known yet (${error.message}). Resume this call; do not sign another payment for it.`;
-    throw new OutcomeUnknown(message, () => sendSigned(http, request, open), error);
-  }
-  if (response.status !== 402) return open(response);
-  const { error, message } = readQuote(response.headers);
-  throw new PaymentRejected(error, message);
+    throw new OutcomeUnknown(message, () => sendSigned(http, request, open, true), error);
+  });
+  if ("headers" in outcome) return open(outcome);
+  throw new PaymentRejected(outcome.error, outcome.message);
 }

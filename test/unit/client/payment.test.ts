@@ -1,0 +1,80 @@
+import type { Agent, ConnectOptions, PlannedPayment } from "@working-contracts/client/index";
+import { describe, expect, it } from "vitest";
+import { agentOf, NETWORK } from "./fake-service.js";
+
+const PATH = "/v1/agents/me/stake";
+const STAKE = { staked: "1.0" };
+
+const quote = {
+  scheme: "exact",
+  network: NETWORK.network,
+  asset: NETWORK.protocolToken,
+  payTo: NETWORK.registry,
+  amount: String(10n ** 18n),
+  extra: { name: "Token", version: "1" },
+};
+const resource = { url: NETWORK.baseUrl + PATH };
+const quoted = (changes: object = {}) => {
+  const required = { x402Version: 2, resource, accepts: [{ ...quote, ...changes }] };
+  const headers = { "payment-required": btoa(JSON.stringify(required)) };
+  return Response.json({}, { status: 402, headers });
+};
+const refused = (status: number, code: string) =>
+  Response.json({ error: { code, message: code } }, { status, headers: { "retry-after": "0" } });
+const lost = () => Promise.reject(new TypeError("fetch failed"));
+
+/** An agent of a service that quotes a stake, and answers the signed request as said, one answer each time. */
+async function staking(
+  answers: (() => Response | Promise<Response>)[],
+  { changes = {}, ...options }: Partial<ConnectOptions> & { changes?: object } = {},
+) {
+  const sent: string[] = [];
+  const agent: Agent = await agentOf(
+    (request, { headers }) => {
+      if (request !== `POST ${PATH}`) return undefined;
+      const payment = new Headers(headers).get("payment-signature");
+      if (payment === null) return quoted(changes);
+      sent.push(payment);
+      return (answers.shift() ?? (() => Response.json({ data: STAKE })))();
+    },
+    { spendingLimit: { stake: "1" }, patienceMs: 3000, ...options },
+  );
+  return { agent, sent };
+}
+
+describe("a payment that was signed and sent", () => {
+  it.each<[string, (() => Response | Promise<Response>)[]]>([
+    ["gets a 402 without a quote", [() => Response.json({}, { status: 402 })]],
+    ["gets no response, and its repetition a refusal", [lost, () => refused(401, "unauthorized")]],
+    [
+      "gets a 503, and its repetition a refusal",
+      [() => refused(503, "internal_error"), () => refused(409, "conflict")],
+    ],
+  ])("has an unknown outcome if it %s", async (_, answers) => {
+    const { agent, sent } = await staking(answers);
+    const error = await agent.stake("1").catch((thrown) => thrown);
+    expect(error).toMatchObject({ name: "OutcomeUnknown" });
+    expect(await error.resume()).toEqual(STAKE);
+    expect(new Set(sent).size).toBe(1);
+  });
+
+  it("has an unknown outcome if a resumed call is refused", async () => {
+    const { agent } = await staking([lost, () => refused(401, "unauthorized")], { patienceMs: 0 });
+    const error = await agent.stake("1").catch((thrown) => thrown);
+    expect(await error.resume().catch((thrown: Error) => thrown)).toMatchObject({ name: "OutcomeUnknown" });
+  });
+
+  it("is refused or rejected if its only response says so", async () => {
+    const refusing = await staking([() => refused(401, "unauthorized")]);
+    await expect(refusing.agent.stake("1")).rejects.toMatchObject({ name: "ServiceError" });
+    const rejecting = await staking([() => quoted()]);
+    await expect(rejecting.agent.stake("1")).rejects.toMatchObject({ name: "PaymentRejected" });
+  });
+});
+
+it("a payment is shown with its token before it is signed", async () => {
+  const shown: PlannedPayment[] = [];
+  const { agent } = await staking([], { beforePayment: (payment) => void shown.push(payment) });
+  expect(await agent.stake("1")).toEqual(STAKE);
+  expect(shown).toMatchObject([{ token: NETWORK.protocolToken, decimal: "1.0", payTo: NETWORK.registry }]);
+});
