@@ -208,7 +208,9 @@ describe("an operator with a stolen Relay key", () => {
     const quoted = readQuote((await accept(second)).headers);
     const network = { chainId, asset: { ...asset, address: asset.address.toLowerCase() } } as PinnedNetwork;
     const validBefore = Math.floor(Date.now() / 1000) + 600;
-    const header = await signPayment(quoted, { signer: worker.account as Signer, network, validBefore });
+    const expected = { payTo: second.id, amount, currency: "stablecoin", resource: "" } as const;
+    const signer = worker.account as Signer;
+    const header = await signPayment(quoted, { expected, signer, network, validBefore });
     const { payload } = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
     const { from, to, value, validAfter, nonce } = payload.authorization;
     for (const functionName of ["transferWithAuthorization", "receiveWithAuthorization"] as const) {

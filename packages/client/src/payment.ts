@@ -86,8 +86,8 @@ export function requireExpected(
   expected: Expected,
   network: PinnedNetwork,
 ): void {
-  const pairs: [field: string, quoted: unknown, wanted: string][] = [
-    ["x402Version", required.x402Version, "2"],
+  const pairs: [field: string, quoted: unknown, wanted: unknown][] = [
+    ["x402Version", required.x402Version, 2],
     ["scheme", quote.scheme, "exact"],
     ["network", quote.network, `eip155:${network.chainId}`],
     ["asset", lower(quote.asset), assetOf(expected, network)],
@@ -97,8 +97,7 @@ export function requireExpected(
     ["resource", required.resource?.url, expected.resource],
   ];
   for (const [field, value, wanted] of pairs) {
-    if (String(value) !== wanted)
-      throw new RefusedToSign(field, `the quote says ${value}, expected ${wanted}`);
+    if (value !== wanted) throw new RefusedToSign(field, `the quote says ${value}, expected ${wanted}`);
   }
 }
 
@@ -110,22 +109,28 @@ export function assetOf({ currency }: Expected, { asset, protocolToken }: Addres
 export const VALIDITY_SECONDS = 600;
 
 /**
- * Signs a checked quote: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until `validBefore`.
+ * Signs the payment that a checked quote asks for: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until
+ * `validBefore`. All but the name of the protocol token comes from what the caller expects, nothing from the quote.
  */
 export async function signPayment(
   { quote, required }: QuotedPayment,
   {
+    expected: { currency, payTo, amount },
     signer,
     network,
     validBefore,
     nonce,
-  }: { signer: Signer; network: PinnedNetwork; validBefore: number; nonce?: Hex | undefined },
+  }: {
+    expected: Expected;
+    signer: Signer;
+    network: PinnedNetwork;
+    validBefore: number;
+    nonce?: Hex | undefined;
+  },
 ): Promise<string> {
   const { message, signature } = await signAuthorization(signer, network, {
-    asset: { ...quote.extra, address: quote.asset },
-    payTo: quote.payTo,
-    amount: BigInt(quote.amount),
-    ...{ validBefore, nonce },
+    asset: currency === "stablecoin" ? network.asset : { ...quote.extra, address: network.protocolToken },
+    ...{ payTo, amount, validBefore, nonce },
   });
   const authorization = {
     ...message,

@@ -216,7 +216,7 @@ export async function pay<E extends Endpoint, T>(
   const validBefore = Math.min(now + VALIDITY_SECONDS, expected.deadline ?? Infinity);
   await beforeSigning?.();
   report("signing");
-  const signature = await signPayment(quoted, { signer, network, validBefore, nonce });
+  const signature = await signPayment(quoted, { expected, signer, network, validBefore, nonce });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
   report("sent");
   return sendSigned(session.http, signed, async (response) => {

@@ -78,3 +78,14 @@ it("a payment is shown with its token before it is signed", async () => {
   expect(await agent.stake("1")).toEqual(STAKE);
   expect(shown).toMatchObject([{ token: NETWORK.protocolToken, decimal: "1.0", payTo: NETWORK.registry }]);
 });
+
+it.each([
+  ["asset", [NETWORK.protocolToken]],
+  ["payTo", [NETWORK.registry]],
+  ["amount", [quote.amount]],
+  ["amount", Number(quote.amount)],
+])("a quote whose %s is %j, not a text, gets no signature", async (field, value) => {
+  const { agent, sent } = await staking([], { changes: { [field]: value } });
+  await expect(agent.stake("1")).rejects.toMatchObject({ name: "RefusedToSign", field });
+  expect(sent).toEqual([]);
+});
