@@ -162,29 +162,30 @@ export function actions(session: Session) {
      */
     openVotes: async (options?: OpenOptions) => (await loadVoting()).openVotes(options),
 
-    /** Reports progress of continuous work. */
+    /** Reports progress of continuous work. After a lost response, repeat it: it is stored once. */
     async checkpoint(id: string, body: CheckpointDraft): Promise<Checkpoint> {
-      const stored = await dataOf(
-        call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body }),
-      );
       const checkpointedAt = new Date(body.checkpointedAt).toISOString();
       const contractId = id.toLowerCase();
       const leaf = checkpointLeaf(JSON.parse(JSON.stringify({ ...body, contractId, checkpointedAt })));
+      const stored = await dataOf(
+        call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body, key: leaf }),
+      );
       if (leaf !== checkpointLeaf(stored))
         throw new RefusedToSign(
           "checkpoints",
           "the service stored another checkpoint than the one you submitted",
         );
-      await session.submitted.add(contractId, leaf);
+      const { submitted } = session;
+      if (!(await submitted.read(contractId)).includes(leaf)) await submitted.add(contractId, leaf);
       return stored;
     },
 
-    /** Files a complaint about the other party's conduct; moves no money. */
+    /** Files a complaint about the other party's conduct, once for the same evidence; moves no money. */
     complain: (id: string, evidence: Record<string, unknown>) => {
       // As the service reads it.
       const sent = JSON.parse(JSON.stringify(evidence)) as Record<string, unknown>;
       const calldata = complaintCall(canonicalize(sent) ?? "");
-      const input = { path: { id }, body: { evidence: sent } };
+      const input = { path: { id }, body: { evidence: sent }, key: keccak256(calldata) };
       const signing = { action: "complain", contract: id, calldata } as const;
       return dataOf(callSigned(session, "POST /v1/contracts/{id}/complaints", signing, input));
     },

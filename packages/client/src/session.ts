@@ -84,8 +84,10 @@ type QueryOf<O> = O extends { parameters: infer P }
     : unknown
   : unknown;
 type BodyOf<O> = O extends { requestBody: infer B } ? { body: Json<B> } : unknown;
-/** Path parameters, query and JSON body of an operation. */
-type InputOf<E extends Endpoint> = PathOf<OperationOf<E>> & QueryOf<OperationOf<E>> & BodyOf<OperationOf<E>>;
+/** Path parameters, query and JSON body of an operation; `key` is its `Idempotency-Key`, by default a random one. */
+type InputOf<E extends Endpoint> = PathOf<OperationOf<E>> &
+  QueryOf<OperationOf<E>> &
+  BodyOf<OperationOf<E>> & { key?: string };
 export type InputArguments<E extends Endpoint> =
   Record<string, never> extends InputOf<E> ? [input?: InputOf<E>] : [input: InputOf<E>];
 
@@ -129,6 +131,7 @@ interface Input {
   path?: object;
   query?: object;
   body?: unknown;
+  key?: string;
 }
 
 export function requestOf(
@@ -148,7 +151,7 @@ export function requestOf(
     path: query.length === 0 ? path : `${path}?${search}`,
     headers: {
       ...(apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` }),
-      ...(KEYED.has(endpoint) ? { "idempotency-key": crypto.randomUUID() } : {}),
+      ...(KEYED.has(endpoint) ? { "idempotency-key": input.key ?? crypto.randomUUID() } : {}),
     },
     ...(input.body === undefined
       ? {}
