@@ -30,11 +30,11 @@ const PUBLIC_TOOLS = [
   "list_checkpoints",
   "list_complaints",
   "list_contracts",
-  "list_events",
   "prove_checkpoint",
   "wait_for_status",
 ];
-const READ_TOOLS = [...PUBLIC_TOOLS, "list_key_releases", "list_votes", "read_reference"].toSorted();
+const PRIVATE_TOOLS = ["list_events", "list_key_releases", "list_votes", "read_reference"];
+const READ_TOOLS = [...PUBLIC_TOOLS, ...PRIVATE_TOOLS].toSorted();
 const KEY = "a key that only this test knows";
 const WRITES = ["--allow-writes", "--max-per-call", "60", "--max-per-day", "120", "--max-stake", "1000"];
 const WORK = {

@@ -45,7 +45,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
         perCall: amountOf("--max-per-call", options.maxPerCall),
         perDay: amountOf("--max-per-day", options.maxPerDay),
       });
-      const { agent } = await signedIn(settings, {
+      const { agent, account } = await signedIn(settings, {
         spendingLimit: {
           perCall: options.maxPerCall,
           ...(options.maxStake === undefined ? {} : { stake: options.maxStake }),
@@ -54,7 +54,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
         patienceMs: settings.patienceMs,
       });
       // Imported here because the imports are slow and no other command needs them.
-      const { createMcpServer } = await import("../mcp/server.js");
+      const { createMcpServer, publicAgent } = await import("../mcp/server.js");
       const { readOutputSchemas } = await import("../mcp/output-schemas.js");
       const common = {
         agent,
@@ -66,10 +66,16 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       const serving = `serving ${agent.address} of ${settings.url}`;
       if (options.http !== undefined) {
         const { serveHttp } = await import("../mcp/http.js");
+        const { patienceMs } = settings;
+        const others = await publicAgent(agent, { baseUrl: settings.url, account, patienceMs });
         const { url, close } = await serveHttp({
           port: portOf(options.http),
           key: mcpKey,
-          createServer: (isOwner) => createMcpServer({ ...common, access: isOwner ? full : "public" }),
+          createServer: (isOwner) =>
+            createMcpServer({
+              ...common,
+              ...(isOwner ? { access: full } : { agent: others, access: "public" }),
+            }),
         });
         out.progress(`${serving} at ${url}`);
         await Promise.race(["SIGINT", "SIGTERM"].map((signal) => once(process, signal)));

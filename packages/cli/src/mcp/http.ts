@@ -8,7 +8,7 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import { UsageError } from "../errors.js";
 
 const PATH = "/mcp";
-/** The least recently used session is closed beyond this. */
+/** Of the owner's sessions, and of the others: beyond this the least recently used one of its kind is closed. */
 const MAX_SESSIONS = 64;
 
 export interface HttpOptions {
@@ -68,8 +68,8 @@ export async function serveHttp(options: HttpOptions): Promise<{ url: string; cl
       sessionIdGenerator: randomUUID,
       onsessioninitialized(id) {
         sessions.set(id, { transport, isOwner });
-        const [oldest] = sessions.values();
-        if (sessions.size > MAX_SESSIONS) void oldest?.transport.close();
+        const alike = [...sessions.values()].filter((session) => session.isOwner === isOwner);
+        if (alike.length > MAX_SESSIONS) void alike[0]?.transport.close();
       },
     });
     transport.onclose = () => void sessions.delete(transport.sessionId ?? "");

@@ -1,6 +1,6 @@
 /** The MCP server behind `wcontract mcp`: the service as tools, resources and prompts for a language model. */
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import type { Agent } from "@working-contracts/client/index";
+import { type Agent, type ConnectOptions, connect } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import type { OutputSchemas } from "./output-schemas.js";
@@ -34,6 +34,12 @@ export function createMcpServer({ agent, outputs, access, unfinished }: ServerOp
   addResources(server, agent);
   addPrompts(server, agent);
   return server;
+}
+
+/** The agent as others may use it: it reads terms without its key, with which the service shows it its unpaid drafts. */
+export async function publicAgent(agent: Agent, options: ConnectOptions): Promise<Agent> {
+  const { terms } = await connect({ ...options, network: agent.network, apiKey: "" });
+  return { ...agent, terms };
 }
 
 type Shape = Record<string, z.ZodType>;
@@ -156,19 +162,6 @@ function addReadTools(tool: AddReadTool, { agent, outputs }: Pick<ServerOptions,
     tool({ name: `get_${part}`, description, input: address, output, read: (input) => read(input.address) });
   }
   tool({
-    name: "list_events",
-    description: "List what happened after a position, oldest first; pass nextAfter on",
-    input: {
-      after: z.string().describe("0 for everything, latest for the newest position"),
-      contractId: ContractIdSchema.optional(),
-      agent: z.string().optional().describe("Only events that concern this address"),
-      type: z.string().optional().describe("Types and prefixes, such as contract.*,payout.paid"),
-      limit: z.number().int().min(1).max(200).default(50),
-    },
-    output: outputs("GET /v1/events", "body"),
-    read: (query) => agent.call("GET /v1/events", { query: given(query) }),
-  });
-  tool({
     name: "wait_for_status",
     description: "Wait until a contract has a status, such as matched or settled-*",
     input: {
@@ -182,11 +175,24 @@ function addReadTools(tool: AddReadTool, { agent, outputs }: Pick<ServerOptions,
   });
 }
 
-/** Tools for data that the service shows only to this agent: references, sealed votes, readers of references. */
+/** Tools for data of which the service shows some only to this agent: references, their readers, sealed votes, events. */
 function addPrivateTools(
   tool: AddReadTool,
   { agent, outputs }: Pick<ServerOptions, "agent" | "outputs">,
 ): void {
+  tool({
+    name: "list_events",
+    description: "List what happened after a position, oldest first; pass nextAfter on",
+    input: {
+      after: z.string().describe("0 for everything, latest for the newest position"),
+      contractId: ContractIdSchema.optional(),
+      agent: z.string().optional().describe("Only events that concern this address"),
+      type: z.string().optional().describe("Types and prefixes, such as contract.*,payout.paid"),
+      limit: z.number().int().min(1).max(200).default(50),
+    },
+    output: outputs("GET /v1/events", "body"),
+    read: (query) => agent.call("GET /v1/events", { query: given(query) }),
+  });
   tool({
     name: "read_reference",
     description: "Decrypt a reference of a contract, if you may read it",
