@@ -84,7 +84,7 @@ export function createContext(options: CommonOptions, world: World): Context {
 
 /** Allows an amount that the command line covers; otherwise asks. Throws SpendingLimitError without consent. */
 async function allow(
-  { amount, decimal, currency, token, payTo, resource }: PlannedPayment,
+  { amount, decimal, currency, token, payTo, role, resource }: PlannedPayment,
   { options, consent, out }: { options: CommonOptions; consent: Consent; out: Output },
 ): Promise<void> {
   const isToken = currency === "protocol-token";
@@ -100,13 +100,13 @@ async function allow(
   if (
     limit === null &&
     options.yes !== true &&
-    !(isInteractive() && (await confirm(`Pay ${decimal} ${unit} (token ${token}) to ${payTo}?`)))
+    !(isInteractive() && (await confirm(`As ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`)))
   ) {
     throw new SpendingLimitError(
       `${resource} costs ${decimal} ${unit}. Nothing was signed. To allow it, pass --max-pay <amount> or --yes.`,
     );
   }
-  out.progress(`paying ${decimal} ${unit} for ${resource}`);
+  out.progress(`as ${role}, paying ${decimal} ${unit} for ${resource}`);
 }
 
 /** Loads the account that signs. Throws UsageError if there is no key. */

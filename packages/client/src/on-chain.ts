@@ -36,8 +36,8 @@ import {
 import { escrowAt, hostOf, requireOnChain, shortOf, withoutUrl } from "./chain-check.js";
 import { lowerCase, requireNotAhead } from "./connect.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
-import { signAuthorization, VALIDITY_SECONDS } from "./payment.js";
-import { plannedOf, type Submitted } from "./session.js";
+import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
+import { type ExpectedPayment, plannedOf, type Submitted } from "./session.js";
 import type { PlannedPayment } from "./spending.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
 import { voteSalt, votesKey } from "./votes.js";
@@ -182,7 +182,7 @@ function unguarded({
 
   /** Signs a payment to the escrow or the registry, which only that contract can use. */
   async function sign(
-    payment: Omit<Parameters<typeof plannedOf>[0], "resource">,
+    payment: ExpectedPayment,
     {
       asset,
       nonce,
@@ -206,8 +206,8 @@ function unguarded({
     deadline?: number;
   }
 
-  function depositOf(id: string, terms: EscrowTerms, { nonce, ...due }: Due) {
-    const payment = { payTo: id, currency: "stablecoin", escrow: { id, terms }, ...due } as const;
+  function depositOf(escrow: Required<Expected>["escrow"], { nonce, ...due }: Due & { status?: Status }) {
+    const payment = { payTo: escrow.id, currency: "stablecoin", escrow, ...due } as const;
     return sign(payment, { asset: pinned().asset, nonce });
   }
 
@@ -215,7 +215,8 @@ function unguarded({
   async function pay(id: string, status: Status, dueOf: (terms: EscrowTerms) => Due) {
     const escrow = await escrowAt(rpcUrl, pinned(), id);
     await escrow.requireStatus(status);
-    return depositOf(id, escrow.terms, dueOf(escrow.terms));
+    const { terms } = escrow;
+    return depositOf({ id, terms }, { ...dueOf(terms), status });
   }
 
   async function ballotOf(id: string, salt?: Hex) {
@@ -231,9 +232,10 @@ function unguarded({
     async create(terms: EscrowTerms): Promise<Hex> {
       const { factory, implementation } = pinned() as { factory: Address; implementation: Address };
       const id = escrowAddress({ factory, implementation, terms });
-      await requireOnChain(rpcUrl, pinned(), { id, terms, isNew: true });
+      const escrow = { id, terms, isNew: true };
+      await requireOnChain(rpcUrl, pinned(), escrow);
       const due = { amount: depositsOf(terms).initiator, deadline: terms.matchDeadline };
-      const deposit = await depositOf(id, terms, due);
+      const deposit = await depositOf(escrow, due);
       return transact(factory, factoryAbi, "create", [packTerms(terms), deposit]);
     },
     /** Pays the Worker Stake, or the price of a listing. */

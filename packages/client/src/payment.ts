@@ -1,6 +1,7 @@
 /** Checks a quote against the caller's own expectation, and signs the payment for it. */
 
 import { toHex } from "@working-contracts/protocol/hex";
+import type { Status } from "@working-contracts/protocol/status";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import type { PlannedPayment } from "./spending.js";
@@ -21,6 +22,8 @@ export interface Expected {
   deadline?: number;
   /** The escrow that is paid, and whether this payment creates it. */
   escrow?: { id: string; terms: EscrowTerms; isNew?: boolean };
+  /** Status of the escrow in which the payment is for this call; in another, the service could use it for another. */
+  status?: Status;
 }
 
 /** A quote of x402 version 2 (`PaymentRequired`), as far as it is read. Every field is checked before it is used. */

@@ -161,10 +161,7 @@ export function requestOf(
 }
 
 /** The only payment that a call expects, without the URL that is paid for. */
-export interface ExpectedPayment extends Omit<Expected, "resource"> {
-  /** Status of the escrow in which the payment is for this call; in another, the service could use it for another. */
-  status?: Status;
-}
+export type ExpectedPayment = Omit<Expected, "resource">;
 
 /** Makes the check of a payment to a contract's own escrow, from what its proven terms say is due. */
 export type ToEscrow = (
@@ -238,12 +235,26 @@ async function prove(session: Session, ...payment: ProofArguments): Promise<void
   } catch {}
 }
 
+function roleOf(status: Status | undefined, escrow: Expected["escrow"]): PlannedPayment["role"] {
+  if (status === "under-review") return "Client";
+  if (escrow === undefined || status === "disputed") return "Backup Agent";
+  return (escrow.isNew ?? false) === escrow.terms.workerInitiated ? "Worker" : "Client";
+}
+
 export function plannedOf(expected: Expected, network: Addresses): PlannedPayment {
-  const { amount, currency, resource, payTo, escrow } = expected;
+  const { amount, currency, resource, payTo, escrow, status } = expected;
   const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
   const decimal = formatDecimal(amount, decimals);
   return {
-    ...{ currency, token: assetOf(expected, network), amount, decimal, resource, payTo },
+    ...{
+      currency,
+      token: assetOf(expected, network),
+      amount,
+      decimal,
+      resource,
+      payTo,
+      role: roleOf(status, escrow),
+    },
     ...(escrow !== undefined && { terms: escrow.terms }),
   };
 }

@@ -166,9 +166,9 @@ export function createAccount(place: HTMLElement): Account {
 /** The browser asks before it leaves the page: only this page has the signed payment. */
 const keepOpen = (event: Event): void => event.preventDefault();
 
-async function confirmPayment({ decimal, currency, token, payTo }: PlannedPayment): Promise<void> {
+async function confirmPayment({ decimal, currency, token, payTo, role }: PlannedPayment): Promise<void> {
   const unit = currency === "stablecoin" ? "of the stablecoin" : "protocol tokens";
-  const question = `Pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
+  const question = `As ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
   const answer = await ask(question, { choices: ["Pay", "Do not pay"] });
   if (answer !== "Pay") throw new Error("You did not pay. Nothing was signed");
 }

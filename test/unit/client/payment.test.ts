@@ -1,4 +1,6 @@
 import type { Agent, ConnectOptions, PlannedPayment } from "@working-contracts/client/index";
+import { plannedOf } from "@working-contracts/client/session";
+import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { describe, expect, it } from "vitest";
 import { agentOf, NETWORK } from "./fake-service.js";
 
@@ -76,7 +78,22 @@ it("a payment is shown with its token before it is signed", async () => {
   const shown: PlannedPayment[] = [];
   const { agent } = await staking([], { beforePayment: (payment) => void shown.push(payment) });
   expect(await agent.stake("1")).toEqual(STAKE);
-  expect(shown).toMatchObject([{ token: NETWORK.protocolToken, decimal: "1.0", payTo: NETWORK.registry }]);
+  const { protocolToken: token, registry: payTo } = NETWORK;
+  expect(shown).toMatchObject([{ token, decimal: "1.0", payTo, role: "Backup Agent" }]);
+});
+
+it.each([
+  ["posts", { isNew: true, workerInitiated: false }, "Client"],
+  ["posts a listing", { isNew: true, workerInitiated: true }, "Worker"],
+  ["accepts", { status: "created", workerInitiated: false }, "Worker"],
+  ["takes a listing", { status: "created", workerInitiated: true }, "Client"],
+  ["disputes", { status: "under-review", workerInitiated: true }, "Client"],
+  ["votes", { status: "disputed", workerInitiated: false }, "Backup Agent"],
+] as const)("a payment names the role of a payer who %s", (_, { workerInitiated, ...facts }, role) => {
+  const { isNew = false, status } = { isNew: false, status: undefined, ...facts };
+  const escrow = { id: "0x", terms: { workerInitiated } as EscrowTerms, isNew };
+  const due = { currency: "stablecoin", amount: 1n, payTo: "0x", resource: "/", escrow } as const;
+  expect(plannedOf({ ...due, ...(status && { status }) }, NETWORK)).toMatchObject({ role });
 });
 
 it.each([

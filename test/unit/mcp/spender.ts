@@ -12,6 +12,7 @@ try {
       currency: "stablecoin",
       resource: "POST /v1/contracts",
       payTo: "0x",
+      role: "Worker",
       token: "0x",
     });
     counted++;

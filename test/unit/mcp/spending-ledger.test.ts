@@ -22,6 +22,7 @@ const payment = (units: bigint, currency: "stablecoin" | "protocol-token" = "sta
   currency,
   resource: "POST /v1/contracts",
   payTo: "0x",
+  role: "Worker" as const,
   token: "0x",
 });
 const ledgerOn = (day: string) => createSpendingLedger(path, caps, () => new Date(`${day}T12:00:00Z`));
