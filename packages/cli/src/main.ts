@@ -9,7 +9,7 @@ import { addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
 import { EXIT_HELP, exitCodeOf, refusalOf } from "./errors.js";
 import { type CommonOptions, PATIENCE, type World } from "./settings.js";
-import { plain } from "./terminal.js";
+import { jsonOf, plain } from "./terminal.js";
 
 /** Runs one command and returns its exit code. Prints errors to stderr. */
 export async function run(args: readonly string[], world: World): Promise<number> {
@@ -23,7 +23,7 @@ export async function run(args: readonly string[], world: World): Promise<number
     if (error instanceof CommanderError) return code;
     const { json } = program.opts<CommonOptions>();
     world.stderr(
-      `${json ? JSON.stringify({ error: refusalOf(error as Error) }) : `wcontract: ${describe(error)}`}\n`,
+      `${json ? jsonOf({ error: refusalOf(error as Error) }) : `wcontract: ${describe(error)}`}\n`,
     );
     return code;
   }

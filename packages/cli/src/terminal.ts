@@ -22,7 +22,7 @@ export function createOutput(
 ): Output {
   return {
     result(value, human) {
-      stdout(`${json ? JSON.stringify(value, null, 2) : plain(human())}\n`);
+      stdout(`${json ? jsonOf(value, 2) : plain(human())}\n`);
     },
     progress(line) {
       stderr(`${oneLine(line)}\n`);
@@ -58,6 +58,16 @@ function oneLine(text: string): string {
 /** Makes text from others safe for a terminal: an escape sequence in a title could rewrite the output. */
 export function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (char) => (char === "\n" || char === "\t" ? char : "�"));
+}
+
+/** JSON that is safe for a terminal: what `plain` replaces is escaped. */
+export function jsonOf(value: unknown, indent?: number): string {
+  const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(value, null, indent).replaceAll(
+    /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    // A character beyond 16 bits is two units.
+    (char) => char.split("").map(escaped).join(""),
+  );
 }
 
 export function describeContract(contract: Contract): string {
