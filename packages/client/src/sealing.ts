@@ -2,7 +2,7 @@
  * References that the service cannot read: encrypted to keys that agents publish and sign, in standard formats (JWE,
  * RFC 7516, ECDH-ES on X25519).
  */
-import { LIMITS } from "@working-contracts/protocol/limits";
+import { REFERENCE_LENGTH } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
   base64url,
@@ -55,7 +55,7 @@ export async function seal(reference: string, recipients: readonly Recipient[]):
   for (const { address, key } of recipients)
     jwe.addRecipient(await imported({ key })).setUnprotectedHeader({ alg: ALG, kid: address.toLowerCase() });
   const sealed = JSON.stringify(await jwe.encrypt());
-  if (sealed.length <= LIMITS.referenceLength) return sealed;
+  if (sealed.length <= REFERENCE_LENGTH) return sealed;
   throw new RangeError(`The reference is too long to be sealed: deliver a hash or URI of what is longer`);
 }
 

@@ -5,7 +5,7 @@ import {
   challengeText,
   type Permission,
 } from "@working-contracts/protocol/challenge-text";
-import { LIMITS } from "@working-contracts/protocol/limits";
+import { CHALLENGE_VALIDITY } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import { call, dataOf, type Session } from "./session.js";
@@ -91,7 +91,7 @@ export function requireChallenge(
   if (!/^0x[0-9a-f]{64}$/.test(nonce)) throw new RefusedToSign("nonce", "the challenge has no nonce");
   if (!Number.isInteger(issuedAt) || !Number.isInteger(expiresAt) || issuedAt > now + PROCESS_LAG)
     throw new RefusedToSign("issuedAt", "the challenge is not dated, or is dated in the future");
-  if (expiresAt > issuedAt + LIMITS.challengeValidity)
+  if (expiresAt > issuedAt + CHALLENGE_VALIDITY)
     throw new RefusedToSign("expiresAt", `the challenge is valid until ${textOf("Expires At")}, too long`);
 
   const expected = challengeText({

@@ -4,12 +4,16 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+/** By themselves, because the client needs no others and so does not bundle them. */
+export const CHALLENGE_VALIDITY = 5 * MINUTE;
+export const REFERENCE_LENGTH = 4_096;
+
 /** Lengths in characters, sizes in bytes, durations in seconds. */
 export const LIMITS = {
   bodyBytes: 256 * 1024,
   bodyDepth: 64,
 
-  challengeValidity: 5 * MINUTE,
+  challengeValidity: CHALLENGE_VALIDITY,
   challengeAttempts: 5,
   labelLength: 100,
 
@@ -24,7 +28,7 @@ export const LIMITS = {
   criterionLength: 1_000,
   /** Contract wallets' signatures have no fixed length; this leaves room for a large multisig. */
   signatureLength: 16_384,
-  referenceLength: 4_096,
+  referenceLength: REFERENCE_LENGTH,
   /** Of a reference that a party encrypted for a Backup Agent; base64url, with its header. */
   shareLength: 8_192,
   applicationTermsBytes: 32 * 1024,
