@@ -6,7 +6,7 @@ import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkp
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
 import { bondNonce, findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import type { Status } from "@working-contracts/protocol/status";
+import { isVotingClosed, type Status } from "@working-contracts/protocol/status";
 import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
 import {
@@ -180,6 +180,13 @@ function unguarded({
     return transact(pinned().registry, registryAbi, functionName, args);
   }
 
+  /** In seconds. Throws RefusedToSign if it is ahead of this machine's clock. */
+  async function nodeTime(): Promise<number> {
+    const time = Number((await getBlock(client)).timestamp);
+    if (clock !== "service") requireNotAhead(time, "the node");
+    return time;
+  }
+
   /** Signs a payment to the escrow or the registry, which only that contract can use. */
   async function sign(
     payment: ExpectedPayment,
@@ -190,9 +197,7 @@ function unguarded({
   ) {
     const { payTo, amount, deadline = Number.POSITIVE_INFINITY } = payment;
     await beforePayment?.(plannedOf({ ...payment, resource: payTo }, pinned()));
-    const time = Number((await getBlock(client)).timestamp);
-    if (clock !== "service") requireNotAhead(time, "the node");
-    const validBefore = Math.min(time + VALIDITY_SECONDS, deadline);
+    const validBefore = Math.min((await nodeTime()) + VALIDITY_SECONDS, deadline);
     const { message, signature } = await signAuthorization(signer, pinned(), {
       ...{ asset, payTo, amount, nonce, validBefore },
     });
@@ -276,15 +281,19 @@ function unguarded({
       await submitted?.add(votesKey(pinned()), id.toLowerCase() as Hex);
       return transact(id, escrowAbi, "vote", [me, commitment, bond]);
     },
-    /** Opens the account's own vote, once voting has ended and for a day. Throws if the salt does not open it. */
+    /**
+     * Opens the account's own vote, once voting has ended and for a day. Throws if the salt does not open it, and before
+     * voting has ended: the node would learn the vote.
+     */
     async openVote(id: string, salt?: Hex): Promise<Hex> {
+      const escrow = { address: id.toLowerCase() as Address, abi: escrowAbi } as const;
+      const { parameters } = await readContract(client, { ...escrow, functionName: "terms" });
+      const jury = await readContract(client, { ...escrow, functionName: "jury" });
+      const dispute = { ...parameters, ...jury, disputedAt: BigInt(jury.disputedAt) };
+      if (!isVotingClosed(dispute, await nodeTime()))
+        throw new Error(`Voting on ${id} has not ended. Open your vote after that`);
       const ballot = await ballotOf(id, salt);
-      const sealed = {
-        address: ballot.escrow,
-        abi: escrowAbi,
-        functionName: "ballotOf",
-        args: [me],
-      } as const;
+      const sealed = { ...escrow, functionName: "ballotOf", args: [me] } as const;
       const words = findVotes(encodeWords(await readContract(client, sealed)), ballot);
       if (words === null) throw new Error(`${me} has no sealed vote on ${id} that this salt opens`);
       return transact(id, escrowAbi, "openVote", [me, packOutcomes(words), ballot.salt]);

@@ -1,18 +1,28 @@
 import { onChain } from "@working-contracts/client/index";
-import { toHex } from "viem";
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
+import { encodeFunctionResult, type Hex, toFunctionSelector, toHex, zeroAddress } from "viem";
 import { afterEach, expect, it } from "vitest";
-import { type FakeNode, json, startFakeNode } from "../chain/node.js";
+import { type AskedCall, type FakeNode, json, startFakeNode } from "../chain/node.js";
 import { account, NETWORK } from "./fake-service.js";
 
 const ID = `0x${"11".repeat(20)}`;
 const GWEI = 10n ** 9n;
 
+interface Call {
+  data: Hex;
+}
+
 let node: FakeNode | undefined;
 afterEach(() => node?.stop());
 
-/** A node with a contract everywhere, which accepts each call; its answers can be others. */
-async function nodeWith(answers: Record<string, unknown>) {
+type Answers = Record<string, unknown>;
+
+/** A node with a contract everywhere, which accepts each call; its answers can be others, those of calls by their data. */
+async function nodeWith(answers: Answers, read?: (data: Hex) => Hex) {
   const called: string[] = [];
+  const sent: string[] = [];
   const all: Record<string, unknown> = {
     eth_chainId: toHex(NETWORK.chainId),
     eth_getCode: "0x60",
@@ -25,14 +35,19 @@ async function nodeWith(answers: Record<string, unknown>) {
     ...answers,
   };
   node = await startFakeNode((response, calls) => {
-    const [{ id, method } = { id: 0, method: "" }] = calls;
+    const [{ id, method, params: [call] = [] } = { id: 0, method: "" }] = calls as (AskedCall & {
+      params?: Call[];
+    })[];
     called.push(method);
+    sent.push(JSON.stringify(call));
+    if (method === "eth_call" && read !== undefined)
+      return json(response, { id, result: read(call?.data ?? "0x") });
     if (all[method] === undefined) json(response, { id, error: { code: -32601, message: "not found" } });
     else if (method === "eth_sendRawTransaction")
       json(response, { id, error: { code: -32000, message: "enough" } });
     else json(response, { id, result: all[method] });
   });
-  return { url: node.url, wasSent: () => called.includes("eth_sendRawTransaction") };
+  return { url: node.url, sent, wasSent: () => called.includes("eth_sendRawTransaction") };
 }
 
 it.each([
@@ -51,4 +66,38 @@ it("a node gets the transaction if the caller allows its fees", async () => {
   const own = await onChain({ rpcUrl: url, account, network: NETWORK, maxGasCost: 10n ** 18n });
   await expect(own.approve(ID)).rejects.toThrow();
   expect(wasSent()).toBe(true);
+});
+
+it.each([
+  ["before voting has ended, the node learns nothing", 60, false],
+  ["once voting has ended, the vote is opened", DEFAULT_PARAMETERS.baVotingWindow + 60, true],
+])("%s", async (_, age, isOpened) => {
+  const salt: Hex = `0x${"5a".repeat(32)}`;
+  const voter = account.address.toLowerCase() as Hex;
+  const votes = packOutcomes(["met"]);
+  const ballot = { chainId: NETWORK.chainId, escrow: ID as Hex, voter };
+  const commitment = voteCommitment({ ...ballot, votes, salt });
+  const now = Math.floor(Date.now() / 1000);
+  const zero: Hex = `0x${"00".repeat(32)}`;
+  const terms = {
+    ...{ initiator: zeroAddress, price: 1n, counterparty: zeroAddress, criteriaCount: 1 },
+    ...{ workerInitiated: false, computedCriteria: false, matchDeadline: 1, withdrawalDeadline: 2 },
+    ...{ deliveryDeadline: 3, reviewDeadline: 4, termsHash: zero, parameters: DEFAULT_PARAMETERS },
+  };
+  const jury = { disputedAt: now - age, drawBlock: 0, sealedVotes: 1, drawn: false, held: 0n };
+  const results: Record<string, Hex> = {
+    "terms()": encodeFunctionResult({ abi: escrowAbi, functionName: "terms", result: terms }),
+    "jury()": encodeFunctionResult({ abi: escrowAbi, functionName: "jury", result: jury }),
+    "ballotOf(address)": commitment,
+  };
+  const read = (data: Hex): Hex => {
+    const found = Object.entries(results).find(([name]) => data.startsWith(toFunctionSelector(name)));
+    return found?.[1] ?? "0x";
+  };
+  const block = { number: "0x1", timestamp: toHex(now), baseFeePerGas: toHex(GWEI), transactions: [] };
+  const { url, sent, wasSent } = await nodeWith({ eth_getBlockByNumber: block }, read);
+  const own = await onChain({ rpcUrl: url, account, network: NETWORK });
+  await expect(own.openVote(ID, salt)).rejects.toThrow(isOpened ? "parameters" : "has not ended");
+  expect(sent.some((call) => call?.includes(salt.slice(2)))).toBe(isOpened);
+  expect(wasSent()).toBe(isOpened);
 });
