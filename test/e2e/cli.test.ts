@@ -236,6 +236,7 @@ describe("verify", () => {
     const path = `/v1/contracts/${id}`;
     const differing = async (change: (path: string, data: Record<string, unknown>) => void) => {
       const liar = await openMiddle(world, { change });
+      await client.run("--url", liar.url, "list");
       const { code, stdout, stderr } = await client.run("--url", liar.url, "--json", "verify", id);
       liar.close();
       expect(code).toBe(1);
@@ -279,6 +280,7 @@ describe("verify", () => {
         if (path.endsWith("/keys")) data.keys = [];
       },
     });
+    await client.run("--url", withholding.url, "list");
     const { code, stdout } = await client.run("--url", withholding.url, "--json", "verify", id);
     withholding.close();
     expect(code).toBe(1);

@@ -35,6 +35,8 @@ export interface Context {
   out: Output;
   /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
   agent(consent?: Consent): Promise<Agent>;
+  /** The agent of an earlier sign-in, which signs nothing. Throws UsageError if there was none. */
+  reader(): Promise<Agent>;
   /**
    * Actions with the account's own transactions, for which the service is not needed, by default on the network of the
    * deployment file or of the last sign-in. Throws UsageError without a node.
@@ -64,6 +66,12 @@ export function createContext(options: CommonOptions, world: World): Context {
         },
       });
       return agent;
+    },
+    async reader() {
+      const { saved, common } = await connectionOf(settings, { patienceMs: settings.patienceMs });
+      if (saved === undefined)
+        throw new UsageError(`not signed in to ${settings.url}: run \`wcontract list\` first`);
+      return connect({ ...common, apiKey: saved.apiKey });
     },
     async onChain(consent = {}, network) {
       const { rpcUrl, clock, maxGasCost } = settings;
@@ -145,6 +153,22 @@ export async function signedIn(
   settings: Settings,
   options: Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">,
 ): Promise<{ agent: Agent; account: PrivateKeyAccount }> {
+  const { account, saved, save, common } = await connectionOf(settings, options);
+  const { operator } = settings;
+  if (saved?.operator === operator) {
+    const agent = await connect({ ...common, apiKey: saved.apiKey });
+    if (await isAccepted(agent)) return { agent, account };
+  }
+  const agent = await connect({ ...common, label: "wcontract" });
+  const { apiKey, network } = agent;
+  save({ apiKey, operator, network });
+  return { agent, account };
+}
+
+async function connectionOf(
+  settings: Settings,
+  options: Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">,
+) {
   const account = await loadAccount(settings);
   const { saved, save } = savedSignIn(settings, account);
   const { url: baseUrl, clock, operator, domain, rpcUrl } = settings;
@@ -164,14 +188,7 @@ export async function signedIn(
     ...(rpcUrl !== undefined && { node: rpcUrl }),
     ...(saved && { network: saved.network }),
   };
-  if (saved?.operator === operator) {
-    const agent = await connect({ ...common, apiKey: saved.apiKey });
-    if (await isAccepted(agent)) return { agent, account };
-  }
-  const agent = await connect({ ...common, label: "wcontract" });
-  const { apiKey, network } = agent;
-  save({ apiKey, operator, network });
-  return { agent, account };
+  return { account, saved, save, common };
 }
 
 function savedSignIn({ configDir, url }: Settings, { address }: PrivateKeyAccount) {

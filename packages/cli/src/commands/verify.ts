@@ -15,14 +15,14 @@ export function addVerifyCommand(program: Command, contextOf: (command: Command)
     )
     .option("--also-rpc <url...>", "other nodes, which have to report the same as the first")
     .action(async (id: string, { alsoRpc = [] }: { alsoRpc?: string[] }, command: Command) => {
-      const { settings, agent, out } = contextOf(command);
+      const { settings, reader, out } = contextOf(command);
       const { rpcUrl } = settings;
       if (rpcUrl === undefined) throw new UsageError("verify needs --rpc-url or RPC_URL.");
       const network = deploymentOf(settings);
       if (network === undefined) throw new UsageError("verify needs --deployment or DEPLOYMENT.");
       const { verifyContract } = await import("@working-contracts/client/verify/verify");
-      const reader = await agent().catch((error: Error) => error);
-      const result = await verifyContract(reader, id, {
+      const agent = await reader().catch((error: Error) => error);
+      const result = await verifyContract(agent, id, {
         network,
         nodes: [rpcUrl, ...alsoRpc],
         onRetry: () => out.progress("differences found: reading both sides again"),
