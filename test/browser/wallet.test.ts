@@ -274,6 +274,19 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await world.usdOf(client.address)).toBe(950_000_000n);
   });
 
+  test("Enter declines a payment that it did not mean to make, and the keyboard stays at the form", async () => {
+    const client = await newPerson();
+    const { page } = client;
+    await fillIn(client);
+    await page.getByRole("button", { name: "Post and pay" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").getByText("Nothing was signed").waitFor();
+    const focused = () => page.evaluate("document.activeElement.textContent");
+    await expect.poll(focused).toBe("Post and pay");
+  });
+
   test("a declined payment keeps its quote until the form changes", async () => {
     const client = await newPerson();
     const { page } = client;

@@ -66,7 +66,7 @@ export interface DeliverOnChainOptions {
   outcomes?: readonly Outcome[];
 }
 
-/** What the node fills in, in the place of a chain that viem knows. */
+/** The node fills it in, because viem does not know the chain. */
 interface FilledByNode {
   chainId: number;
   nonce: number;

@@ -26,7 +26,7 @@ export interface PlannedPayment {
   resource: string;
   /** The contract's escrow, or the registry of stakes. */
   payTo: string;
-  /** What the payer is, or becomes by this payment. */
+  /** The payer has it, or gets it by this payment. */
   role: "Client" | "Worker" | "Backup Agent";
   /** Of the contract that is paid for, among them the protocol's parameters for it: fee, ratios, voting window. */
   terms?: EscrowTerms;

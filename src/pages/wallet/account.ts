@@ -169,7 +169,8 @@ const keepOpen = (event: Event): void => event.preventDefault();
 async function confirmPayment({ decimal, currency, token, payTo, role }: PlannedPayment): Promise<void> {
   const unit = currency === "stablecoin" ? "of the stablecoin" : "protocol tokens";
   const question = `As ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
-  const answer = await ask(question, { choices: ["Pay", "Do not pay"] });
+  // The first one has the focus, so a stray Enter does not pay.
+  const answer = await ask(question, { choices: ["Do not pay", "Pay"] });
   if (answer !== "Pay") throw new Error("You did not pay. Nothing was signed");
 }
 
@@ -256,8 +257,11 @@ export function tell(message: string, { isError = false }: { isError?: boolean }
 export function onSubmit(form: HTMLFormElement, action: () => Promise<unknown>): void {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    const focused = document.activeElement as HTMLElement | null;
     form.inert = true;
     await action();
     form.inert = false;
+    // An inert form loses the focus to the page.
+    if (document.activeElement === document.body) focused?.focus();
   });
 }
