@@ -259,9 +259,12 @@ export function plannedOf(expected: Expected, network: Addresses): PlannedPaymen
   };
 }
 
+/** Refusals of a request before the service looks at its payment: of a repetition, they say nothing of the first. */
+const UNSEEN: ReadonlySet<number> = new Set([401, 413, 429]);
+
 /**
  * Once a payment is signed, every retry sends the identical request with that payment. If an attempt can have delivered
- * it (`wasSent`), only a quote says that it was not used: another refusal can be of the repetition alone.
+ * it (`wasSent`), a refusal of the repetition alone says nothing of the outcome.
  */
 async function sendSigned<T>(
   http: Http,
@@ -279,7 +282,8 @@ async function sendSigned<T>(
   };
   const outcome = await attempt().catch((error) => {
     const isUnreadable = error instanceof RefusedToSign;
-    if (!isOutage(error) && !isUnreadable && !(isSent && error instanceof ServiceError)) throw error;
+    const isUnseen = isSent && error instanceof ServiceError && UNSEEN.has(error.status);
+    if (!isOutage(error) && !isUnreadable && !isUnseen) throw error;
     const message = `The outcome of ${request.method} ${request.path} is not known yet (${error.message}). Resume this call; do not sign another payment for it.`;
     throw new OutcomeUnknown(message, () => sendSigned(http, request, open, true), error);
   });

@@ -50,7 +50,7 @@ describe("a payment that was signed and sent", () => {
     ["gets no response, and its repetition a refusal", [lost, () => refused(401, "unauthorized")]],
     [
       "gets a 503, and its repetition a refusal",
-      [() => refused(503, "internal_error"), () => refused(409, "conflict")],
+      [() => refused(503, "internal_error"), () => refused(401, "unauthorized")],
     ],
   ])("has an unknown outcome if it %s", async (_, answers) => {
     const { agent, sent } = await staking(answers);
@@ -66,9 +66,11 @@ describe("a payment that was signed and sent", () => {
     expect(await error.resume().catch((thrown: Error) => thrown)).toMatchObject({ name: "OutcomeUnknown" });
   });
 
-  it("is refused or rejected if its only response says so", async () => {
+  it("is refused or rejected if a response says so that has looked at the payment", async () => {
     const refusing = await staking([() => refused(401, "unauthorized")]);
     await expect(refusing.agent.stake("1")).rejects.toMatchObject({ name: "ServiceError" });
+    const outrun = await staking([() => refused(503, "settlement_pending"), () => refused(409, "conflict")]);
+    await expect(outrun.agent.stake("1")).rejects.toMatchObject({ name: "ServiceError", code: "conflict" });
     const rejecting = await staking([() => quoted()]);
     await expect(rejecting.agent.stake("1")).rejects.toMatchObject({ name: "PaymentRejected" });
   });
