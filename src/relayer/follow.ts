@@ -1,8 +1,9 @@
 /** Follows signed batches: receipts, depth, reorgs, lost and stuck transactions. */
 import { and, asc, desc, eq, gte, inArray, lte, sql } from "drizzle-orm";
-import { parseTransaction, type TransactionReceipt } from "viem";
-import { type BatchAttempt, batch } from "../db/schema.js";
+import type { TransactionReceipt } from "viem";
+import { batch } from "../db/schema.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
+import { replaceIfStuck } from "./replace.js";
 import {
   finaliseBatches,
   followGivenUp,
@@ -12,16 +13,8 @@ import {
   reopenBatches,
   requeueBatch,
 } from "./results.js";
-import { broadcast, broadcastAll, signAttempt } from "./send.js";
-import {
-  estimateFees,
-  findNonceUse,
-  findReceipt,
-  isCanonical,
-  isTrusted,
-  placeOf,
-  replacementFees,
-} from "./transaction.js";
+import { broadcastAll } from "./send.js";
+import { findNonceUse, findReceipt, isCanonical, isTrusted, placeOf } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 
@@ -256,84 +249,6 @@ async function followMissing(context: SignerContext, one: Batch, head: Head): Pr
   if (use === null || use.isOurs || head.number - use.blockNumber + 1n < confirmations) return;
   await requeueBatch(context, one.id, "superseded", null);
   forget(context, one.id);
-}
-
-/** Signs a replacement at a higher fee if the next transaction in line has waited too many blocks. */
-async function replaceIfStuck(context: SignerContext, one: Batch, head: Head): Promise<boolean> {
-  const { publicClient, account, options, memory, metrics, logger, signer } = context;
-  const last = one.attempts.at(-1);
-  if (last === undefined) return false;
-  if (account === null) {
-    raiseAlarm(context, "signer_missing", { batch: one.id.toString(), hash: last.hash });
-    return false;
-  }
-  const since = memory.waitingSince.get(one.id);
-  // Counted from when this loop first saw it waiting, so that the same bytes get a chance after a reorg.
-  if (since === undefined || since > head.number) memory.waitingSince.set(one.id, head.number);
-  if (since === undefined || head.number - since < BigInt(options.replaceAfterBlocks)) return false;
-
-  const fees = replacementFees({
-    previous: feesOf(last),
-    market: await estimateFees(publicClient, head, options),
-    caps: options,
-  });
-  if (fees === null) {
-    if (memory.broadcastAt.get(one.id) !== head.number) {
-      raiseAlarm(context, "fee_cap_reached", { batch: one.id.toString(), hash: last.hash });
-    }
-    return false;
-  }
-  const { to, data, nonce, gas = 0n } = parseTransaction(last.raw);
-  const balance = await publicClient.getBalance({ address: signer });
-  if (balance < gas * fees.maxFeePerGas) {
-    if (memory.broadcastAt.get(one.id) !== head.number) {
-      raiseAlarm(context, "signer_without_gas", {
-        batch: one.id.toString(),
-        balance: balance.toString(),
-        needed: (gas * fees.maxFeePerGas).toString(),
-      });
-    }
-    return false;
-  }
-  const attempt = await signAttempt(context, {
-    chainId: context.deployment.chainId,
-    type: "eip1559",
-    to: to ?? context.deployment.relay,
-    data: data ?? "0x",
-    nonce: nonce ?? one.accountNonce,
-    gas,
-    ...fees,
-    head,
-  });
-  await fenced(context, async (tx) => {
-    await tx
-      .update(batch)
-      .set({ attempts: [...one.attempts, attempt], updatedAt: sql`now()` })
-      .where(eq(batch.id, one.id));
-  });
-  metrics?.batches("replaced");
-  metrics?.signed({ signer, operations: one.operationIds.length, maxFeePerGas: fees.maxFeePerGas });
-  logger.warn(
-    {
-      signer,
-      batch: one.id.toString(),
-      hash: attempt.hash,
-      replaces: last.hash,
-      operations: one.operationIds.map(String),
-    },
-    "batch replaced",
-  );
-  memory.broadcastAt.set(one.id, head.number);
-  memory.waitingSince.set(one.id, head.number);
-  await broadcast(context, attempt);
-  return true;
-}
-
-function feesOf(attempt: BatchAttempt) {
-  return {
-    maxFeePerGas: BigInt(attempt.maxFeePerGas),
-    maxPriorityFeePerGas: BigInt(attempt.maxPriorityFeePerGas),
-  };
 }
 
 /** Sends a batch's transactions again: the node could have dropped them, or never received them. */

@@ -582,7 +582,7 @@ export const MUTANTS = [
   },
   {
     name: "unaffordable-replacement",
-    file: "src/relayer/follow.ts",
+    file: "src/relayer/replace.ts",
     edits: [["if (balance < gas * fees.maxFeePerGas) {", "if (balance < 0n) {"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "can pay for",
