@@ -13,6 +13,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { clockOptions } from "../support/chain-time.js";
 import { created, DAY, type Json } from "../support/contracts.js";
+import { mcpRequest } from "../support/mcp-request.js";
 import { useWorld } from "../support/world.js";
 import { openMiddle, type User, useUsers, WC } from "./cli-actors.js";
 
@@ -405,16 +406,7 @@ describe("by HTTP", () => {
     const owner = await connect(KEY);
     expect(await namesOf(owner)).toEqual(expect.arrayContaining(["post_contract", "read_reference"]));
     const { sessionId = "" } = owner.client.transport as StreamableHTTPClientTransport;
-    const send = (headers: Record<string, string>) =>
-      fetch(url, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          accept: "application/json, text/event-stream",
-          ...headers,
-        },
-        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
-      });
+    const send = (headers: Record<string, string>) => mcpRequest(url, "tools/list", { headers });
     expect((await send({ "mcp-session-id": sessionId, authorization: `Bearer ${KEY}` })).status).toBe(200);
     // Neither the owner's session without the key, nor a web page with it.
     expect((await send({ "mcp-session-id": sessionId })).status).toBe(404);

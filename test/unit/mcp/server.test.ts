@@ -6,6 +6,7 @@ import { createUnfinishedCalls } from "@working-contracts/cli/mcp/unfinished-cal
 import type { Agent } from "@working-contracts/client/index";
 import { expect, it } from "vitest";
 import { z } from "zod";
+import { mcpRequest } from "../../support/mcp-request.js";
 import { account, agentOf, NETWORK } from "../client/fake-service.js";
 
 const KEY = "a key that only this test knows";
@@ -46,31 +47,22 @@ it("others close no session of the owner, however many they open", async () => {
     key: KEY,
     createServer: (isOwner) => serverOf(agent, isOwner ? "private" : "public"),
   });
-  const send = (method: string, params: object, headers: Record<string, string> = {}) =>
-    fetch(url, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-        ...headers,
-      },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-    });
   const hello = {
     protocolVersion: "2025-06-18",
     capabilities: {},
     clientInfo: { name: "a-model", version: "1.0.0" },
   };
   const open = async (headers: Record<string, string> = {}): Promise<string> => {
-    const response = await send("initialize", hello, headers);
+    const response = await mcpRequest(url, "initialize", { headers, params: hello });
     await response.text();
     return String(response.headers.get("mcp-session-id"));
   };
+  const list = (headers: Record<string, string>) => mcpRequest(url, "tools/list", { headers });
   const authorization = `Bearer ${KEY}`;
   const own = await open({ authorization });
   const first = await open();
   for (let i = 0; i < 65; i++) await open();
-  expect((await send("tools/list", {}, { "mcp-session-id": first })).status).toBe(404);
-  expect((await send("tools/list", {}, { "mcp-session-id": own, authorization })).status).toBe(200);
+  expect((await list({ "mcp-session-id": first })).status).toBe(404);
+  expect((await list({ "mcp-session-id": own, authorization })).status).toBe(200);
   await close();
 });
