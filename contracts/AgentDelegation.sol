@@ -11,7 +11,7 @@ import {AgentAction, Delegation} from "./types/Types.sol";
 
 /// @notice See {IAgentDelegation}. Rebuilds every field of the signed text from typed values, so no other text that an
 /// agent signs can pass for a delegation.
-contract AgentDelegation is IAgentDelegation {
+abstract contract AgentDelegation is IAgentDelegation {
     struct Grant {
         uint40 issuedAt;
         uint40 revokedAt;

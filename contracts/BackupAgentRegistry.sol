@@ -34,7 +34,6 @@ contract BackupAgentRegistry is IBackupAgentRegistry, AgentSignatures, Reentranc
     IEIP3009 public immutable TOKEN;
     IWorkingContractFactory public immutable FACTORY;
     address public immutable OPERATOR;
-    IAgentDelegation public immutable DELEGATION;
 
     mapping(address agent => Stake) public stakes;
 
@@ -43,11 +42,10 @@ contract BackupAgentRegistry is IBackupAgentRegistry, AgentSignatures, Reentranc
     mapping(uint256 slot => Checkpoints.Trace160) private _pool;
     Checkpoints.Trace160 private _poolSize;
 
-    constructor(IEIP3009 token, IWorkingContractFactory factory, address operator, IAgentDelegation delegation) {
+    constructor(IEIP3009 token, IWorkingContractFactory factory, address operator) {
         TOKEN = token;
         FACTORY = factory;
         OPERATOR = operator;
-        DELEGATION = delegation;
     }
 
     /// @inheritdoc IBackupAgentRegistry
@@ -86,7 +84,8 @@ contract BackupAgentRegistry is IBackupAgentRegistry, AgentSignatures, Reentranc
     function requestUnstake(address agent) external {
         Stake memory s = stakes[agent];
         require(
-            _hasSigned(agent) || msg.sender == agent || DELEGATION.isAuthorized(agent, msg.sender, AgentAction.Unstake),
+            _hasSigned(agent) || msg.sender == agent
+                || IAgentDelegation(OPERATOR).isAuthorized(agent, msg.sender, AgentAction.Unstake),
             NotAgentOrOperator(msg.sender, agent)
         );
         require(s.amount != 0, NotStaked(agent));

@@ -17,9 +17,8 @@ import {AgentAction, Outcome, Phase, Status, Terms} from "./types/Types.sol";
 struct Dependencies {
     IWorkingContractFactory factory;
     IEIP3009 asset;
-    /// The Relay that acts for agents who delegated to it.
+    /// The Relay: it acts for agents, and knows which of them delegated to it.
     address operator;
-    IAgentDelegation delegation;
     IBackupAgentRegistry registry;
     IProtocolToken rewardToken;
 }
@@ -62,7 +61,6 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
     IWorkingContractFactory internal immutable FACTORY;
     IEIP3009 internal immutable ASSET;
     address internal immutable OPERATOR;
-    IAgentDelegation internal immutable DELEGATION;
     IBackupAgentRegistry internal immutable REGISTRY;
     IProtocolToken internal immutable REWARD_TOKEN;
 
@@ -73,20 +71,14 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
         FACTORY = d.factory;
         ASSET = d.asset;
         OPERATOR = d.operator;
-        DELEGATION = d.delegation;
         REGISTRY = d.registry;
         REWARD_TOKEN = d.rewardToken;
     }
 
-    /// @notice The contracts that this escrow calls. One function, because the calls of later selectors pay for each.
+    /// @notice The contracts that this escrow calls. One function: each one more makes calls of later selectors dearer.
     function dependencies() external view returns (Dependencies memory) {
         return Dependencies({
-            factory: FACTORY,
-            asset: ASSET,
-            operator: OPERATOR,
-            delegation: DELEGATION,
-            registry: REGISTRY,
-            rewardToken: REWARD_TOKEN
+            factory: FACTORY, asset: ASSET, operator: OPERATOR, registry: REGISTRY, rewardToken: REWARD_TOKEN
         });
     }
 
@@ -124,7 +116,8 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
     }
 
     /// @dev The packed terms that follow this escrow's proxy code. Without a counterparty zeros take its place, so
-    /// there is no length to ask for.
+    /// there is no length to ask for. The copy ends with a whole word (160 bytes, 192 with the length), so that the
+    /// memory behind the terms is defined; `new bytes` would clear it first.
     function _terms() internal view returns (bytes memory packed) {
         uint256 length = TermsCodec.MAX_LENGTH;
         assembly ("memory-safe") {
@@ -251,7 +244,7 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
 
     function _requirePartyOrDelegate(address party, AgentAction action) internal view {
         require(
-            msg.sender == party || DELEGATION.isAuthorized(party, msg.sender, action),
+            msg.sender == party || IAgentDelegation(OPERATOR).isAuthorized(party, msg.sender, action),
             NotParty({caller: msg.sender, party: party})
         );
     }

@@ -17,7 +17,7 @@ contract WorkingContractEscrow is EscrowJury {
     /// @inheritdoc IWorkingContractEscrow
     function open(Authorization calldata deposit) external nonReentrant {
         bytes memory t = _terms();
-        require(_facts.phase == Phase.None, WrongStatus(_statusOf(t, _facts), Status.None));
+        _requireStatus(t, _facts, Status.None);
         uint256 amount = _depositOf(t);
         bool paidAlready = amount != 0 && ASSET.balanceOf(address(this)) >= amount;
         require(paidAlready || block.timestamp < t.matchDeadline(), DeadlinePassed(t.matchDeadline()));

@@ -107,8 +107,8 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
         return _parameters;
     }
 
-    /// @dev Of OpenZeppelin's clone with `packedTerms` as its immutable arguments. Here, because {Clones} would build
-    /// it twice: once for the address and once for the deployment.
+    /// @dev Creation code of OpenZeppelin's clone with `packedTerms` as its immutable arguments. Here, because {Clones}
+    /// would build it twice: once for the address and once for the deployment.
     function _creationCode(bytes memory packedTerms) private view returns (bytes memory) {
         return abi.encodePacked(
             hex"61",

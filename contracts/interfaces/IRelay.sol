@@ -14,11 +14,12 @@ interface IRelay {
     /// @notice Executes each operation separately: a failure does not affect the others. A call to an account without
     /// code fails.
     ///
-    /// @param operations One behind the other, each as its target (20 bytes), the gas that it is given (4 bytes), the
-    /// length of its calldata (3 bytes) and its calldata. Packed, because an ABI-encoded list costs 800 gas more each.
+    /// @param operations Concatenated; each is its target (20 bytes), the gas that it is given (4 bytes), the length of
+    /// its calldata (3 bytes) and its calldata. Packed, because an ABI-encoded list costs more gas.
     ///
     /// Requirements:
     /// - The caller is a signer.
     /// - Enough gas is left to give each operation its full limit.
+    /// - No operation is truncated; otherwise the call reverts without a reason.
     function execute(bytes calldata operations) external;
 }

@@ -79,9 +79,8 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
 
   const asset = options.asset ?? getContractAddress({ from: deployer, nonce: BigInt(nonce) });
   const [relay, factory, registry, protocolToken] = [at(0), at(1), at(2), at(3)];
-  const delegation = relay;
   const parameters = { ...DEFAULT_PARAMETERS, ...options.parameters };
-  const dependencies = { factory, asset, operator: relay, delegation, registry, rewardToken: protocolToken };
+  const dependencies = { factory, asset, operator: relay, registry, rewardToken: protocolToken };
 
   const creations: Hex[] = [
     ...(options.asset === undefined ? [creation("TestUSD", testUsdAbi, [])] : []),
@@ -93,7 +92,7 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
       parameters,
       dependencies,
     ]),
-    creation("BackupAgentRegistry", registryAbi, [protocolToken, factory, relay, delegation]),
+    creation("BackupAgentRegistry", registryAbi, [protocolToken, factory, relay]),
     creation("ProtocolToken", protocolTokenAbi, [owner, factory, registry, DEFAULT_DAILY_CAP, grantDelay]),
   ];
   const receipts = await carryOut(
@@ -126,7 +125,7 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
       await publicClient.readContract({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
     ),
     relay: lower(relay),
-    delegation: lower(delegation),
+    delegation: lower(relay),
     registry: lower(registry),
     protocolToken: lower(protocolToken),
     asset: await describeAsset(publicClient, asset),

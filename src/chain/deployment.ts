@@ -127,23 +127,23 @@ export async function verifyDeployment({
   const token = { address: protocolToken, abi: protocolTokenAbi } as const;
   const delegations = { address: delegation, abi: delegationAbi } as const;
   const read = publicClient.readContract;
-  const escrow = read({ address: implementation, abi: escrowAbi, functionName: "dependencies" });
+  const dependencies = read({ address: implementation, abi: escrowAbi, functionName: "dependencies" });
   const checks: [string, Promise<string>, string][] = [
+    // The Relay keeps the delegations.
+    ["delegation", Promise.resolve(relay), delegation],
     [
       "factory.IMPLEMENTATION",
       read({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
       implementation,
     ],
-    ["escrow.factory", escrow.then((known) => known.factory), factory],
-    ["escrow.asset", escrow.then((known) => known.asset), asset.address],
-    ["escrow.operator", escrow.then((known) => known.operator), relay],
-    ["escrow.delegation", escrow.then((known) => known.delegation), delegation],
-    ["escrow.registry", escrow.then((known) => known.registry), registry],
-    ["escrow.rewardToken", escrow.then((known) => known.rewardToken), protocolToken],
+    ["escrow.dependencies.factory", dependencies.then((known) => known.factory), factory],
+    ["escrow.dependencies.asset", dependencies.then((known) => known.asset), asset.address],
+    ["escrow.dependencies.operator", dependencies.then((known) => known.operator), relay],
+    ["escrow.dependencies.registry", dependencies.then((known) => known.registry), registry],
+    ["escrow.dependencies.rewardToken", dependencies.then((known) => known.rewardToken), protocolToken],
     ["registry.TOKEN", read({ ...voters, functionName: "TOKEN" }), protocolToken],
     ["registry.FACTORY", read({ ...voters, functionName: "FACTORY" }), factory],
     ["registry.OPERATOR", read({ ...voters, functionName: "OPERATOR" }), relay],
-    ["registry.DELEGATION", read({ ...voters, functionName: "DELEGATION" }), delegation],
     ["protocolToken.FACTORY", read({ ...token, functionName: "FACTORY" }), factory],
     ["protocolToken.REGISTRY", read({ ...token, functionName: "REGISTRY" }), registry],
     ["delegation.FACTORY", read({ ...delegations, functionName: "FACTORY" }), factory],

@@ -9,7 +9,6 @@ import {ProtocolToken} from "../../contracts/ProtocolToken.sol";
 import {Relay} from "../../contracts/Relay.sol";
 import {WorkingContractEscrow} from "../../contracts/WorkingContractEscrow.sol";
 import {WorkingContractFactory} from "../../contracts/WorkingContractFactory.sol";
-import {IAgentDelegation} from "../../contracts/interfaces/IAgentDelegation.sol";
 import {IAgentSignatures} from "../../contracts/interfaces/IAgentSignatures.sol";
 import {IBackupAgentRegistry} from "../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "../../contracts/interfaces/IEIP3009.sol";
@@ -89,9 +88,7 @@ abstract contract BaseTest is Test {
         delegation = relay;
         usd = TestUSD(deployCode("out/TestUSD.sol/TestUSD.json"));
         registry = BackupAgentRegistry(
-            deployCode(
-                "out/BackupAgentRegistry.sol/BackupAgentRegistry.json", abi.encode(tokenAt, factoryAt, relayAt, relayAt)
-            )
+            deployCode("out/BackupAgentRegistry.sol/BackupAgentRegistry.json", abi.encode(tokenAt, factoryAt, relayAt))
         );
         token = ProtocolToken(
             deployCode(
@@ -103,7 +100,6 @@ abstract contract BaseTest is Test {
             factory: IWorkingContractFactory(factoryAt),
             asset: IEIP3009(usdAt),
             operator: relayAt,
-            delegation: IAgentDelegation(relayAt),
             registry: IBackupAgentRegistry(registryAt),
             rewardToken: IProtocolToken(tokenAt)
         });

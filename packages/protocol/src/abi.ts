@@ -3,7 +3,7 @@ import { parseAbi } from "viem";
 
 export const factoryAbi = /* @__PURE__ */ parseAbi([
   "struct Authorization { uint256 validAfter; uint256 validBefore; bytes32 nonce; bytes signature; }",
-  "struct Dependencies { address factory; address asset; address operator; address delegation; address registry; address rewardToken; }",
+  "struct Dependencies { address factory; address asset; address operator; address registry; address rewardToken; }",
   "struct Parameters { uint16 protocolFee; uint16 workerStakeRatio; uint16 disputeBondRatio; uint16 backupAgentBondRatio; uint16 earlyWithdrawalSlashRatio; uint16 absentNoneMetClientShare; uint16 baUnclearSlashRatio; uint16 tokenMintRewardFull; uint16 tokenMintRewardReduced; uint32 baEligibilityStake; uint24 baVotingWindow; uint8 baRecruitCount; uint24 payoutHold; }",
   "struct Terms { address initiator; uint80 price; address counterparty; uint8 criteriaCount; bool workerInitiated; bool computedCriteria; uint32 matchDeadline; uint32 withdrawalDeadline; uint32 deliveryDeadline; uint32 reviewDeadline; bytes32 termsHash; Parameters parameters; }",
   "constructor(address owner_, address treasury_, address reviewer_, Parameters parameters_, Dependencies dependencies)",
@@ -44,7 +44,7 @@ export const factoryAbi = /* @__PURE__ */ parseAbi([
 
 export const escrowAbi = /* @__PURE__ */ parseAbi([
   "struct Authorization { uint256 validAfter; uint256 validBefore; bytes32 nonce; bytes signature; }",
-  "struct Dependencies { address factory; address asset; address operator; address delegation; address registry; address rewardToken; }",
+  "struct Dependencies { address factory; address asset; address operator; address registry; address rewardToken; }",
   "struct Jury { uint40 disputedAt; uint40 drawBlock; uint16 sealedVotes; bool drawn; uint96 held; }",
   "struct Parameters { uint16 protocolFee; uint16 workerStakeRatio; uint16 disputeBondRatio; uint16 backupAgentBondRatio; uint16 earlyWithdrawalSlashRatio; uint16 absentNoneMetClientShare; uint16 baUnclearSlashRatio; uint16 tokenMintRewardFull; uint16 tokenMintRewardReduced; uint32 baEligibilityStake; uint24 baVotingWindow; uint8 baRecruitCount; uint24 payoutHold; }",
   "struct Payout { uint256 client; uint256 worker; uint256 treasury; }",
@@ -200,7 +200,6 @@ export const relayAbi = /* @__PURE__ */ parseAbi([
 
 export const delegationAbi = /* @__PURE__ */ parseAbi([
   "struct Delegation { address agent; address operator; uint8 actions; uint40 until; bytes32 nonce; uint40 issuedAt; uint40 expiresAt; }",
-  "constructor(address factory, string domain_)",
   "function FACTORY() view returns (address)",
   "function challengeText(Delegation d) view returns (string)",
   "function domain() view returns (string)",
@@ -218,8 +217,7 @@ export const delegationAbi = /* @__PURE__ */ parseAbi([
 
 export const registryAbi = /* @__PURE__ */ parseAbi([
   "struct Authorization { uint256 validAfter; uint256 validBefore; bytes32 nonce; bytes signature; }",
-  "constructor(address token, address factory, address operator, address delegation)",
-  "function DELEGATION() view returns (address)",
+  "constructor(address token, address factory, address operator)",
   "function FACTORY() view returns (address)",
   "function OPERATOR() view returns (address)",
   "function TOKEN() view returns (address)",

@@ -91,10 +91,7 @@ contract DeployTest is BaseTest {
 
     function test_WhenPriceIsHighest() public {
         t.price = type(uint80).max;
-        factory.deploy(_packed(t));
-
-        uint256 deposits = 3 * uint256(t.price) + 4095 * 10 * uint256(t.price);
-        assertLe(deposits, type(uint96).max, "price, stake, bond and every voter's bonds fit 96 bits");
+        assertEq(WorkingContractEscrow(factory.deploy(_packed(t))).terms().price, type(uint80).max, "price");
     }
 
     function test_RevertWhen_CriteriaCountNotOneToTen() public {

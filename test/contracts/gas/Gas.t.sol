@@ -5,7 +5,6 @@ import {Vm} from "forge-std/Vm.sol";
 import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
 import {IAgentSignatures} from "../../../contracts/interfaces/IAgentSignatures.sol";
 import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
-import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 import {Operation} from "../Operations.sol";

@@ -75,8 +75,7 @@ abstract contract GasBaseTest is Test {
         delegation = relay;
         registry = BackupAgentRegistry(
             deployCode(
-                "out/BackupAgentRegistry.sol/BackupAgentRegistry.json",
-                abi.encode(tokenAt, factoryAt, address(relay), delegation)
+                "out/BackupAgentRegistry.sol/BackupAgentRegistry.json", abi.encode(tokenAt, factoryAt, address(relay))
             )
         );
         token = ProtocolToken(
@@ -89,7 +88,6 @@ abstract contract GasBaseTest is Test {
             factory: factoryAt,
             asset: IEIP3009(address(usd)),
             operator: address(relay),
-            delegation: delegation,
             registry: registry,
             rewardToken: token
         });

@@ -4,7 +4,6 @@ pragma solidity 0.8.37;
 import {Vm} from "forge-std/Vm.sol";
 import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
 import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
-import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 import {Operation} from "../Operations.sol";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {Status} from "../../../contracts/types/Types.sol";

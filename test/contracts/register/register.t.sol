@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-import {AgentDelegation} from "../../../contracts/AgentDelegation.sol";
+import {Relay} from "../../../contracts/Relay.sol";
 import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
 import {AgentAction, Delegation} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
@@ -64,11 +64,11 @@ contract RegisterTest is BaseTest {
     }
 
     function test_RevertWhen_AnotherDomainOrFactory() public {
-        AgentDelegation other = new AgentDelegation(address(factory), "other.example");
+        Relay other = new Relay(owner, address(factory), "other.example");
         _expectInvalid(worker);
         other.register(signed, signature);
 
-        other = new AgentDelegation(stranger, DOMAIN);
+        other = new Relay(owner, stranger, DOMAIN);
         _expectInvalid(worker);
         other.register(signed, signature);
     }
