@@ -100,7 +100,7 @@ export function chooseOperations({
    * for it: the promised one can be one of them, or depend on one.
    */
   const waitingCallers = new Set<string>();
-  /** Escrows that take no more shared operations until an agent's exclusive one had its turn. */
+  /** Escrows that take no more shared operations until a waiting exclusive operation of an agent is sent. */
   const drainedEscrows = new Set<string>();
   const left = new Map(allowances);
   let gas = 0;
@@ -131,9 +131,10 @@ export function chooseOperations({
     if (blocked) {
       // The agent's later operations can depend on this one.
       if (caller !== null) (isBehindPromise ? waitingCallers : closedCallers).add(caller);
-      if (exclusive && escrow !== null) passedOver.add(escrow);
-      if (exclusive && escrow !== null && caller !== null && onEscrow === "shared")
-        drainedEscrows.add(escrow);
+      if (exclusive && escrow !== null) {
+        passedOver.add(escrow);
+        if (caller !== null && onEscrow === "shared") drainedEscrows.add(escrow);
+      }
       continue;
     }
     chosen.push(candidate);

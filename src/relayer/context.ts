@@ -102,7 +102,7 @@ export interface SignerMemory {
   searchedTo: Map<bigint, bigint>;
   /** The chain's next account nonce and the block it was first seen at, if the first open batch has a higher nonce. */
   gap: { nonce: number; since: bigint } | null;
-  /** Consecutive rounds in which the chain knew fewer of the signer's transactions than we do. */
+  /** Consecutive rounds in which the chain, at a node that is not behind, knew fewer of the signer's transactions than we do. */
   shortNonces: number;
   /** Whether the Relay accepts the signer, as far as we know. */
   isAllowed: boolean;

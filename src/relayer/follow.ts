@@ -212,7 +212,6 @@ async function settleReceipt(
     forget(context, one.id);
     return;
   }
-  // The Relay might no longer allow this signer: check before the next batch.
   context.memory.isAllowed = false;
   // Its operations had no effect, but they can be requeued only once the revert is final.
   if (!deep) return;
@@ -268,7 +267,7 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
 async function checkShortNonces(context: SignerContext, head: Head): Promise<void> {
   const { db, publicClient, signer, memory } = context;
   const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
-  const unknown = await db
+  const missing = await db
     .select()
     .from(batch)
     .where(
@@ -280,13 +279,12 @@ async function checkShortNonces(context: SignerContext, head: Head): Promise<voi
     )
     .orderBy(asc(batch.accountNonce))
     .limit(MAX_OPEN);
-  if (unknown.length === 0) {
+  if (missing.length === 0) {
     memory.shortNonces = 0;
     return;
   }
-  // A node that is behind a batch's block says nothing about it.
-  const missing = unknown.filter(({ blockNumber }) => blockNumber === null || blockNumber <= head.number);
-  if (missing.length === 0) return;
+  // A node that is behind one of their blocks says nothing about any of them.
+  if (missing.some(({ blockNumber }) => blockNumber !== null && blockNumber > head.number)) return;
   memory.shortNonces += 1;
   if (memory.shortNonces < SHORT_NONCE_ROUNDS) return;
   memory.shortNonces = 0;

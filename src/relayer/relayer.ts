@@ -152,12 +152,15 @@ export function createRelayer({
     const head = await readHead(publicClient);
     if (open) await followBatches(context, head);
     else memory.inFlight = 0;
+    // A batch reverts if the Relay no longer allows the signer.
+    if (maySend && !memory.isAllowed) memory.isAllowed = await mayRelay(context);
     if (isWaiting && memory.sweptHead !== head.hash) {
       await endExpired(context, head);
       memory.sweptHead = head.hash;
     }
-    if (maySend && memory.shortNonces === 0 && isBehindGap(context, head)) return fillGap(context, head);
-    while (maySend && memory.shortNonces === 0 && memory.inFlight < settings.maxInFlight) {
+    const sends = (): boolean => maySend && memory.isAllowed && memory.shortNonces === 0;
+    if (sends() && isBehindGap(context, head)) return fillGap(context, head);
+    while (sends() && memory.inFlight < settings.maxInFlight) {
       if (!(await sendNext(context, head))) return;
       memory.inFlight += 1;
     }

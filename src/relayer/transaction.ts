@@ -33,7 +33,7 @@ const BATCH_OVERHEAD = 60_000;
 const OPERATION_OVERHEAD = 20_000;
 /** Calldata (40 per byte, the EIP-7623 floor), its copy to memory, and memory expansion in a full batch. */
 const GAS_PER_BYTE = 48;
-/** Nodes refuse transactions above 128 KiB. A signer whose transaction no node takes could send nothing behind it. */
+/** Nodes refuse transactions above 128 KiB, and a signer could send nothing behind one that every node refuses. */
 export const MAX_BATCH_BYTES = 120_000;
 const FALLBACK_PRIORITY_FEE = 1_000_000_000n;
 
@@ -53,9 +53,12 @@ export function operationGas({ gasLimit, dataLength }: { gasLimit: number; dataL
   return Math.ceil((gasLimit * 64) / 63) + OPERATION_OVERHEAD + dataLength * GAS_PER_BYTE;
 }
 
-/** Bytes one operation adds to a batch's calldata, with its header. */
+/** In front of an operation's calldata: its target, gas limit and length (IRelay.sol). */
+const HEADER_BYTES = 20 + 4 + 3;
+
+/** Bytes one operation adds to a batch's calldata. */
 export function operationBytes({ dataLength }: { dataLength: number }): number {
-  return dataLength + 27;
+  return HEADER_BYTES + dataLength;
 }
 
 /** Gas available to the operations of a batch that fits one transaction and a block like `head`. */

@@ -200,9 +200,12 @@ describe("the relayer under faults", () => {
     const { acts, rows } = await creations(2);
     const frozen = freezeAt("after_signing");
     // Without eth_simulateV1 no simulation shows that the Relay refuses the signer.
-    network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint, intercept: withoutSimulateV1 });
+    const options = { maxInFlight: 1 };
+    const { crashPoint } = frozen;
+    network.startRelayer({ signer: signer(), options, crashPoint, intercept: withoutSimulateV1 });
     await until(frozen.isReached);
     await network.ownerCall(allow(false));
+    const later = await creations(1);
     frozen.thaw();
     await until(async () => (await network.batchesOf(signer()))[0]?.state === "reverted");
     expect(await network.rowOf(rows[0] as OperationRow)).toMatchObject({
@@ -215,7 +218,7 @@ describe("the relayer under faults", () => {
 
     await network.ownerCall(allow(true));
 
-    await expectAppliedOnce(acts, rows);
+    await expectAppliedOnce([...acts, ...later.acts], [...rows, ...later.rows]);
   });
 
   it("judges call by call if the node has no eth_simulateV1", async () => {

@@ -195,7 +195,7 @@ describe("choosing a batch", () => {
     ]);
   });
 
-  it("fills no transaction beyond what nodes take, however long the signatures", () => {
+  it("fills no transaction beyond what nodes accept, however long the signatures", () => {
     const lengths = fc.array(fc.integer({ min: 100, max: 40_000 }), { minLength: 20, maxLength: 60 });
     fc.assert(
       fc.property(lengths, (dataLengths) => {
