@@ -88,7 +88,7 @@ interface Round {
 
 /**
  * Yields actions due, kind by kind, oldest first. A round looks at {@link CANDIDATES} of a kind; `places` keeps where the
- * next continues. Only for contracts whose terms this service stores: anyone may settle the others.
+ * next continues. Only for contracts that this service quoted: anyone may settle the others.
  */
 export async function* findDue(
   db: Executor,
@@ -164,8 +164,9 @@ const dueSettlements =
         { column: "id", type: "text" },
       ],
       fields: sql`c.id as escrow`,
+      // One that was stored with an action, and failed with it because the contract had not ended, is no failed try.
       isDue: sql`${endedAt} + c.payout_hold <= ${round.now}
-        and ${isOurs(sql`c.id`)} and ${notTried(sql`'settle:' || c.id`)}`,
+        and ${isOurs(sql`c.id`)} and ${notTried(sql`'settle:' || c.id`, { lengthens: sql`reason is distinct from 'WrongStatus'` })}`,
     });
     return rows.map(settleOperation);
   };
@@ -181,6 +182,7 @@ const DISPUTED = {
 
 async function dueDraws(db: Executor, round: Round): Promise<NewOperation[]> {
   // A draw too late for its seed block drew no one. The key changes hourly, so it is retried within the hour.
+  // The index can be ahead of the clock by a block.
   const age = sql`greatest(${round.now} - c.disputed_at, 0)`;
   const key = sql`'draw:' || c.id || ':' || floor(${age} / ${DRAW_RETRY_SECONDS})`;
   const rows = await walk<{ escrow: Address; onceKey: string }>(db, round, "draws", {
@@ -274,7 +276,7 @@ async function dueDeferred(db: Executor, round: Round): Promise<NewOperation[]> 
     ],
     fields: sql`d.contract_id as escrow, d.payee, ${onceKey} as "onceKey"`,
     isDue: sql`${isOurs(sql`d.contract_id`)}
-      and ${notTried(onceKey, DEFERRED_RETRY_SECONDS, DEFERRED_MAX_SECONDS)}`,
+      and ${notTried(onceKey, { retrySeconds: DEFERRED_RETRY_SECONDS, maxSeconds: DEFERRED_MAX_SECONDS })}`,
   });
   return rows.map(claimDeferredOperation);
 }
@@ -293,16 +295,19 @@ async function dueStakes(db: Executor, now: number, deployment: Deployment): Pro
 }
 
 /**
- * SQL: no pending or done operation has this key, and its last rejection is long enough ago. A settlement that came with
- * an action and failed with it, because the contract had not ended, makes the next one wait no longer. Evaluated per row
- * by key: Postgres would turn `not exists` into a join with every operation ever stored.
+ * SQL: no pending or done operation has this key, and its last rejection is long enough ago: longer with each rejection
+ * that `lengthens` the wait. Evaluated per row by key: Postgres would turn `not exists` into a join with every operation
+ * ever stored.
  */
-function notTried(onceKey: SQL, retrySeconds = RETRY_SECONDS, maxSeconds = DAY): SQL {
+function notTried(
+  onceKey: SQL,
+  { retrySeconds = RETRY_SECONDS, maxSeconds = DAY, lengthens = sql`true` } = {},
+): SQL {
   return sql`(
     select o.id from app.operation o where o.once_key = ${onceKey} and o.state <> 'rejected' limit 1) is null
     and coalesce((
       select max(r.created_at) + make_interval(secs => least(${retrySeconds} * power(2, greatest(
-        count(*) filter (where reason is distinct from 'WrongStatus') - 1, 0)), ${maxSeconds}))
+        count(*) filter (where ${lengthens}) - 1, 0)), ${maxSeconds}))
       from (
         select created_at, reason from app.operation where once_key = ${onceKey} order by id desc limit ${MAX_RETRY_DOUBLINGS}
       ) r), '-infinity') <= now()`;

@@ -20,8 +20,15 @@ const REQUEST_SECONDS = 600;
  */
 const PURGES: SQL[] = [
   // A payment can arrive late, and is refunded by opening its escrow. Clients sign for a minute; after a month the same
-  // bytes still lead to the same address, unless the protocol's parameters have changed.
-  purge("expired_attempt", "id", sql`expired_at < now() - interval '30 days'`),
+  // bytes still lead to the same address, unless the protocol's parameters have changed. The keeper settles escrows that
+  // strangers opened by these rows.
+  purge(
+    "expired_attempt",
+    "id",
+    sql`expired_at < now() - interval '30 days' and ${isIndexWhole} and not exists (
+      select 1 from onchain.working_contract c
+      where c.id = app.expired_attempt.id and c.phase <> 'none' and not c.settled)`,
+  ),
   purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
   purge("key_release", "id", sql`released_at < now() - interval '1 year'`),
   purge("gas_account", "address", sql`earned = 0 and owed_at < now() - interval '7 days'`),

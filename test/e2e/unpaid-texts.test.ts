@@ -92,8 +92,10 @@ it("returns money that came after the match deadline, too, and then shows the co
     expect.stringContaining("being refunded"),
   ]);
   await expect.poll(() => world.usdOf(client.address)).toBe(100_000_000n);
-  const contract = ok(await client.post<ContractView>("/v1/contracts", body, version2(quote, payment)));
-  expect(contract).toMatchObject({ id: quote.payTo, status: "cancelled-unmatched", taskDescription: SECRET });
+  const contract = ok(await client.get<ContractView>(`/v1/contracts/${quote.payTo}`));
+  expect(contract).toMatchObject({ status: "cancelled-unmatched", taskDescription: SECRET });
+  const repeated = ok(await client.post<ContractView>("/v1/contracts", body, version2(quote, payment)));
+  expect(repeated).toEqual(contract);
 });
 
 it("refunds an escrow that a stranger opened after its texts were dropped, even if no one asks for it", async () => {
@@ -101,6 +103,8 @@ it("refunds an escrow that a stranger opened after its texts were dropped, even 
   const { quote, terms } = await expiredAttempt(client);
   await frontRun(world, stranger, await authorize(client, quote, world));
   await openFromBalance(world, stranger, terms);
+  await world.query("update app.expired_attempt set expired_at = now() - interval '31 days'");
+  while (await purgeAll(world.db)) {}
   await world.increaseTime(HOUR);
   await expect.poll(() => world.usdOf(client.address)).toBe(100_000_000n);
 });

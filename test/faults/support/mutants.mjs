@@ -260,7 +260,7 @@ export const MUTANTS = [
     file: "src/relayer/choose.ts",
     edits: [["bytes + size > MAX_BATCH_BYTES", "false"]],
     tests: "test/unit/relayer/choose.test.ts",
-    only: "beyond what nodes take",
+    only: "beyond what nodes accept",
   },
   {
     name: "shared-endless",
@@ -272,7 +272,7 @@ export const MUTANTS = [
   {
     name: "behind-believed",
     file: "src/relayer/follow.ts",
-    edits: [["if (missing.length === 0) return;", ""]],
+    edits: [["blockNumber !== null && blockNumber > head.number", "blockNumber !== blockNumber"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "reopens no final batch",
   },
@@ -289,6 +289,20 @@ export const MUTANTS = [
     edits: [["reason is distinct from 'WrongStatus'", "true"]],
     tests: "test/integration/keeper-lifecycle.test.ts",
     only: "settles without delay",
+  },
+  {
+    name: "refunded-texts-dropped",
+    file: "src/payments/paid-call.ts",
+    edits: [["  await call.restore?.();\n", ""]],
+    tests: "test/e2e/unpaid-texts.test.ts",
+    only: "after the match deadline, too",
+  },
+  {
+    name: "unsettled-forgotten",
+    file: "src/keeper/purge.ts",
+    edits: [["c.phase <> 'none' and not c.settled", "false"]],
+    tests: "test/e2e/unpaid-texts.test.ts",
+    only: "even if no one asks for it",
   },
   {
     name: "late-refund-stranded",
