@@ -1,12 +1,15 @@
-/** How many SQL statements the API process sends for a call that writes; the relayer's and the indexer's are not in it. */
+/** How many SQL statements the API process sends for a call; the relayer's and the indexer's are not in it. */
+import type { Address } from "@working-contracts/protocol/types";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
+import { databaseOn } from "../../src/db/client.js";
+import { viewContract } from "../../src/features/contracts/view.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
-import { draft, newPair } from "../support/contracts.js";
+import { draft, newPair, UNKNOWN } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openScene, useWorld } from "../support/world.js";
@@ -82,4 +85,18 @@ test("an approval by a delegated agent takes 9 statements, with the settlement t
   const { result, sent } = await costOf(() => client.post(`/v1/contracts/${id}/approve`));
   expect(result.status).toBe(200);
   expect(sent).toHaveLength(9);
+});
+
+test("reads of contracts in one turn of the event loop share statements, of ten contracts each", async () => {
+  const ids: string[] = [];
+  for (let i = 0; i < 12; i++) ids.push((await paidCall(client, "/v1/contracts", await draft(world))).id);
+  const asked = [...ids, UNKNOWN, ...ids] as Address[];
+  const connectionString = world.info.databaseUrl;
+  const pool = new pg.Pool({ connectionString, application_name: "working-contracts" });
+  const deps = { db: databaseOn(pool), clock: { now: () => Math.floor(Date.now() / 1000) } };
+  const view = (id: Address) => viewContract(deps as never, id).catch(({ code }) => ({ id: code }));
+  const { result, sent } = await costOf(() => Promise.all(asked.map(view)));
+  await pool.end();
+  expect(result.map(({ id }) => id)).toEqual([...ids, "not_found", ...ids]);
+  expect(sent.filter((name) => name === "contracts_shown")).toHaveLength(3);
 });
