@@ -267,13 +267,13 @@ export function operation<
           rawBody: c.get("rawBody"),
           c,
         } as unknown as Call<P, Q, H, B>;
-        const logging = {
+        const requestDeps = {
           ...deps,
           get logger() {
             return c.get("logger")();
           },
         };
-        return returns.send(c, await declaration.handle(logging, call));
+        return returns.send(c, await declaration.handle(requestDeps, call));
       }) as never);
     },
   };

@@ -196,7 +196,7 @@ export interface PaidCall<Action extends PaidAction = PaidAction> extends CallId
    * that step. A credited payment is a direct transfer.
    */
   store?(action: Action, before: "quote" | "operation" | "credit"): Promise<void>;
-  /** Stores again what was dropped, because the call is refused and its money is refunded through an operation of its kind. */
+  /** Stores again what was dropped, for a refused call whose refund opens the escrow. */
   restore?(): Promise<void>;
   /** Reads the response after the action was applied on chain. */
   respond(mined: Pick<OperationRow, "escrow">): Promise<Success>;

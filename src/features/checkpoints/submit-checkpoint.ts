@@ -19,7 +19,7 @@ export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
 
 /**
  * Accepts a checkpoint under a new id, or returns the one that a call with the same id has stored. Of concurrent ones
- * for the same position exactly one passes. Throws 404, 403 (not the matched worker) and 409 (not in `matched`, a pending
+ * for the same position exactly one passes. Throws 404, 403 (not its worker) and 409 (not in `matched`, a pending
  * delivery, too many bytes, sequence or time out of order).
  */
 export async function submitCheckpoint(

@@ -123,7 +123,7 @@ async function readKnown({ db }: Deps, call: CreateCall) {
   return { row, attempt };
 }
 
-/** Its escrow is opened to refund it: readers see what was refunded. */
+/** Stores dropped texts again, so that readers see the refunded contract. */
 async function restoreTexts(deps: Deps, call: CreateCall): Promise<void> {
   const { attempt } = await readKnown(deps, call);
   if (attempt?.isStored === false) await storeAttempt(deps, attempt, { needsSlot: false });

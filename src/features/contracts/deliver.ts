@@ -29,7 +29,7 @@ export interface DeliverCall {
   reference: string;
 }
 
-/** Delivers once. Refuses with 403 (not the matched worker) and 409 (not in `matched`). */
+/** Delivers once. Refuses with 403 (not its worker) and 409 (not in `matched`). */
 export async function deliver(
   deps: Deps,
   { id, caller, rawBody, signature, reference }: DeliverCall,
