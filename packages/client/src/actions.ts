@@ -57,7 +57,10 @@ export function actions(session: Session) {
     const own = await session.submitted.read(id.toLowerCase());
     if (own.some((leaf) => !leaves.includes(leaf)))
       throw new RefusedToSign("checkpoints", "the service hides or changes a checkpoint that you submitted");
-    if (own.length > 0 && own.at(-1) !== leaves.at(-1))
+    // Not the last one of its own that was stored here: a repeated one can be stored late.
+    const isLast = own.includes(leaves.at(-1) as Hex);
+    const last = data.at(-1)?.toSequence ?? 0;
+    if (own.length > 0 && (!isLast || data.some(({ toSequence }) => toSequence > last)))
       throw new RefusedToSign(
         "checkpoints",
         "the last checkpoint is not the last that you submitted here. If another program of yours did, deliver from there",
@@ -166,9 +169,10 @@ export function actions(session: Session) {
     async checkpoint(id: string, body: CheckpointDraft): Promise<Checkpoint> {
       const checkpointedAt = new Date(body.checkpointedAt).toISOString();
       const contractId = id.toLowerCase();
-      const leaf = checkpointLeaf(JSON.parse(JSON.stringify({ ...body, contractId, checkpointedAt })));
+      const sent = canonicalOf({ ...body, checkpointedAt });
+      const leaf = checkpointLeaf({ ...sent, contractId });
       const stored = await dataOf(
-        call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body, key: leaf }),
+        call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body: sent, key: leaf }),
       );
       if (leaf !== checkpointLeaf(stored))
         throw new RefusedToSign(
@@ -182,8 +186,7 @@ export function actions(session: Session) {
 
     /** Files a complaint about the other party's conduct, once for the same evidence; moves no money. */
     complain: (id: string, evidence: Record<string, unknown>) => {
-      // As the service reads it.
-      const sent = JSON.parse(JSON.stringify(evidence)) as Record<string, unknown>;
+      const sent = canonicalOf(evidence);
       const calldata = complaintCall(canonicalize(sent) ?? "");
       const input = { path: { id }, body: { evidence: sent }, key: keccak256(calldata) };
       const signing = { action: "complain", contract: id, calldata } as const;
@@ -234,6 +237,10 @@ export function actions(session: Session) {
 }
 
 const calldataOf = (action: "approve" | "cancel" | "decline" | "withdraw"): Hex => encodeCall(`${action}()`);
+
+/** As the service reads it, in one order of fields: it stores the same content once only if its bytes are the same. */
+const canonicalOf = <T>(content: T): T =>
+  JSON.parse(canonicalize(JSON.parse(JSON.stringify(content))) ?? "") as T;
 
 function completed(draft: Draft): Posted {
   return {

@@ -1,49 +1,86 @@
+import { checkpointLeaf } from "@working-contracts/protocol/checkpoints";
 import { expect, it } from "vitest";
 import { agentOf } from "./fake-service.js";
+import { servedTerms } from "./served-terms.js";
 
-const ID = `0x${"11".repeat(20)}`;
-const CHECKPOINT = {
-  ...{ fromSequence: 1, toSequence: 1, merkleRoot: "0x01", lastReceiptHash: "0x02" },
-  ...{ teeMeasurement: "none", teeSignature: "none", data: { tokens: 1 } },
-  checkpointedAt: "2030-01-01T00:00:00.000Z",
-};
+const { id: ID, terms } = servedTerms();
+const checkpointOf = (sequence: number) => ({
+  ...{ fromSequence: sequence, toSequence: sequence, merkleRoot: "0x01", lastReceiptHash: "0x02" },
+  ...{ teeMeasurement: "none", teeSignature: "none", data: { tokens: sequence, hours: 1 } },
+  checkpointedAt: `2030-01-0${sequence}T00:00:00.000Z`,
+});
+const CHECKPOINT = checkpointOf(1);
 
-/** Stores each request once for its key and bytes, as the service does, and loses the first response. */
-function storing(open: (body: object) => object) {
+/** Stores each request once for its key and bytes, as the service does, and loses the response to the `lost`-th. */
+function storing(open: (body: object) => object, { lost = 1, most = 1 } = {}) {
   const stored = new Map<string, object>();
   let requests = 0;
   return {
     stored,
     answer(request: string, { headers, body }: RequestInit): Response | undefined {
+      if (request === `GET /v1/contracts/${ID}/terms`) return Response.json({ data: terms });
+      if (request === `GET /v1/contracts/${ID}/checkpoints`)
+        return Response.json({ data: [...stored.values()] });
+      if (request === `POST /v1/contracts/${ID}/delivery`) return Response.json({ data: { id: ID } });
       if (!request.startsWith("POST")) return undefined;
       const key = `${new Headers(headers).get("idempotency-key")} ${body}`;
       const isNew = !stored.has(key);
-      if (isNew && stored.size > 0)
+      if (isNew && stored.size === most)
         return Response.json({ error: { code: "conflict", message: "out of order" } }, { status: 409 });
       if (isNew) stored.set(key, open(JSON.parse(String(body))));
-      if (++requests === 1) throw new TypeError("fetch failed");
+      if (++requests === lost) throw new TypeError("fetch failed");
       return Response.json({ data: stored.get(key) });
     },
   };
 }
 
+const stored = (body: object) => ({ ...body, contractId: ID, id: "one", createdAt: "now" });
+
 it("a checkpoint whose response was lost is stored and remembered once, however often it is repeated", async () => {
   const submitted: string[] = [];
-  const { answer, stored } = storing((body) => ({ ...body, contractId: ID, id: "one", createdAt: "now" }));
-  const agent = await agentOf(answer, {
+  const service = storing(stored);
+  const agent = await agentOf(service.answer, {
     submitted: { read: () => submitted as never, add: (_, leaf) => void submitted.push(leaf) },
   });
   await expect(agent.checkpoint(ID, CHECKPOINT)).rejects.toMatchObject({ name: "ConnectionError" });
   expect(submitted).toEqual([]);
-  for (let i = 0; i < 2; i++) expect(await agent.checkpoint(ID, CHECKPOINT)).toMatchObject({ id: "one" });
-  expect(stored.size).toBe(1);
-  expect(submitted).toHaveLength(1);
+  const { data, ...reordered } = { ...CHECKPOINT, data: { hours: 1, tokens: 1 } };
+  for (const same of [CHECKPOINT, { data, ...reordered, checkpointedAt: "2030-01-01T01:00:00+01:00" }])
+    expect(await agent.checkpoint(ID, same)).toMatchObject({ id: "one" });
+  expect(service.stored.size).toBe(1);
+  expect(submitted).toEqual([checkpointLeaf({ ...CHECKPOINT, contractId: ID })]);
 });
 
-it("a complaint whose response was lost is filed once if it is repeated", async () => {
+it("a checkpoint that is repeated after a later one blocks no delivery, unless it is served as the last", async () => {
+  const { answer } = storing(stored, { lost: 2, most: 3 });
+  let change = (checkpoints: object[]) => checkpoints;
+  const agent = await agentOf(async (request, init) => {
+    const response = answer(request, init);
+    if (response === undefined || !request.endsWith("/checkpoints")) return response;
+    const { data } = (await response.json()) as { data: object[] };
+    return Response.json({ data: change(data) });
+  });
+  await agent.checkpoint(ID, checkpointOf(1));
+  await expect(agent.checkpoint(ID, checkpointOf(2))).rejects.toMatchObject({ name: "ConnectionError" });
+  await agent.checkpoint(ID, checkpointOf(3));
+  await agent.checkpoint(ID, checkpointOf(2));
+  expect(await agent.deliver(ID, "ipfs://page", { seal: false })).toEqual({ id: ID });
+
+  for (const lie of [
+    ([one, two, three]: object[]) => [one, three, two],
+    (honest: object[]) => [...honest, { ...checkpointOf(4), contractId: ID }],
+  ]) {
+    change = lie as typeof change;
+    const refused = agent.deliver(ID, "ipfs://page", { seal: false });
+    await expect(refused).rejects.toMatchObject({ name: "RefusedToSign", field: "checkpoints" });
+  }
+});
+
+it("a complaint whose response was lost is filed once if the same evidence is sent again", async () => {
   const { answer, stored } = storing(() => ({ id: "one" }));
   const agent = await agentOf(answer);
-  await expect(agent.complain(ID, { late: true })).rejects.toMatchObject({ name: "ConnectionError" });
-  expect(await agent.complain(ID, { late: true })).toEqual({ id: "one" });
+  const lost = agent.complain(ID, { late: true, by: { days: 2, hours: 1 } });
+  await expect(lost).rejects.toMatchObject({ name: "ConnectionError" });
+  expect(await agent.complain(ID, { by: { hours: 1, days: 2 }, late: true })).toEqual({ id: "one" });
   expect(stored.size).toBe(1);
 });
