@@ -23,14 +23,18 @@ export function provenTerms(id: string, served: Terms, network: PinnedNetwork): 
   if (canonicalTerms(document) !== served.canonicalDocument) {
     throw new RefusedToSign("terms", "the document does not match its canonical text");
   }
+  if (termsHash(document) !== terms.termsHash)
+    throw new RefusedToSign("terms", "the document does not match the escrow's terms");
   // The escrow acts by its terms, the reader by the document.
   if (
-    termsHash(document) !== terms.termsHash ||
     terms.workerInitiated !== (document.initiator === "worker") ||
     terms.computedCriteria !== (document.application === "usageticket") ||
     terms.criteriaCount !== document.acceptanceCriteria.length
   )
-    throw new RefusedToSign("terms", "the document does not match the escrow's terms");
+    throw new RefusedToSign(
+      "terms",
+      "the document says another initiator, number of criteria or application than the escrow",
+    );
   requireAddress(id, terms, network);
   return terms;
 }
