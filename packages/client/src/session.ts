@@ -87,7 +87,8 @@ type BodyOf<O> = O extends { requestBody: infer B } ? { body: Json<B> } : unknow
 /** Path parameters, query and JSON body of an operation; `key` is its `Idempotency-Key`, by default a random one. */
 type InputOf<E extends Endpoint> = PathOf<OperationOf<E>> &
   QueryOf<OperationOf<E>> &
-  BodyOf<OperationOf<E>> & { key?: string };
+  BodyOf<OperationOf<E>> &
+  (E extends (typeof KEYED)[number] ? { key?: string } : { key?: never });
 export type InputArguments<E extends Endpoint> =
   Record<string, never> extends InputOf<E> ? [input?: InputOf<E>] : [input: InputOf<E>];
 
@@ -95,7 +96,7 @@ export type InputArguments<E extends Endpoint> =
 const NOT_REPEATABLE: ReadonlySet<string> = new Set<Endpoint>(["POST /v1/agents/{address}/api-key/revoke"]);
 
 /** Operations without a payment that create or act, and take an `Idempotency-Key`. */
-const KEYED: ReadonlySet<string> = new Set<Endpoint>([
+const KEYED = [
   "POST /v1/agents/{address}/api-key",
   "POST /v1/contracts/{id}/checkpoint",
   "POST /v1/contracts/{id}/complaints",
@@ -105,7 +106,7 @@ const KEYED: ReadonlySet<string> = new Set<Endpoint>([
   ...(["accept", "approve", "cancel", "delivery", "withdraw"] as const).map(
     (action) => `POST /v1/contracts/{id}/${action}` as const,
   ),
-]);
+] as const satisfies readonly Endpoint[];
 
 /**
  * Calls any operation and returns the whole body of its response. Retries while the outcome is unknown, unless the

@@ -64,4 +64,11 @@ describe("a request", () => {
     });
     expect(await call(session, "GET /v1/network")).toEqual({ data: { ok: true } });
   });
+
+  it("takes an idempotency key only if the operation does", async () => {
+    const session = await httpTo(succeed);
+    await call(session, "POST /v1/agents/me/unstake", { key: "once" });
+    // @ts-expect-error The service would ignore it.
+    await call(session, "POST /v1/sessions", { key: "once" }).catch(() => {});
+  });
 });
