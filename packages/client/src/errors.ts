@@ -80,14 +80,19 @@ export class PaymentRejected extends Error {
   }
 }
 
-/** The outcome was still unknown when time ran out. `resume` repeats the identical request with the same payment. */
+/**
+ * The outcome was still unknown when time ran out or the caller aborted. `resume` repeats the identical request with the
+ * same payment, unless the caller's `signal` is aborted.
+ */
 export class OutcomeUnknown<T = unknown> extends Error {
   override readonly name = "OutcomeUnknown";
   readonly resume: () => Promise<T>;
+  readonly signal: AbortSignal | undefined;
 
-  constructor(message: string, resume: () => Promise<T>, cause: unknown) {
+  constructor(message: string, resume: () => Promise<T>, cause: unknown, signal?: AbortSignal) {
     super(message, { cause });
     this.resume = resume;
+    this.signal = signal;
   }
 }
 

@@ -33,6 +33,8 @@ export interface Http {
   send(request: Request, onRetry?: () => void): Promise<ServiceResponse>;
   /** Sends a request once and returns the response as it comes, for streams. */
   open(request: Request, signal: AbortSignal): Promise<Response>;
+  /** Of the caller: ends every request. */
+  signal?: AbortSignal | undefined;
 }
 
 export interface HttpOptions {
@@ -54,6 +56,7 @@ const MAX_ATTEMPT_MS = 2 ** 31 - 1;
 
 export function createHttp(options: HttpOptions): Http {
   return {
+    signal: options.signal,
     open: ({ method, path, headers = {} }, signal) =>
       options.fetch(options.baseUrl + path, { method, headers, redirect: "error", signal }),
     async send(request, onRetry) {

@@ -152,7 +152,9 @@ export function requestOf(
     path: query.length === 0 ? path : `${path}?${search}`,
     headers: {
       ...(apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` }),
-      ...(KEYED.has(endpoint) ? { "idempotency-key": input.key ?? crypto.randomUUID() } : {}),
+      ...((KEYED as readonly string[]).includes(endpoint)
+        ? { "idempotency-key": input.key ?? crypto.randomUUID() }
+        : {}),
     },
     ...(input.body === undefined
       ? {}
@@ -260,12 +262,12 @@ export function plannedOf(expected: Expected, network: Addresses): PlannedPaymen
   };
 }
 
-/** Refusals of a request before the service looks at its payment: of a repetition, they say nothing of the first. */
-const UNSEEN: ReadonlySet<number> = new Set([401, 413, 429]);
+/** Refusals before the service looks at the payment. For a retry, they say nothing about the first attempt. */
+const UNSEEN: ReadonlySet<number> = new Set([401, 413]);
 
 /**
  * Once a payment is signed, every retry sends the identical request with that payment. If an attempt can have delivered
- * it (`wasSent`), a refusal of the repetition alone says nothing of the outcome.
+ * it (`wasSent`), a refusal of the repetition alone says nothing of the outcome. Neither does the caller's own abort.
  */
 async function sendSigned<T>(
   http: Http,
@@ -282,11 +284,12 @@ async function sendSigned<T>(
     return response.status === 402 ? readQuote(response.headers) : response;
   };
   const outcome = await attempt().catch((error) => {
+    const isUnseen = isSent && UNSEEN.has(error?.status);
+    if (error instanceof ServiceError && !isOutage(error) && !isUnseen) throw error;
     const isUnreadable = error instanceof RefusedToSign;
-    const isUnseen = isSent && error instanceof ServiceError && UNSEEN.has(error.status);
-    if (!isOutage(error) && !isUnreadable && !isUnseen) throw error;
-    const message = `The outcome of ${request.method} ${request.path} is not known yet (${error.message}). Resume this call; do not sign another payment for it.`;
-    throw new OutcomeUnknown(message, () => sendSigned(http, request, open, true), error);
+    const reason = isUnreadable ? "the service's response could not be read" : (error?.message ?? error);
+    const message = `The outcome of ${request.method} ${request.path} is not known yet (${reason}). Resume this call; do not sign another payment for it.`;
+    throw new OutcomeUnknown(message, () => sendSigned(http, request, open, true), error, http.signal);
   });
   if ("headers" in outcome) return open(outcome);
   throw new PaymentRejected(outcome.error, outcome.message);

@@ -90,7 +90,7 @@ const LONGEST_PAUSE_MS = 30_000;
 
 /**
  * Performs an action. While the outcome of its payment is unknown, resumes it with that payment, until that has expired:
- * to start again could be to pay twice. Throws what the action throws.
+ * to start again could be to pay twice. Throws what the action throws, also OutcomeUnknown once the caller has aborted.
  */
 export async function toTheEnd<T>(
   action: () => Promise<T>,
@@ -103,9 +103,13 @@ export async function toTheEnd<T>(
       return await attempt();
     } catch (error) {
       if (!(error instanceof OutcomeUnknown) || performance.now() > deadline) throw error;
+      const { signal } = error;
+      if (signal?.aborted) throw error;
       onUnknown?.((error.cause as Error).message);
       attempt = (error as OutcomeUnknown<T>).resume;
-      await pause(pauseMs, undefined);
+      await pause(pauseMs, signal).catch(() => {
+        throw error;
+      });
     }
   }
 }

@@ -32,6 +32,7 @@ export function agentOf(
   { now = () => Date.now(), ...options }: Partial<ConnectOptions> & { now?: () => number } = {},
 ): Promise<Agent> {
   const serve = async (input: unknown, init: RequestInit = {}): Promise<Response> => {
+    init.signal?.throwIfAborted();
     const { pathname, search } = new URL(String(input));
     const response = await answer(`${init.method} ${pathname}${search}`, init);
     if (response !== undefined) return response;

@@ -1,4 +1,9 @@
-import type { Agent, ConnectOptions, PlannedPayment } from "@working-contracts/client/index";
+import {
+  type Agent,
+  type ConnectOptions,
+  type PlannedPayment,
+  toTheEnd,
+} from "@working-contracts/client/index";
 import { plannedOf } from "@working-contracts/client/session";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { describe, expect, it } from "vitest";
@@ -52,12 +57,37 @@ describe("a payment that was signed and sent", () => {
       "gets a 503, and its repetition a refusal",
       [() => refused(503, "internal_error"), () => refused(401, "unauthorized")],
     ],
+    ["gets no response, and its repetition is too long", [lost, () => refused(413, "payload_too_large")]],
   ])("has an unknown outcome if it %s", async (_, answers) => {
     const { agent, sent } = await staking(answers);
     const error = await agent.stake("1").catch((thrown) => thrown);
     expect(error).toMatchObject({ name: "OutcomeUnknown" });
+    expect(error.message).not.toContain("Refused to sign");
     expect(await error.resume()).toEqual(STAKE);
     expect(new Set(sent).size).toBe(1);
+  });
+
+  it("has an unknown outcome if the caller aborts it", async () => {
+    for (const reason of [undefined, "enough"]) {
+      const caller = new AbortController();
+      const abort = () => {
+        caller.abort(reason);
+        return lost();
+      };
+      const { agent, sent } = await staking([abort], { signal: caller.signal });
+      const error = await toTheEnd(() => agent.stake("1")).catch((thrown) => thrown);
+      expect(error).toMatchObject({ name: "OutcomeUnknown", cause: caller.signal.reason });
+      expect(error.message).toMatch(reason ?? "aborted");
+      expect(sent).toHaveLength(1);
+    }
+  });
+
+  it("is not resumed once the caller has aborted", async () => {
+    const caller = new AbortController();
+    const { agent, sent } = await staking([lost], { signal: caller.signal, patienceMs: 0 });
+    const ending = toTheEnd(() => agent.stake("1"), { onUnknown: () => caller.abort() });
+    await expect(ending).rejects.toMatchObject({ name: "OutcomeUnknown" });
+    expect(sent).toHaveLength(1);
   });
 
   it("has an unknown outcome if a resumed call is refused", async () => {
@@ -66,7 +96,7 @@ describe("a payment that was signed and sent", () => {
     expect(await error.resume().catch((thrown: Error) => thrown)).toMatchObject({ name: "OutcomeUnknown" });
   });
 
-  it("is refused or rejected if a response says so that has looked at the payment", async () => {
+  it("is refused by the response to its only attempt, and by any that has looked at the payment", async () => {
     const refusing = await staking([() => refused(401, "unauthorized")]);
     await expect(refusing.agent.stake("1")).rejects.toMatchObject({ name: "ServiceError" });
     const outrun = await staking([() => refused(503, "settlement_pending"), () => refused(409, "conflict")]);
