@@ -55,7 +55,7 @@ export interface OnChainOptions {
   submitted?: Submitted | undefined;
   /** As with `connect`; here of the node's clock. */
   clock?: "local" | "service" | undefined;
-  /** The most that the gas of one transaction may cost, in wei; by default 0.01 ether. The node names the fees. */
+  /** The most that the gas of one transaction may cost, in wei; by default 0.01 ether. The node proposes the fees. */
   maxGasCost?: bigint | undefined;
 }
 
@@ -71,9 +71,10 @@ interface FilledByNode {
   chainId: number;
   nonce: number;
   gas: bigint;
-  gasPrice: bigint;
+  /** If blocks have no base fee. */
+  gasPrice?: bigint;
   maxFeePerGas?: bigint;
-  maxPriorityFeePerGas: bigint;
+  maxPriorityFeePerGas?: bigint;
 }
 
 const POLLING_MS = 1_000;
@@ -110,7 +111,7 @@ function unguarded({
     throw new TypeError("This needs `network`, the addresses of the protocol");
   };
 
-  /** Throws RefusedToSign if the node is on another chain, or names fees beyond `maxGasCost`. */
+  /** Throws RefusedToSign if the node is on another chain, or proposes fees beyond `maxGasCost`. */
   async function prepared(to: Address, data: Hex) {
     const { chainId, nonce, gas, gasPrice, maxFeePerGas, maxPriorityFeePerGas } =
       (await prepareTransactionRequest(client, { account, to, data, chain: null })) as FilledByNode;
@@ -119,9 +120,14 @@ function unguarded({
         "chain",
         `the node is on chain ${chainId}, the deployment on ${network.chainId}`,
       );
-    const cost = gas * (maxFeePerGas ?? gasPrice);
+    const fee = maxFeePerGas ?? gasPrice;
+    if (fee === undefined) throw new RefusedToSign("gas", "the node proposes no fee");
+    const cost = gas * fee;
     if (cost > maxGasCost)
-      throw new RefusedToSign("gas", `it could cost ${formatEther(cost)} ether, more than maxGasCost`);
+      throw new RefusedToSign(
+        "gas",
+        `it could cost ${formatEther(cost)} ether, more than the ${formatEther(maxGasCost)} allowed. Wait for lower fees, or raise maxGasCost (--max-gas)`,
+      );
     const fees = maxFeePerGas === undefined ? { gasPrice } : { maxFeePerGas, maxPriorityFeePerGas };
     return { chainId, nonce, gas, to, data, ...fees } as TransactionSerializable;
   }

@@ -9,6 +9,7 @@ import { account, NETWORK } from "./fake-service.js";
 
 const ID = `0x${"11".repeat(20)}`;
 const GWEI = 10n ** 9n;
+const BLOCK = { number: "0x1", timestamp: "0x1", baseFeePerGas: toHex(GWEI), transactions: [] };
 
 interface Call {
   data: Hex;
@@ -27,7 +28,7 @@ async function nodeWith(answers: Answers, read?: (data: Hex) => Hex) {
     eth_chainId: toHex(NETWORK.chainId),
     eth_getCode: "0x60",
     eth_call: "0x",
-    eth_getBlockByNumber: { number: "0x1", timestamp: "0x1", baseFeePerGas: toHex(GWEI), transactions: [] },
+    eth_getBlockByNumber: BLOCK,
     eth_maxPriorityFeePerGas: toHex(GWEI),
     eth_estimateGas: toHex(100_000),
     eth_getTransactionCount: "0x0",
@@ -54,11 +55,24 @@ it.each([
   ["on another chain", "chain", { eth_chainId: "0x1" }],
   ["that names a tip beyond the limit", "gas", { eth_maxPriorityFeePerGas: toHex(1000n * GWEI) }],
   ["that names gas beyond the limit", "gas", { eth_estimateGas: toHex(30_000_000) }],
+  [
+    "that names a gas price beyond the limit",
+    "gas",
+    { eth_getBlockByNumber: { ...BLOCK, baseFeePerGas: undefined }, eth_gasPrice: toHex(1000n * GWEI) },
+  ],
 ])("a node %s gets no transaction", async (_, field, answers) => {
   const { url, wasSent } = await nodeWith(answers);
   const own = await onChain({ rpcUrl: url, account, network: NETWORK });
   await expect(own.approve(ID)).rejects.toMatchObject({ name: "RefusedToSign", field });
   expect(wasSent()).toBe(false);
+});
+
+it("a refusal of fees names both amounts and what to do", async () => {
+  const { url } = await nodeWith({ eth_estimateGas: toHex(30_000_000) });
+  const own = await onChain({ rpcUrl: url, account, network: NETWORK });
+  await expect(own.approve(ID)).rejects.toThrow(
+    /could cost 0\.0\d+ ether, more than the 0\.01 allowed\. Wait for lower fees, or raise maxGasCost \(--max-gas\)$/,
+  );
 });
 
 it("a node gets the transaction if the caller allows its fees", async () => {
@@ -94,7 +108,7 @@ it.each([
     const found = Object.entries(results).find(([name]) => data.startsWith(toFunctionSelector(name)));
     return found?.[1] ?? "0x";
   };
-  const block = { number: "0x1", timestamp: toHex(now), baseFeePerGas: toHex(GWEI), transactions: [] };
+  const block = { ...BLOCK, timestamp: toHex(now) };
   const { url, sent, wasSent } = await nodeWith({ eth_getBlockByNumber: block }, read);
   const own = await onChain({ rpcUrl: url, account, network: NETWORK });
   await expect(own.openVote(ID, salt)).rejects.toThrow(isOpened ? "parameters" : "has not ended");
