@@ -33,9 +33,9 @@ const LOG_BLOCKS = 10_000;
 const NODE_TIMEOUT_MS = 20_000;
 
 /**
- * Throws RefusedToSign if the node is on another chain, the factory does not deploy this implementation, or a token does
- * not have the decimals of its currency. With `escrow`, also unless there is one at that address and has the status, or for a
- * new one, unless the factory accepts its parameters now.
+ * Throws RefusedToSign if the node is on another chain, or the factory does not deploy this implementation. With `escrow`,
+ * also unless there is one at that address and has the status, or for a new one, unless the factory accepts its
+ * parameters now.
  */
 export async function requireOnChain(
   node: Node,
@@ -53,23 +53,10 @@ export async function requireOnChain(
     if ((await codeAt(network[name])) === "0x")
       throw new RefusedToSign(name, `there is no code at ${network[name]}`);
   }
-  const read = (to: string, data: Hex): Promise<string> =>
-    rpc<Hex>("eth_call", [{ to, data }, "latest"]).catch((error) => {
-      if (error instanceof ConnectionError) throw error;
-      return "0x";
-    });
-  const deployed = await read(network.factory, IMPLEMENTATION);
-  if (`0x${deployed.slice(-40)}` !== network.implementation)
-    throw new RefusedToSign("implementation", `the factory ${network.factory} deploys other code`);
-  // Amounts and limits are decimals. With others, 50.0 could be any sum.
-  for (const [name, token, decimals] of [
-    ["asset", network.asset.address, STABLECOIN_DECIMALS],
-    ["protocolToken", network.protocolToken, TOKEN_DECIMALS],
-  ] as const) {
-    if (Number(await read(token, DECIMALS)) !== decimals)
-      throw new RefusedToSign(name, `the node has no token of ${decimals} decimals at ${token}`);
-  }
-
+  await requireAnswer(rpc, [network.factory, IMPLEMENTATION], {
+    isRight: (deployed) => `0x${deployed.slice(-40)}` === network.implementation,
+    refusal: ["implementation", `the factory ${network.factory} deploys other code`],
+  });
   if (escrow === undefined) return;
   if (!escrow.isNew) return (await factsOf(rpc, network, escrow.id)).requireStatus(status);
   const data = concatHex([
@@ -80,6 +67,37 @@ export async function requireOnChain(
   const validUntil = Number(await rpc<Hex>("eth_call", [{ to: network.factory, data }, "latest"]));
   if (validUntil <= (await timeOf(rpc, "latest")))
     throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
+}
+
+/**
+ * Throws RefusedToSign unless both tokens have the decimals of their currencies. Amounts and limits are decimals: with
+ * others, 50.0 could be any sum.
+ */
+export async function requireTokens(node: Node, { asset, protocolToken }: Addresses): Promise<void> {
+  for (const [field, token, decimals] of [
+    ["asset", asset.address, STABLECOIN_DECIMALS],
+    ["protocolToken", protocolToken, TOKEN_DECIMALS],
+  ] as const)
+    await requireAnswer(requesterOf(node), [token, DECIMALS], {
+      isRight: (found) => Number(found) === decimals,
+      refusal: [field, `the node has no token of ${decimals} decimals at ${token}`],
+    });
+}
+
+/** Throws RefusedToSign unless a call returns what is right; its message includes the node's own error. */
+async function requireAnswer(
+  rpc: Rpc,
+  [to, data]: [to: string, data: Hex],
+  {
+    isRight,
+    refusal: [field, difference],
+  }: { isRight: (answer: Hex) => boolean; refusal: [field: string, difference: string] },
+): Promise<void> {
+  const answer = await rpc<Hex>("eth_call", [{ to, data }, "latest"]).catch((error) => {
+    if (error instanceof ConnectionError) throw error;
+    throw new RefusedToSign(field, `${difference} (${error.message})`);
+  });
+  if (!isRight(answer)) throw new RefusedToSign(field, difference);
 }
 
 /** Facts of an escrow, read at the caller's own node. Throws RefusedToSign unless it is one of the deployment. */

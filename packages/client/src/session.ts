@@ -206,8 +206,9 @@ export async function pay<E extends Endpoint, T>(
   const report = (step: PaymentProgress["step"]): void => session.onProgress?.({ step, payment });
   report("quoted");
   if (session.node !== undefined) {
-    const { requireOnChain } = await import("./chain-check.js");
+    const { requireOnChain, requireTokens } = await import("./chain-check.js");
     await requireOnChain(session.node, network, expected.escrow, expected.status);
+    await requireTokens(session.node, network);
   }
   const time = await session.signingTime();
   const readAt = performance.now();

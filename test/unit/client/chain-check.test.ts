@@ -1,4 +1,4 @@
-import { requireOnChain } from "@working-contracts/client/chain-check";
+import { requireOnChain, requireTokens } from "@working-contracts/client/chain-check";
 import { selectorOf } from "@working-contracts/protocol/calls";
 import { expect, it } from "vitest";
 import { NETWORK } from "./fake-service.js";
@@ -25,13 +25,18 @@ function nodeWith(decimals: Record<string, number>) {
 
 it("a payment needs tokens that have the decimals of their currencies at the caller's node", async () => {
   const { asset, protocolToken } = NETWORK;
-  await requireOnChain(nodeWith({ [asset.address]: 6, [protocolToken]: 18 }), NETWORK);
-  for (const [decimals, field] of [
-    [{ [asset.address]: 2, [protocolToken]: 18 }, "asset"],
-    [{ [protocolToken]: 18 }, "asset"],
-    [{ [asset.address]: 6, [protocolToken]: 6 }, "protocolToken"],
+  await requireTokens(nodeWith({ [asset.address]: 6, [protocolToken]: 18 }), NETWORK);
+  for (const [decimals, field, reason] of [
+    [{ [asset.address]: 2, [protocolToken]: 18 }, "asset", asset.address],
+    [{ [protocolToken]: 18 }, "asset", "(execution reverted)"],
+    [{ [asset.address]: 6, [protocolToken]: 6 }, "protocolToken", protocolToken],
   ] as const) {
-    const refused = requireOnChain(nodeWith(decimals), NETWORK);
-    await expect(refused).rejects.toMatchObject({ name: "RefusedToSign", field });
+    const refused = requireTokens(nodeWith(decimals), NETWORK);
+    const message = expect.stringContaining(reason);
+    await expect(refused).rejects.toMatchObject({ name: "RefusedToSign", field, message });
   }
+});
+
+it("an action without a payment does not need them", async () => {
+  await requireOnChain(nodeWith({}), NETWORK);
 });

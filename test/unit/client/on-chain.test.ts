@@ -1,4 +1,4 @@
-import { onChain } from "@working-contracts/client/index";
+import { onChain, provenTerms } from "@working-contracts/client/index";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
@@ -6,6 +6,7 @@ import { encodeFunctionResult, type Hex, toFunctionSelector, toHex, zeroAddress 
 import { afterEach, expect, it } from "vitest";
 import { type AskedCall, type FakeNode, json, startFakeNode } from "../chain/node.js";
 import { account, NETWORK } from "./fake-service.js";
+import { servedTerms } from "./served-terms.js";
 
 const ID = `0x${"11".repeat(20)}`;
 const GWEI = 10n ** 9n;
@@ -65,6 +66,19 @@ it.each([
   const own = await onChain({ rpcUrl: url, account, network: NETWORK });
   await expect(own.approve(ID)).rejects.toMatchObject({ name: "RefusedToSign", field });
   expect(wasSent()).toBe(false);
+});
+
+it("a node whose tokens have other decimals gets no payment", async () => {
+  const word: Hex = `0x${"00".repeat(12)}${NETWORK.implementation.slice(2)}`;
+  const read = (data: Hex) => (data === toFunctionSelector("decimals()") ? toHex(6, { size: 32 }) : word);
+  const { url } = await nodeWith({}, read);
+  const shown: unknown[] = [];
+  const beforePayment = (payment: unknown) => void shown.push(payment);
+  const own = await onChain({ rpcUrl: url, account, network: NETWORK, beforePayment });
+  const { id, terms } = servedTerms();
+  const refusal = { name: "RefusedToSign", field: "protocolToken" };
+  await expect(own.create(provenTerms(id, terms, NETWORK))).rejects.toMatchObject(refusal);
+  expect(shown).toEqual([]);
 });
 
 it("a refusal of fees names both amounts and what to do", async () => {
