@@ -14,7 +14,7 @@ import {
   type Submitted,
   toTheEnd,
 } from "@working-contracts/client/index";
-import { parseDecimal } from "@working-contracts/protocol/amounts";
+import { parseDecimal, STABLECOIN_DECIMALS, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { type Deployment, parseDeployment } from "@working-contracts/protocol/deployment";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
@@ -98,7 +98,8 @@ async function allow(
   const isToken = currency === "protocol-token";
   const unit = isToken ? "protocol tokens" : "of the stablecoin";
   const named = isToken ? consent.tokens : (options.maxPay ?? consent.stablecoin);
-  const limit = named === undefined ? null : parseDecimal(named, isToken ? 18 : 6);
+  const limit =
+    named === undefined ? null : parseDecimal(named, isToken ? TOKEN_DECIMALS : STABLECOIN_DECIMALS);
   if (named !== undefined && limit === null) throw new UsageError(`${named} is not a decimal amount.`);
   if (limit !== null && amount > limit) {
     throw new SpendingLimitError(

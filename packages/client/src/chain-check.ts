@@ -1,6 +1,6 @@
 /** Checks on chain, with the caller's own node, that a payment goes to a real escrow, and what the service says of one. */
 
-import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { STABLECOIN_DECIMALS, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, selectorOf } from "@working-contracts/protocol/calls";
 import { concatHex, keccak256, size, sliceHex, stringToHex } from "@working-contracts/protocol/hex";
 import {
@@ -14,7 +14,6 @@ import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/p
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { ConnectionError, RefusedToSign } from "./errors.js";
 import { parse, reasonOf } from "./http.js";
-import { STABLECOIN_DECIMALS } from "./payment.js";
 import type { Addresses } from "./types.js";
 import type { Eip1193Provider } from "./wallets.js";
 

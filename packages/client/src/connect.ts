@@ -1,4 +1,5 @@
 /** The client of the service for one agent. */
+import { STABLECOIN_DECIMALS } from "@working-contracts/protocol/amounts";
 import {
   type AgentAction,
   actionBits,
@@ -12,7 +13,7 @@ import { deliveries } from "./deliveries.js";
 import { ConnectionError, RefusedToSign, ServiceError } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
 import { createHttp, type HttpOptions } from "./http.js";
-import { type PaymentProof, STABLECOIN_DECIMALS } from "./payment.js";
+import type { PaymentProof } from "./payment.js";
 import { reads } from "./reads.js";
 import {
   call,

@@ -8,8 +8,6 @@ import type { PlannedPayment } from "./spending.js";
 import type { Addresses, PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
 
-export const STABLECOIN_DECIMALS = 6;
-
 /** The only payment that may be signed. Every field is known before the quote, or proven from it. */
 export interface Expected {
   payTo: string;

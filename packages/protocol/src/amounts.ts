@@ -1,6 +1,6 @@
 /** Amounts: integers in the token's smallest unit inside, decimal strings outside. The stablecoin has 6 decimals. */
 
-const DECIMALS = 6;
+export const STABLECOIN_DECIMALS = 6;
 /** Decimals of the protocol token. */
 export const TOKEN_DECIMALS = 18;
 const BASIS_POINTS = 10_000n;
@@ -16,7 +16,7 @@ export const MAX_PRICE = 2n ** 80n - 1n;
  * Converts a decimal such as `12.345678` to base units without using a float. Returns null for anything else: a sign,
  * an exponent, a leading zero, more than `decimals` decimals, or more than {@link MAX_AMOUNT}.
  */
-export function parseDecimal(text: string, decimals = DECIMALS): bigint | null {
+export function parseDecimal(text: string, decimals = STABLECOIN_DECIMALS): bigint | null {
   const match = DECIMAL_PATTERN.exec(text);
   if (match === null) return null;
   const [, whole = "", fraction = ""] = match;
@@ -26,7 +26,7 @@ export function parseDecimal(text: string, decimals = DECIMALS): bigint | null {
 }
 
 /** Formats the shortest decimal with at least one fractional digit: `50.0`, `0.000001`. Throws on a negative amount. */
-export function formatDecimal(amount: bigint, decimals = DECIMALS): string {
+export function formatDecimal(amount: bigint, decimals = STABLECOIN_DECIMALS): string {
   if (amount < 0n) throw new RangeError(`Amount ${amount} is negative`);
   const digits = amount.toString().padStart(decimals + 1, "0");
   const fraction = digits.slice(-decimals).replace(/0+$/, "");
