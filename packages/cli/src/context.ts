@@ -52,6 +52,7 @@ const NO_LIMIT = "10000000000";
 export function createContext(options: CommonOptions, world: World): Context {
   const settings = readSettings(options, world);
   const out = createOutput(options, world);
+  if (settings.ignored !== undefined) out.progress(settings.ignored);
   return {
     settings,
     out,

@@ -50,6 +50,8 @@ export interface Settings {
   deploymentPath: string | undefined;
   /** In wei, for one transaction of one's own. */
   maxGasCost: bigint | undefined;
+  /** Why the file of the local network was ignored, if it could have been used. */
+  ignored: string | undefined;
 }
 
 const LOCAL_URL = "http://127.0.0.1:3000";
@@ -57,10 +59,13 @@ const LOCAL_URL = "http://127.0.0.1:3000";
 export const PATIENCE = "28s";
 
 export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">): Settings {
-  const running = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
-  const url = (options.url ?? (env.WC_URL || running?.baseUrl || LOCAL_URL)).replace(/\/+$/, "");
+  const { network: running, ignored } = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
+  const givenUrl = options.url ?? (env.WC_URL || undefined);
+  const givenNode = options.rpcUrl ?? (env.RPC_URL || undefined);
+  const url = (givenUrl ?? running?.baseUrl ?? LOCAL_URL).replace(/\/+$/, "");
   // Another service is on another chain.
-  const local = running !== null && originOf(running.baseUrl) === originOf(url) ? running : undefined;
+  const local = running !== undefined && originOf(running.baseUrl) === originOf(url) ? running : undefined;
+  const rpcUrl = givenNode ?? local?.rpcUrl;
   const configDir =
     env.WC_CONFIG_DIR || join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "working-contracts");
   return {
@@ -74,9 +79,13 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     domain: options.domain ?? (env.WC_DOMAIN || undefined),
     clock: oneOf("clock", ["local", "service"], options.clock ?? env.WC_CLOCK),
     operator: oneOf("operator", ["none", "all"], options.operator ?? env.WC_OPERATOR),
-    rpcUrl: options.rpcUrl ?? (env.RPC_URL || local?.rpcUrl),
-    deploymentPath: options.deployment ?? (env.DEPLOYMENT || local?.deploymentPath),
+    rpcUrl,
+    // Another node can be on another chain.
+    deploymentPath:
+      options.deployment ??
+      (env.DEPLOYMENT || (rpcUrl === local?.rpcUrl ? local?.deploymentPath : undefined)),
     maxGasCost: weiOf(options.maxGas),
+    ignored: givenUrl === undefined || givenNode === undefined ? ignored : undefined,
   };
 }
 
@@ -94,17 +103,21 @@ interface LocalNetwork {
 }
 
 /**
- * The local network that `npm start` recorded, or null if the command runs in another folder. A stranger can have written
- * the file, in a cloned repository or a shared folder: it counts only if it is the user's own and names this machine.
+ * The local network that `npm start` recorded, if the command runs in its folder. A stranger can have written the file, in
+ * a cloned repository or a shared folder: it counts only if it is the user's own and names this machine.
  */
-function readLocalNetwork(dataDir: string): LocalNetwork | null {
+function readLocalNetwork(dataDir: string): { network?: LocalNetwork; ignored?: string } {
   const path = join(dataDir, "network.json");
-  if (!existsSync(path)) return null;
+  if (!existsSync(path)) return {};
+  const because = (reason: string) => ({ ignored: `ignored ${path}: ${reason}; pass --url and --rpc-url` });
   // Windows has no user ids.
   const user = process.getuid?.();
-  if (user !== undefined && statSync(path).uid !== user) return null;
-  const network = JSON.parse(readFileSync(path, "utf8")) as LocalNetwork;
-  return isLoopback(network.baseUrl) && isLoopback(network.rpcUrl) ? network : null;
+  if (user !== undefined && statSync(path).uid !== user) return because("it belongs to another user");
+  const { baseUrl, ...network } = JSON.parse(readFileSync(path, "utf8")) as LocalNetwork;
+  // A service that listens at all addresses of this machine.
+  const reachable = `${baseUrl}`.replace("//0.0.0.0:", "//127.0.0.1:");
+  if (![reachable, network.rpcUrl].every(isLoopback)) return because("it names another machine");
+  return { network: { ...network, baseUrl: reachable } };
 }
 
 const isLoopback = (url: string): boolean => URL.canParse(url) && LOOPBACK_HOSTS.has(new URL(url).hostname);

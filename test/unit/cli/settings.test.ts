@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createContext } from "@working-contracts/cli/context";
 import { readSettings } from "@working-contracts/cli/settings";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
@@ -37,20 +38,40 @@ describe("the local network's node and deployment", () => {
       deploymentPath: "other.json",
     });
   });
+
+  it("are not used with each other if the user names another node", () => {
+    const env = { RPC_URL: "https://node.example.com" };
+    const other = { rpcUrl: env.RPC_URL, deploymentPath: undefined };
+    expect(readSettings({}, { env, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...other });
+    expect(readSettings({}, { env: { RPC_URL: LOCAL.rpcUrl }, cwd })).toMatchObject(ofLocal);
+  });
+
+  it("are used with a service that listens at all addresses", () => {
+    const network = { ...LOCAL, baseUrl: "http://0.0.0.0:4000" };
+    writeFileSync(join(cwd, ".local/network.json"), JSON.stringify(network));
+    const settings = { url: LOCAL.baseUrl, ...ofLocal, ignored: undefined };
+    expect(readSettings({}, { env: {}, cwd })).toMatchObject(settings);
+  });
 });
 
 describe("a stranger's network.json", () => {
   const EVIL = "https://evil.example.com";
   const none = { rpcUrl: undefined, deploymentPath: undefined };
+  const reason = (why: string) =>
+    `ignored ${join(cwd, ".local/network.json")}: ${why}; pass --url and --rpc-url`;
 
   it.each([
     ["baseUrl", { ...LOCAL, baseUrl: EVIL, rpcUrl: EVIL }],
     ["rpcUrl", { ...LOCAL, rpcUrl: EVIL }],
   ])("names no other machine by its %s", (_, network) => {
     writeFileSync(join(cwd, ".local/network.json"), JSON.stringify(network));
-    expect(readSettings({}, { env: {}, cwd })).toMatchObject({ url: "http://127.0.0.1:3000", ...none });
+    const ignored = reason("it names another machine");
+    const settings = { url: "http://127.0.0.1:3000", ...none, ignored };
+    expect(readSettings({}, { env: {}, cwd })).toMatchObject(settings);
     const env = { WC_URL: network.baseUrl };
-    expect(readSettings({}, { env, cwd })).toMatchObject({ url: network.baseUrl, ...none });
+    expect(readSettings({}, { env, cwd })).toMatchObject({ url: network.baseUrl, ...none, ignored });
+    const rpcUrl = "https://node.example.com";
+    expect(readSettings({ rpcUrl }, { env, cwd })).toMatchObject({ rpcUrl, ignored: undefined });
   });
 
   it("is not used if it belongs to another user", () => {
@@ -58,7 +79,15 @@ describe("a stranger's network.json", () => {
     vi.spyOn(process, "getuid").mockReturnValue(user);
     const settings = readSettings({}, { env: {}, cwd });
     vi.restoreAllMocks();
-    expect(settings).toMatchObject({ url: "http://127.0.0.1:3000", ...none });
+    const ignored = reason("it belongs to another user");
+    expect(settings).toMatchObject({ url: "http://127.0.0.1:3000", ...none, ignored });
+  });
+
+  it("is reported by the command that ignores it", async () => {
+    writeFileSync(join(cwd, ".local/network.json"), JSON.stringify({ ...LOCAL, rpcUrl: EVIL }));
+    const stderr = vi.fn();
+    createContext({}, { env: {}, cwd, stdout: () => {}, stderr });
+    expect(stderr.mock.calls).toEqual([[`${reason("it names another machine")}\n`]]);
   });
 });
 
