@@ -154,14 +154,16 @@ export async function connect(options: ConnectOptions) {
     now,
 
     /**
-     * The four deadlines of a draft, counted from the chain's current time. Throws RefusedToSign if that is not this
-     * machine's, unless `clock` says to trust it: a wrong time would move the deadlines.
+     * The four deadlines of a draft, each a time, or counted from the chain's current time. Throws RefusedToSign if that is
+     * not this machine's, unless `clock` says to trust it: a wrong time would move the deadlines.
      */
     async deadlines(
       after: Record<"match" | "withdrawal" | "delivery" | "review", Duration | Date>,
     ): Promise<Pick<Draft, "matchDeadline" | "withdrawalDeadline" | "deliveryDeadline" | "reviewDeadline">> {
-      const start = await session.signingTime();
-      if (options.clock !== "service" && start < Date.now() / 1000 - CLOCK_TOLERANCE) throw wrongClock(start);
+      const areCounted = Object.values(after).some((time) => !(time instanceof Date));
+      const start = areCounted ? await session.signingTime() : 0;
+      const isChecked = areCounted && options.clock !== "service";
+      if (isChecked && start < Date.now() / 1000 - CLOCK_TOLERANCE) throw wrongClock(start);
       const at = (time: Duration | Date): string =>
         (time instanceof Date ? time : new Date((start + secondsOf(time)) * 1000)).toISOString();
       return {
@@ -288,7 +290,7 @@ export function requireNotAhead(time: number, teller?: string): void {
 const wrongClock = (time: number, teller = "the service") =>
   new RefusedToSign(
     "clock",
-    `${teller} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. If it is a sandbox whose clock was moved, connect with \`clock: "service"\``,
+    `${teller} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. Check this machine's clock. For a sandbox whose clock was moved, use \`clock: "service"\` (\`--clock service\`)`,
   );
 
 /**

@@ -1,19 +1,13 @@
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { serveHttp } from "@working-contracts/cli/mcp/http";
-import { createMcpServer, publicAgent, type ServerOptions } from "@working-contracts/cli/mcp/server";
-import { createUnfinishedCalls } from "@working-contracts/cli/mcp/unfinished-calls";
-import type { Agent } from "@working-contracts/client/index";
+import { publicAgent } from "@working-contracts/cli/mcp/server";
 import { expect, it } from "vitest";
-import { z } from "zod";
 import { mcpRequest } from "../../support/mcp-request.js";
 import { account, agentOf, NETWORK } from "../client/fake-service.js";
+import { connectInMemory, serverOf } from "./in-memory.js";
 
 const KEY = "a key that only this test knows";
+const HOUR_MS = 3_600_000;
 const ID = `0x${"11".repeat(20)}`;
-
-const serverOf = (agent: Agent, access: ServerOptions["access"]) =>
-  createMcpServer({ agent, access, outputs: () => z.looseObject({}), unfinished: createUnfinishedCalls() });
 
 it("others read neither the owner's events nor its unpaid terms", async () => {
   const answer = (request: string, { headers }: RequestInit) =>
@@ -29,14 +23,24 @@ it("others read neither the owner's events nor its unpaid terms", async () => {
     )) as typeof globalThis.fetch;
   const others = await publicAgent(owner, { baseUrl: NETWORK.baseUrl, account, fetch });
 
-  const [near, far] = InMemoryTransport.createLinkedPair();
-  const client = new Client({ name: "a-model", version: "1.0.0" });
-  await Promise.all([serverOf(others, "public").connect(far), client.connect(near)]);
+  const client = await connectInMemory(others, "public");
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name)).not.toContain("list_events");
   const terms = await client.callTool({ name: "get_terms", arguments: { id: ID } });
   expect(JSON.stringify(terms.content)).toContain("not_found");
   await expect(client.readResource({ uri: `working-contracts://contracts/${ID}/terms` })).rejects.toThrow();
+  await client.close();
+});
+
+it.each([
+  ["ahead", HOUR_MS],
+  ["behind", -HOUR_MS],
+])("no deadline is counted from a service's clock that is an hour %s", async (_, by) => {
+  const agent = await agentOf(() => undefined, { now: () => Date.now() + by });
+  const client = await connectInMemory(agent, "write");
+  const work = { title: "x", taskDescription: "x", acceptanceCriteria: ["x"], price: "1" };
+  const result = await client.callTool({ name: "post_contract", arguments: work });
+  expect(JSON.stringify(result.content)).toContain("RefusedToSign");
   await client.close();
 });
 
