@@ -9,9 +9,12 @@ import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotoc
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { Contract, Settlement, Stake, Vote } from "@working-contracts/client/index";
+import type { Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { clockOptions } from "../support/chain-time.js";
+import { draftOf, newAgent } from "../support/client-agents.js";
 import { created, DAY, type Json } from "../support/contracts.js";
 import { mcpRequest } from "../support/mcp-request.js";
 import { useWorld } from "../support/world.js";
@@ -399,12 +402,17 @@ describe("by HTTP", () => {
     const { url, connect } = await serveByHttp(user, WRITES);
     const stranger = await connect();
     expect(await namesOf(stranger)).toEqual(PUBLIC_TOOLS);
+    const agent = await newAgent(world, { usd: "0", account: privateKeyToAccount(user.key as Hex) });
+    const draft = await draftOf(agent);
+    const unpaid = { id: (await agent.dryRun(({ create }) => create(draft)))?.payTo };
+    expect(await stranger.refusal("get_terms", unpaid)).toMatchObject({ error: "not_found" });
     expect(await stranger.call("list_contracts", { limit: 1 })).toMatchObject({ items: expect.any(Array) });
     await expect(stranger.call("post_contract", WORK)).rejects.toThrow("post_contract");
     await expect(connect("another key, as long as it is")).rejects.toThrow("Wrong key");
 
     const owner = await connect(KEY);
     expect(await namesOf(owner)).toEqual(expect.arrayContaining(["post_contract", "read_reference"]));
+    expect(await owner.call("get_terms", unpaid)).toMatchObject({ document: { title: draft.title } });
     const { sessionId = "" } = owner.client.transport as StreamableHTTPClientTransport;
     const send = (headers: Record<string, string>) => mcpRequest(url, "tools/list", { headers });
     expect((await send({ "mcp-session-id": sessionId, authorization: `Bearer ${KEY}` })).status).toBe(200);

@@ -36,7 +36,10 @@ export function createMcpServer({ agent, outputs, access, unfinished }: ServerOp
   return server;
 }
 
-/** The agent as others may use it: it reads terms without its key, with which the service shows it its unpaid drafts. */
+/**
+ * The agent as others may use it. It reads terms without its key: with the key, the service would also show the owner's
+ * unpaid drafts. Most other reads need a key, and with any key the service shows the same.
+ */
 export async function publicAgent(agent: Agent, options: ConnectOptions): Promise<Agent> {
   const { terms } = await connect({ ...options, network: agent.network, apiKey: "" });
   return { ...agent, terms };
