@@ -274,7 +274,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await world.usdOf(client.address)).toBe(950_000_000n);
   });
 
-  test("Enter declines a payment that it did not mean to make, and the keyboard stays at the form", async () => {
+  test("Enter declines a payment by default, and focus returns to the form", async () => {
     const client = await newPerson();
     const { page } = client;
     await fillIn(client);

@@ -35,7 +35,7 @@ export interface Context {
   out: Output;
   /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
   agent(consent?: Consent): Promise<Agent>;
-  /** The agent of an earlier sign-in, which signs nothing. Throws UsageError if there was none. */
+  /** The agent of an earlier sign-in. Throws UsageError if there was none. */
   reader(): Promise<Agent>;
   /**
    * Actions with the account's own transactions, for which the service is not needed, by default on the network of the
@@ -110,13 +110,16 @@ async function allow(
   if (
     limit === null &&
     options.yes !== true &&
-    !(isInteractive() && (await confirm(`As ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`)))
+    !(
+      isInteractive() &&
+      (await confirm(`As the ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`))
+    )
   ) {
     throw new SpendingLimitError(
       `${resource} costs ${decimal} ${unit}. Nothing was signed. To allow it, pass --max-pay <amount> or --yes.`,
     );
   }
-  out.progress(`as ${role}, paying ${decimal} ${unit} for ${resource}`);
+  out.progress(`as the ${role}, paying ${decimal} ${unit} for ${resource}`);
 }
 
 /** Loads the account that signs. Throws UsageError if there is no key. */

@@ -60,7 +60,7 @@ export function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (char) => (char === "\n" || char === "\t" ? char : "�"));
 }
 
-/** JSON that is safe for a terminal: what `plain` replaces is escaped. */
+/** JSON that is safe for a terminal: escapes what `plain` replaces, and line separators, which `plain` keeps. */
 export function jsonOf(value: unknown, indent?: number): string {
   const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(value, null, indent).replaceAll(

@@ -111,7 +111,7 @@ export const VALIDITY_SECONDS = 600;
 
 /**
  * Signs the payment that a checked quote asks for: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until
- * `validBefore`. All but the name of the protocol token comes from what the caller expects, nothing from the quote.
+ * `validBefore`. Signs only what the caller expects; only the protocol token's name and version come from the quote.
  */
 export async function signPayment(
   { quote, required }: QuotedPayment,

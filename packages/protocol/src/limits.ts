@@ -4,7 +4,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Apart from the others, which the client does not need and so does not bundle. */
+/** Separate exports, so that the client does not bundle `LIMITS`. */
 export const CHALLENGE_VALIDITY = 5 * MINUTE;
 export const REFERENCE_LENGTH = 4_096;
 

@@ -168,7 +168,7 @@ const keepOpen = (event: Event): void => event.preventDefault();
 
 async function confirmPayment({ decimal, currency, token, payTo, role }: PlannedPayment): Promise<void> {
   const unit = currency === "stablecoin" ? "of the stablecoin" : "protocol tokens";
-  const question = `As ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
+  const question = `As the ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
   // The first one has the focus, so a stray Enter does not pay.
   const answer = await ask(question, { choices: ["Do not pay", "Pay"] });
   if (answer !== "Pay") throw new Error("You did not pay. Nothing was signed");

@@ -8,7 +8,7 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import { UsageError } from "../errors.js";
 
 const PATH = "/mcp";
-/** Of the owner's sessions, and of the others: beyond this the least recently used one of its kind is closed. */
+/** Limit for the owner's sessions, and separately for all others: beyond it, the least recently used one is closed. */
 const MAX_SESSIONS = 64;
 
 export interface HttpOptions {

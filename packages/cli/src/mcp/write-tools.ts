@@ -110,7 +110,8 @@ export function addWriteTools(server: McpServer, { agent, outputs, unfinished }:
   });
   tool({
     name: "file_complaint",
-    description: "File a complaint about the other party of a contract; moves no money",
+    description:
+      "File a complaint about the other party of a contract; moves no money, and the same evidence is filed once",
     input: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
     output: outputs("POST /v1/contracts/{id}/complaints"),
     perform: ({ id, evidence }) => agent.complain(id, evidence),
