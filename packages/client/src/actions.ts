@@ -57,7 +57,7 @@ export function actions(session: Session) {
     const own = await session.submitted.read(id.toLowerCase());
     if (own.some((leaf) => !leaves.includes(leaf)))
       throw new RefusedToSign("checkpoints", "the service hides or changes a checkpoint that you submitted");
-    // Not the last one of its own that was stored here: a repeated one can be stored late.
+    // Not necessarily the last in `own`: a repeated one was remembered late.
     const isLast = own.includes(leaves.at(-1) as Hex);
     const last = data.at(-1)?.toSequence ?? 0;
     if (own.length > 0 && (!isLast || data.some(({ toSequence }) => toSequence > last)))
