@@ -8,9 +8,9 @@ import {
   isErc6492Signature,
   type PublicClient,
   parseAbi,
-  recoverAddress,
 } from "viem";
 import { failedExecution } from "../chain/errors.js";
+import { recoverSigner } from "../chain/recover.js";
 import {
   type EchoedQuote,
   networkName,
@@ -113,11 +113,12 @@ interface FoundSignature {
 /** Finds the kind that the payer signed; null if its signature is over neither. */
 async function findSignature(input: VerifyPaymentInput): Promise<FoundSignature | null> {
   const { publicClient, payment, quote, isReceivable } = input;
-  const kinds = isReceivable ? KINDS : KINDS.slice(0, 1);
-  const candidates = kinds.map((kind) => ({ kind, digest: authorizationDigest(payment, quote, kind) }));
-  for (const candidate of candidates) {
-    const signature = await signatureOfKey(payment, candidate.digest);
-    if (signature !== null) return { ...candidate, signature };
+  const candidates: Omit<FoundSignature, "signature">[] = [];
+  for (const kind of isReceivable ? KINDS : KINDS.slice(0, 1)) {
+    const digest = authorizationDigest(payment, quote, kind);
+    const signature = signatureOfKey(payment, digest);
+    if (signature !== null) return { kind, digest, signature };
+    candidates.push({ kind, digest });
   }
   for (const candidate of candidates) {
     const isSigned = await isWalletSignature(publicClient, payment, candidate.digest);
@@ -288,7 +289,7 @@ function authorizationDigest(
  * The signature in the token's form if the payer's own key made it, otherwise null. v is normalised only then: in a
  * contract wallet's signature a last byte of 0 or 1 has another meaning (Safe).
  */
-async function signatureOfKey(payment: PaymentAuthorization, digest: Hex): Promise<Hex | null> {
+function signatureOfKey(payment: PaymentAuthorization, digest: Hex): Hex | null {
   const { signature, from } = payment;
   if (signature.length !== 2 + 2 * 65) return null;
   const last = Number.parseInt(signature.slice(-2), 16);
@@ -296,13 +297,7 @@ async function signatureOfKey(payment: PaymentAuthorization, digest: Hex): Promi
   // Tokens refuse the second, malleable form of a signature.
   if ((v !== 27 && v !== 28) || BigInt(`0x${signature.slice(66, 130)}`) > HALF_OF_CURVE_ORDER) return null;
   const normalised: Hex = `0x${signature.slice(2, 130)}${v.toString(16)}`;
-  try {
-    const signer = await recoverAddress({ hash: digest, signature: normalised });
-    return signer.toLowerCase() === from ? normalised : null;
-  } catch {
-    // r or s is not on the curve.
-    return null;
-  }
+  return recoverSigner(digest, normalised) === from ? normalised : null;
 }
 
 /** ERC-1271: whether the code at the payer's address vouches for the signature. */

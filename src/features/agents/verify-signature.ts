@@ -7,11 +7,11 @@ import {
   numberToHex,
   type PublicClient,
   parseAbi,
-  recoverAddress,
   size,
   slice,
 } from "viem";
 import { failedExecution } from "../../chain/errors.js";
+import { recoverSigner } from "../../chain/recover.js";
 
 /** A valid signature is returned in the form that the chain accepts; for a key's: 65 bytes, low s, v 27 or 28. */
 export type SignatureVerdict =
@@ -53,16 +53,16 @@ export async function verifyActionSignature(
 ): Promise<SignatureVerdict> {
   const { address, hash, signature } = signed;
   const bytes = HEX_BYTES.test(signature) ? (signature.toLowerCase() as Hex) : null;
-  const recovered = bytes && (await recoverable(bytes, hash, address));
+  const recovered = bytes && recoverable(bytes, hash, address);
   return recovered?.ok ? recovered : verifySignature(publicClient, signed);
 }
 
-async function recoverable(bytes: Hex, hash: Hex, address: Address): Promise<SignatureVerdict> {
+function recoverable(bytes: Hex, hash: Hex, address: Address): SignatureVerdict {
   const signature = canonical(bytes);
   if (signature === null) return { ok: false, reason: "mismatch" };
-  // r or s off the curve makes recovery throw.
-  const signer = await recoverAddress({ hash, signature }).catch(() => null);
-  return signer?.toLowerCase() === address ? { ok: true, signature } : { ok: false, reason: "mismatch" };
+  return recoverSigner(hash, signature) === address
+    ? { ok: true, signature }
+    : { ok: false, reason: "mismatch" };
 }
 
 /** The one form that OpenZeppelin's ECDSA accepts; null if the bytes are not an ECDSA signature. */
