@@ -25,7 +25,7 @@ const insertion = prepare<Record<string, unknown>>(
       ${sql.placeholder("target")}, ${sql.placeholder("data")}, ${sql.placeholder("signed")}::boolean, ${sql.placeholder("gasLimit")}::int,
       ${sql.placeholder("asset")}, ${sql.placeholder("payer")}, ${sql.placeholder("nonce")},
       ${sql.placeholder("requestHash")}, ${sql.placeholder("onceKey")}, ${sql.placeholder("notAfter")}::bigint
-    where ${hasRoom} and (not ${sql.placeholder("isLimited")}::boolean or ${gasRefusal} is null)
+    where ${hasRoom} and (${gasRefusal}) is null
     on conflict do nothing
     returning *`,
 );
@@ -120,8 +120,7 @@ function valuesOf(newOperation: NewOperation): Record<string, unknown> {
   const { payment, requestHash = null, onceKey = null, notAfter = null, gasLimits, ...fields } = newOperation;
   const { asset, payer, nonce } = payment ?? { asset: null, payer: null, nonce: null };
   const { allowance, budget } = gasLimits ?? { allowance: 0, budget: 0 };
-  const isLimited = allowance + budget > 0;
-  return { ...fields, asset, payer, nonce, requestHash, onceKey, notAfter, isLimited, allowance, budget };
+  return { ...fields, asset, payer, nonce, requestHash, onceKey, notAfter, allowance, budget };
 }
 
 export function queueFull(): AppError {

@@ -154,7 +154,7 @@ describe("gas limits", () => {
     const limits = { allowance: 2 * GAS, budget: 0, perFee: 0 };
     expect(await store("0xa1", limits)).toBe(true);
     expect(await store("0xa1", limits)).toBe(true);
-    await database.pool.query("update app.operation set state = 'sent'");
+    await database.pool.query("update app.operation set state = 'sent', batch_id = 1");
     expect(await store("0xa1", limits)).toEqual({ limit: "allowance", retryAfterSeconds: 1 });
     await database.pool.query("update app.operation set state = 'final'");
     expect(await store("0xa1", limits)).toBe(true);

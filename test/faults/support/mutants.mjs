@@ -80,7 +80,7 @@ export const MUTANTS = [
   {
     name: "gas-unreserved",
     file: "src/relayer/outbox.ts",
-    edits: [["const isLimited = allowance + budget > 0;", "const isLimited = allowance + budget < 0;"]],
+    edits: [["gasLimits ?? { allowance: 0, budget: 0 }", "{ allowance: 0, budget: 0 }"]],
     tests: "test/integration/gas-accounts.test.ts",
     only: "pay at the same moment",
   },
