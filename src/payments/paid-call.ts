@@ -11,6 +11,7 @@ import { AppError } from "../errors.js";
 import type { GasLimits } from "../relayer/gas-accounts.js";
 import type { NewOperation } from "../relayer/operations.js";
 import { enqueue, type OperationRow, queueFull, readOperation } from "../relayer/outbox.js";
+import { createSlots } from "../slots.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -55,6 +56,9 @@ import {
 /** A competing payment of the same caller can fail while ours waits for it. */
 const ENQUEUE_TRIES = 3;
 
+/** Quotes prepared at once. The others wait: payments, which can miss the next block, get ahead of them. */
+const inTurn = createSlots(4);
+
 /** Performs a paid call, or responds 402 with its quote. Throws AppError for every other refusal. */
 export async function performPaidCall<Action extends PaidAction>(
   deps: Deps,
@@ -62,7 +66,8 @@ export async function performPaidCall<Action extends PaidAction>(
 ): Promise<StoredResponse> {
   const decoded = decodePayment(call.headers);
   if (decoded === null || !decoded.ok) {
-    return offerQuote(deps, { call, action: await call.check(), rejection: decoded });
+    const find = async () => findOffer(deps, { call, action: await call.check(), rejection: decoded });
+    return respondWith(deps, call, await inTurn(find));
   }
   const { payment } = decoded;
   try {
@@ -142,27 +147,23 @@ async function resume(
   throw refusalOnChain(rejected, action) ?? notPerformed(rejected);
 }
 
-/** 402 with the quote, and the reason if a payment was refused; unless the caller has already paid for this action. */
-async function offerQuote(
+/** A 402, or the operation that the caller has already paid this amount for. */
+type Offer = StoredResponse | { unanswered: bigint; amount: bigint };
+
+/** The quote, and the reason if a payment was refused; unless the caller has already paid for this action. */
+async function findOffer(
   deps: Deps,
   input: { call: PaidCall; action: PaidAction; rejection: Rejection | null },
-): Promise<StoredResponse> {
+): Promise<Offer> {
   const { call, action, rejection } = input;
   const version = responseVersion(call.headers, { v1Bodies: deps.config.x402V1Bodies });
-  const { kind, payTo: escrow } = action;
+  const { kind, payTo: escrow, amount } = action;
   const state = await readOutboxState(deps.db, {
     caller: call.caller,
     limits: deps.config.gasLimits,
     action: { kind, requestHash: requestHash(call), escrow },
   });
-  if (state.unanswered !== null) {
-    const unanswered = await readOperation(deps.db, state.unanswered);
-    if (unanswered.state !== "mined" && unanswered.state !== "final") throw settlementPending();
-    const outcome = await awaitOutcome(deps, unanswered, call.respond);
-    if (!outcome.ok) throw settlementPending();
-    const payment = { version, from: call.caller, value: action.amount };
-    return withReceipt(deps, { call, payment, ...outcome });
-  }
+  if (state.unanswered !== null) return { unanswered: state.unanswered, amount };
   assertRelayable(deps, { caller: call.caller, kind }, state);
   await call.store?.(action, "quote");
   if (!state.hasRoom) throw queueFull();
@@ -170,6 +171,17 @@ async function offerQuote(
   const extensions = await offerExtension(deps.config, quote, deps.clock.now());
   const { headers, body } = paymentRequired({ quote, version, extensions, ...(rejection && { rejection }) });
   return { status: 402, headers, body: JSON.stringify(body) };
+}
+
+async function respondWith(deps: Deps, call: PaidCall, offer: Offer): Promise<StoredResponse> {
+  if ("status" in offer) return offer;
+  const unanswered = await readOperation(deps.db, offer.unanswered);
+  if (unanswered.state !== "mined" && unanswered.state !== "final") throw settlementPending();
+  const outcome = await awaitOutcome(deps, unanswered, call.respond);
+  if (!outcome.ok) throw settlementPending();
+  const version = responseVersion(call.headers, { v1Bodies: deps.config.x402V1Bodies });
+  const payment = { version, from: call.caller, value: offer.amount };
+  return withReceipt(deps, { call, payment, ...outcome });
 }
 
 /** Verifies a payment for the action, or finds its money at the escrow. Throws 503 `unavailable` if the node fails. */
@@ -222,7 +234,7 @@ async function refusePayment(
       details: { reason: rejection.reason },
     });
   }
-  return offerQuote(deps, input);
+  return respondWith(deps, call, await findOffer(deps, input));
 }
 
 async function isPublished(deps: Deps, call: PaidCall, payment: PaymentAuthorization): Promise<boolean> {

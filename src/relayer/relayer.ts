@@ -28,7 +28,7 @@ import { fillGap, sendNext } from "./send.js";
 
 export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   pollIntervalMs: 100,
-  maxInFlight: 2,
+  maxInFlight: 4,
   maxBatchSize: 150,
   replaceAfterBlocks: 3,
   maxFeePerGas: 500_000_000_000n,
