@@ -53,6 +53,8 @@ async function bundleProgram(entry: string): Promise<string> {
     target: "node20",
     format: "esm",
     keepNames: true,
+    // It reads a file beside its own.
+    external: ["tiny-secp256k1"],
     // CommonJS packages in an ES module.
     banner: {
       js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);',
