@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { TestClient } from "viem";
 
 /** Between the empty blocks of a chain that mines each transaction at once. */
-export const BLOCK_SECONDS = 0.5;
+export const BLOCK_SECONDS = 1;
 
 export interface BlockProducer {
   /** Makes one block, also while paused. */
@@ -42,7 +42,7 @@ export function createBlockProducer(mine: () => Promise<unknown>, intervalMs: nu
   };
 }
 
-/** Of chains that were paused, by URL: anvil itself cannot be told to make more than one block a second again. */
+/** Of chains that were paused, by URL: anvil itself cannot be told again to mine in both ways. */
 const resumed = new Map<string, BlockProducer>();
 
 /** No block is made until `resumeBlocks`; transactions wait. */
