@@ -2,9 +2,9 @@
 pragma solidity 0.8.37;
 
 /// @notice The payout ledger: who gets what when a Working Contract ends. Integers in base units. Every division rounds
-/// down, and the second of each pair is the whole minus the first, so nothing is lost. {share}, {released} and
-/// {resolve} are unchecked, because amounts have at most 96 bits, ratios are at most {BASIS_POINTS}, and there are at
-/// most ten criteria.
+/// down, and the second of each pair is the whole minus the first, so nothing is lost. {share}, {count},
+/// {released} and {resolve} are unchecked, because amounts have at most 96 bits, ratios are at most {BASIS_POINTS}, and
+/// there are at most ten criteria.
 library Settlement {
     uint256 internal constant BASIS_POINTS = 10_000;
 

@@ -92,6 +92,9 @@ contract DeployTest is BaseTest {
     function test_WhenPriceIsHighest() public {
         t.price = type(uint80).max;
         assertEq(WorkingContractEscrow(factory.deploy(_packed(t))).terms().price, type(uint80).max, "price");
+
+        uint256 deposits = 3 * uint256(t.price) + 4095 * 10 * uint256(t.price);
+        assertLe(deposits, type(uint96).max, "price, stake, bond and every voter's bonds fit 96 bits");
     }
 
     function test_RevertWhen_CriteriaCountNotOneToTen() public {
