@@ -129,8 +129,6 @@ export async function verifyDeployment({
   const read = publicClient.readContract;
   const dependencies = read({ address: implementation, abi: escrowAbi, functionName: "dependencies" });
   const checks: [string, Promise<string>, string][] = [
-    // The Relay keeps the delegations.
-    ["delegation", Promise.resolve(relay), delegation],
     [
       "factory.IMPLEMENTATION",
       read({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
@@ -150,6 +148,8 @@ export async function verifyDeployment({
     ["delegation.domain", read({ ...delegations, functionName: "domain" }), deployment.domain],
   ];
   const faults: string[] = [];
+  if (delegation !== relay)
+    faults.push(`DEPLOYMENT: \`delegation\` must be the Relay ${relay}, which keeps the delegations`);
   for (const [name, answer, expected] of checks) {
     const actual = await answer;
     if (actual.toLowerCase() !== expected.toLowerCase())

@@ -179,7 +179,7 @@ describe("a deployment", () => {
       "has no contract at 0x000000000000000000000000000000000000dead",
     );
     const other = await deploy();
-    await expect(check({ delegation: other.delegation })).rejects.toThrow("delegation is");
+    await expect(check({ delegation: other.delegation })).rejects.toThrow("`delegation` must be the Relay");
     await expect(check({ domain: "elsewhere.example" })).rejects.toThrow(
       "delegation.domain is contracts.example, not elsewhere.example",
     );
