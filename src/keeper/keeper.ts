@@ -164,12 +164,15 @@ const dueSettlements =
         { column: "id", type: "text" },
       ],
       fields: sql`c.id as escrow`,
-      // One that was stored with an action, and failed with it because the contract had not ended, is no failed try.
+      // A settlement stored with an action fails with it if the contract has not ended. That does not count as a try.
       isDue: sql`${endedAt} + c.payout_hold <= ${round.now}
-        and ${isOurs(sql`c.id`)} and ${notTried(sql`'settle:' || c.id`, { lengthens: sql`reason is distinct from 'WrongStatus'` })}`,
+        and ${isOurs(sql`c.id`)} and ${notTried(sql`'settle:' || c.id`, { lengthens: HAD_ENDED })}`,
     });
     return rows.map(settleOperation);
   };
+
+/** SQL: of a rejected settlement, the contract had ended. */
+const HAD_ENDED = sql`reason is distinct from 'WrongStatus'`;
 
 const DISPUTED = {
   alias: "c",

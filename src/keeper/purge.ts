@@ -19,16 +19,6 @@ const REQUEST_SECONDS = 600;
  * wrote the times.
  */
 const PURGES: SQL[] = [
-  // A payment can arrive late, and is refunded by opening its escrow. Clients sign for a minute; after a month the same
-  // bytes still lead to the same address, unless the protocol's parameters have changed. The keeper settles escrows that
-  // strangers opened by these rows.
-  purge(
-    "expired_attempt",
-    "id",
-    sql`expired_at < now() - interval '30 days' and ${isIndexWhole} and not exists (
-      select 1 from onchain.working_contract c
-      where c.id = app.expired_attempt.id and c.phase <> 'none' and not c.settled)`,
-  ),
   purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
   purge("key_release", "id", sql`released_at < now() - interval '1 year'`),
   purge("gas_account", "address", sql`earned = 0 and owed_at < now() - interval '7 days'`),
@@ -43,7 +33,7 @@ const PURGES: SQL[] = [
     with gone as (${purge("webhook", "id", sql`disabled_at < now() - interval '90 days'`)}),
       retries as (delete from app.webhook_retry where webhook_id in (select id from gone))
     select id from gone`,
-  // Last, because it needs the index. An escrow that a stranger opened is an open contract; a pending creation becomes one.
+  // The last two need the index. An escrow that a stranger opened is an open contract; a pending creation becomes one.
   sql`
     with candidates as (
       select t.id, exists (select 1 from onchain.working_contract c where c.id = t.id and c.phase <> 'none') as is_open,
@@ -62,6 +52,18 @@ const PURGES: SQL[] = [
     select id, caller, body_hash, escrow_terms from dropped
     on conflict (id) do update set expired_at = now()
     returning id`,
+  // A payment can arrive late, and is refunded by opening its escrow. Clients sign for a minute; after a month the same
+  // bytes still lead to the same address, unless the protocol's parameters have changed. By these rows the keeper knows
+  // escrows that strangers opened, until it has nothing more to do for them.
+  purge(
+    "expired_attempt",
+    "id",
+    sql`expired_at < now() - interval '30 days' and ${isIndexWhole} and not exists (
+      select 1 from onchain.working_contract c
+      where c.id = app.expired_attempt.id and c.phase <> 'none' and not c.settled)
+      and not exists (
+        select 1 from onchain.deferred_payout d where d.contract_id = app.expired_attempt.id and d.amount > 0)`,
+  ),
 ];
 
 function purge(table: string, key: string, isOld: SQL): SQL {
