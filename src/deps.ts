@@ -14,6 +14,7 @@ import type { EventStreams } from "./features/events/stream-events.js";
 import type { ParameterReader } from "./features/protocol/routes.js";
 import type { Metrics } from "./metrics.js";
 import type { OutboxWaiter } from "./relayer/outbox.js";
+import type { Slots } from "./slots.js";
 
 export interface Deps {
   config: Config;
@@ -32,6 +33,8 @@ export interface Deps {
   streams: EventStreams;
   /** Made by createApp: parameters of future contracts, at most a few seconds old. */
   readParameters: ParameterReader;
+  /** Made by createApp: quotes take turns, so that payments, which can miss the next block, get ahead of them. */
+  quoting: Slots;
   logger: Logger;
   /** If absent, as in tests, there is no /metrics. */
   metrics?: Metrics | undefined;

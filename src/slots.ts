@@ -1,18 +1,51 @@
 /** Concurrency limits. */
 
-/** Runs at most `count` tasks at once, the rest in order. */
-export function createSlots(count: number): <T>(task: () => Promise<T>) => Promise<T> {
+export type Slots = <T>(task: () => Promise<T>) => Promise<T>;
+
+/**
+ * Runs at most `count` tasks at once, the rest in order. A task that runs for longer than `maxHeldMs` gives up its slot and
+ * continues; one that waits for longer than `maxWaitMs` starts without a slot.
+ */
+export function createSlots(
+  count: number,
+  { maxHeldMs, maxWaitMs }: { maxHeldMs?: number; maxWaitMs?: number } = {},
+): Slots {
   let free = count;
-  const waiting: (() => void)[] = [];
+  const waiting = new Set<() => void>();
+
+  const release = (): void => {
+    const [next] = waiting;
+    if (next === undefined) free += 1;
+    else next();
+  };
+
+  /** Whether the task gets a slot. */
+  const wait = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      const end = (hasSlot: boolean): void => {
+        clearTimeout(timer);
+        waiting.delete(start);
+        resolve(hasSlot);
+      };
+      const start = () => end(true);
+      const timer = maxWaitMs === undefined ? undefined : setTimeout(end, maxWaitMs, false);
+      waiting.add(start);
+    });
+
   return async (task) => {
+    let hasSlot = true;
     if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+    else hasSlot = await wait();
+    const giveUp = (): void => {
+      if (hasSlot) release();
+      hasSlot = false;
+    };
+    const timer = maxHeldMs === undefined ? undefined : setTimeout(giveUp, maxHeldMs);
     try {
       return await task();
     } finally {
-      const next = waiting.shift();
-      if (next === undefined) free += 1;
-      else next();
+      clearTimeout(timer);
+      giveUp();
     }
   };
 }

@@ -11,7 +11,6 @@ import { AppError } from "../errors.js";
 import type { GasLimits } from "../relayer/gas-accounts.js";
 import type { NewOperation } from "../relayer/operations.js";
 import { enqueue, type OperationRow, queueFull, readOperation } from "../relayer/outbox.js";
-import { createSlots } from "../slots.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -56,9 +55,6 @@ import {
 /** A competing payment of the same caller can fail while ours waits for it. */
 const ENQUEUE_TRIES = 3;
 
-/** Quotes prepared at once. The others wait: payments, which can miss the next block, get ahead of them. */
-const inTurn = createSlots(4);
-
 /** Performs a paid call, or responds 402 with its quote. Throws AppError for every other refusal. */
 export async function performPaidCall<Action extends PaidAction>(
   deps: Deps,
@@ -67,7 +63,7 @@ export async function performPaidCall<Action extends PaidAction>(
   const decoded = decodePayment(call.headers);
   if (decoded === null || !decoded.ok) {
     const find = async () => findOffer(deps, { call, action: await call.check(), rejection: decoded });
-    return respondWith(deps, call, await inTurn(find));
+    return respondWith(deps, call, await deps.quoting(find));
   }
   const { payment } = decoded;
   try {
@@ -234,7 +230,7 @@ async function refusePayment(
       details: { reason: rejection.reason },
     });
   }
-  return respondWith(deps, call, await findOffer(deps, input));
+  return respondWith(deps, call, await deps.quoting(() => findOffer(deps, input)));
 }
 
 async function isPublished(deps: Deps, call: PaidCall, payment: PaymentAuthorization): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createFairSlots, createSlots } from "../../../src/slots.js";
 
 /** A task that runs until the test ends it. */
@@ -34,6 +34,56 @@ it("gives the place of a failed task to the next", async () => {
   const next = slots(async () => "done");
   await expect(fail).rejects.toThrow("failed");
   expect(await next).toBe("done");
+});
+
+describe("slots with patience", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("pass on the slot of a task that takes too long, once", async () => {
+    const slots = createSlots(1, { maxHeldMs: 250 });
+    const [slow, next, last] = [task(), task(), task()];
+    const running = [slow, next, last].map(({ run }) => slots(run));
+    await vi.advanceTimersByTimeAsync(249);
+    expect(next.isRunning()).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect([slow.isRunning(), next.isRunning(), last.isRunning()]).toEqual([true, true, false]);
+    slow.end();
+    await running[0];
+    expect(last.isRunning()).toBe(false);
+    next.end();
+    await running[1];
+    await vi.advanceTimersByTimeAsync(0);
+    expect(last.isRunning()).toBe(true);
+    last.end();
+    await running[2];
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("start a task without a slot once it has waited too long", async () => {
+    const slots = createSlots(1, { maxWaitMs: 1000 });
+    const [first, patient, later] = [task(), task(), task()];
+    const running = [first, patient].map(({ run }) => slots(run));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(patient.isRunning()).toBe(true);
+    patient.end();
+    await running[1];
+    // It had no slot to give back.
+    running.push(slots(later.run));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(later.isRunning()).toBe(false);
+    first.end();
+    await running[0];
+    await vi.advanceTimersByTimeAsync(0);
+    expect(later.isRunning()).toBe(true);
+    later.end();
+    await Promise.all(running);
+    expect(vi.getTimerCount()).toBe(0);
+  });
 });
 
 describe("fair slots", () => {
