@@ -179,12 +179,17 @@ export async function fillGap(context: SignerContext, head: Head): Promise<void>
   else if (await signAndSend(context, [], fees, head, nonce)) raiseAlarm(context, "foreign_nonce", { nonce });
 }
 
-/** Whether the signer can pay for a batch of this much gas, without which nodes refuse to simulate it too. */
+/**
+ * Whether the signer can pay for a batch of this much gas beside those in flight. Nodes refuse a transaction, and its
+ * simulation, if the balance does not cover it and the signer's pending ones.
+ */
 async function canPay(context: SignerContext, gas: bigint, fees: Fees): Promise<boolean> {
   const { publicClient, signer, memory } = context;
   const balance = await publicClient.getBalance({ address: signer });
   const needed = gas * fees.maxFeePerGas;
-  if (balance >= needed) return true;
+  // As if those in flight cost as much.
+  if (balance >= needed * BigInt(memory.inFlight + 1)) return true;
+  if (balance >= needed) return false;
   raiseAlarm(context, "signer_without_gas", { balance: balance.toString(), needed: needed.toString() });
   memory.pausedUntil = Date.now() + PAUSE_MS;
   return false;

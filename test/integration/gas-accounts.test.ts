@@ -150,11 +150,12 @@ describe("gas limits", () => {
     expect(outcomes).toContainEqual({ limit: "budget", retryAfterSeconds: expect.any(Number) });
   });
 
-  test("count operations until their batch is recorded", async () => {
+  test.each(["sent", "mined", "quarantined"])("count sent operations of a %s batch", async (state) => {
     const limits = { allowance: 2 * GAS, budget: 0, perFee: 0 };
     expect(await store("0xa1", limits)).toBe(true);
     expect(await store("0xa1", limits)).toBe(true);
     await database.pool.query("update app.operation set state = 'sent', batch_id = 1");
+    await database.pool.query("update app.batch set state = $1 where id = 1", [state]);
     expect(await store("0xa1", limits)).toEqual({ limit: "allowance", retryAfterSeconds: 1 });
     await database.pool.query("update app.operation set state = 'final'");
     expect(await store("0xa1", limits)).toBe(true);

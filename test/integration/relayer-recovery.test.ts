@@ -52,6 +52,16 @@ describe("the relayer under faults", () => {
     return { acts, rows };
   }
 
+  /** Whether the Relay accepts the signer. */
+  const allow = (allowed: boolean) => ({
+    to: network.deployment.relay,
+    data: encodeFunctionData({
+      abi: relayAbi,
+      functionName: "setSigner",
+      args: [signer().address, allowed],
+    }),
+  });
+
   async function expectAppliedOnce(acts: NewOperation[], rows: OperationRow[]): Promise<void> {
     for (const [index, act] of acts.entries()) {
       const outcome = await network.outcome(rows[index] as OperationRow);
@@ -188,15 +198,34 @@ describe("the relayer under faults", () => {
     ]);
   });
 
+  it("loses no operation when several batches in flight revert", async () => {
+    const clients = await network.agents(3);
+    await network.producer.pause();
+    network.startRelayer({ signer: signer(), intercept: withoutSimulateV1 });
+    const sent = [];
+    for (const client of clients) {
+      sent.push(await stored([client]));
+      await until(async () => (await network.batchesOf(signer())).length === sent.length);
+    }
+    const [last] = (await network.batchesOf(signer())).slice(-1);
+    await until(() => network.knows(last?.attempts[0]?.hash as Address));
+    // Ahead of them in the same block, by its tip.
+    const refused = network.ownerCall(allow(false));
+    await until(async () => (await network.testClient.getTxpoolStatus()).pending === 4);
+
+    network.producer.resume();
+
+    await refused;
+    await until(async () => (await network.batchesOf(signer())).every(({ state }) => state === "reverted"));
+    await until(() => network.logs.some(({ alarm }) => alarm === "signer_not_allowed"));
+    await network.ownerCall(allow(true));
+    await expectAppliedOnce(
+      sent.flatMap(({ acts }) => acts),
+      sent.flatMap(({ rows }) => rows),
+    );
+  });
+
   it("loses no operation when a batch reverts as a whole", async () => {
-    const allow = (allowed: boolean) => ({
-      to: network.deployment.relay,
-      data: encodeFunctionData({
-        abi: relayAbi,
-        functionName: "setSigner",
-        args: [signer().address, allowed],
-      }),
-    });
     const { acts, rows } = await creations(2);
     const frozen = freezeAt("after_signing");
     // Without eth_simulateV1 no simulation shows that the Relay refuses the signer.

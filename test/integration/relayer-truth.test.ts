@@ -491,6 +491,30 @@ describe("the relayer's beliefs", () => {
     expect((await network.batchesOf(signer()))[0]?.attempts).toHaveLength(1);
   });
 
+  it("sends no batch that its balance does not cover beside those in flight", async () => {
+    const first = await stored();
+    const second = await network.creation((await network.agents(1))[0]);
+    await network.producer.pause();
+    network.startRelayer({ signer: signer() });
+    await until(async () => (await network.batchesOf(signer())).length === 1);
+    const [sent] = await network.batchesOf(signer());
+    const { gas = 0n, maxFeePerGas = 0n } = parseTransaction(sent?.attempts[0]?.raw as Hex);
+    await network.testClient.setBalance({
+      address: signer().address,
+      value: (gas * maxFeePerGas * 3n) / 2n,
+    });
+    const row = await network.store(second);
+    // A few rounds of the relayer.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await network.batchesOf(signer())).toHaveLength(1);
+    expect(alarms("signer_without_gas")).toBe(0);
+
+    network.producer.resume();
+
+    await expectApplied(first.act, first.row);
+    await expectApplied(second, row);
+  });
+
   it("finds out that a batch which it had given up was applied after a reorg", async () => {
     const [client] = await network.agents(1);
     await network.producer.pause();

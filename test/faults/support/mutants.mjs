@@ -393,9 +393,21 @@ export const MUTANTS = [
   {
     name: "gas-not-asked",
     file: "src/relayer/send.ts",
-    edits: [["if (balance >= needed) return true;", "if (balance >= 0n) return true;"]],
+    edits: [
+      [
+        "if (balance >= needed * BigInt(memory.inFlight + 1)) return true;",
+        "if (balance >= 0n) return true;",
+      ],
+    ],
     tests: "test/faults/ownership.test.ts",
     only: "row 18",
+  },
+  {
+    name: "flight-not-counted",
+    file: "src/relayer/send.ts",
+    edits: [["needed * BigInt(memory.inFlight + 1)", "needed"]],
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "does not cover beside those in flight",
   },
   {
     name: "repetition-unknown",
