@@ -9,6 +9,8 @@ export type Failure = string | null;
 export interface Outcome {
   ms: number;
   failure: Failure;
+  /** Duration of the call for its quote, if it needed one. */
+  quoteMs?: number;
 }
 
 export interface Load {
@@ -19,6 +21,8 @@ export interface Load {
   perSecond: number;
   /** Latency of successes, in milliseconds. */
   latency: { p50: number; p95: number; p99: number; max: number };
+  /** Of the quotes of successes. */
+  quoteLatency: Load["latency"];
   /** Failures by reason, the most frequent first. */
   failures: Record<string, number>;
 }
@@ -59,19 +63,23 @@ export async function runWaves(
 /** Starts the clock and counts outcomes. */
 function count() {
   const latencies: number[] = [];
+  const quoteLatencies: number[] = [];
   const failures = new Map<string, number>();
   const startedAt = performance.now();
   let lastSuccessAt = startedAt;
   return {
     async add(outcome: Promise<Outcome>): Promise<void> {
-      const { ms, failure } = await outcome.catch((error: Error) => ({ ms: 0, failure: error.message }));
+      const { ms, failure, quoteMs } = await outcome.catch(
+        (error: Error): Outcome => ({ ms: 0, failure: error.message }),
+      );
       if (failure === null) {
         latencies.push(ms);
+        if (quoteMs !== undefined) quoteLatencies.push(quoteMs);
         lastSuccessAt = performance.now();
       } else failures.set(failure, (failures.get(failure) ?? 0) + 1);
     },
     load(concurrency: number, atLeastMs = 0): Load {
-      latencies.sort((a, b) => a - b);
+      for (const list of [latencies, quoteLatencies]) list.sort((a, b) => a - b);
       const elapsed = Math.max(lastSuccessAt - startedAt, atLeastMs) / 1000;
       return {
         concurrency,
@@ -79,6 +87,7 @@ function count() {
         failed: [...failures.values()].reduce((sum, times) => sum + times, 0),
         perSecond: latencies.length === 0 ? 0 : round(latencies.length / elapsed, 1),
         latency: percentiles(latencies),
+        quoteLatency: percentiles(quoteLatencies),
         failures: Object.fromEntries([...failures].sort((a, b) => b[1] - a[1]).slice(0, 5)),
       };
     },

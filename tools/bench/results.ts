@@ -6,7 +6,7 @@ import { ROOT } from "../../src/root.js";
 import type { SoakResult } from "../soak/run.js";
 import type { FloodResult } from "./flood.js";
 import { FLOOD_RATE } from "./flood-source.js";
-import { type Load, round } from "./load.js";
+import { type Load, percentiles, round } from "./load.js";
 import type { ProcessesResult } from "./processes.js";
 import { type Freshness, type ReadResult, SEEDED } from "./read-path.js";
 import type { StartUp } from "./start-up.js";
@@ -78,18 +78,21 @@ function describeRun(): string {
 
 function writeTable(writes: WriteResult[]): string {
   const lines = [
-    "| Chain | Payers | This service | Official facilitator | with nonce manager |",
-    "| --- | ---: | --- | --- | --- |",
+    "| Chain | Payers | This service | Official facilitator | with nonce manager | Quotes of this service, p50 / p95 / p99 |",
+    "| --- | ---: | --- | --- | --- | --- |",
   ];
   for (const mining of new Set(writes.map((write) => write.mining))) {
     const measured = writes.filter((write) => write.mining === mining);
     for (const concurrency of new Set(measured.map((write) => write.concurrency))) {
+      const same = measured.filter((write) => write.concurrency === concurrency);
       const cells = cellsOf(
-        measured.filter((write) => write.concurrency === concurrency),
+        same,
         ({ perSecond, failed, latency: { p50, p95, p99 } }) =>
           `${perSecond}/s, ${failed} failed, ${p50} / ${p95} / ${p99}`,
       );
-      lines.push(`| ${mining} | ${concurrency} | ${cells} |`);
+      const { p50, p95, p99 } =
+        same.find(({ system }) => system === SYSTEMS[0])?.quoteLatency ?? percentiles([]);
+      lines.push(`| ${mining} | ${concurrency} | ${cells} | ${p50} / ${p95} / ${p99} |`);
     }
   }
   return [...lines, "", cpuTable(writes)].join("\n");

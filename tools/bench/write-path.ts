@@ -129,7 +129,7 @@ async function withFacilitator<T>(
   }
 }
 
-/** An agent's whole exchange: quote, signature, paid call. Only the paid call is measured. */
+/** An agent's whole exchange: quote, signature, paid call. The calls are measured, each alone. */
 export async function createContract(bed: Bed, agent: Agent, service = bed.service.url): Promise<Outcome> {
   return (await prepareContract(bed, agent, service))();
 }
@@ -155,7 +155,9 @@ export async function prepareContract(
     deliveryDeadline: at(72),
     reviewDeadline: at(96),
   });
+  const askedAt = performance.now();
   const asked = await send(url, { method: "POST", headers, body });
+  const quoteMs = performance.now() - askedAt;
   const quoteHeader = asked.headers["payment-required"];
   if (asked.status !== 402 || typeof quoteHeader !== "string") return unpaid(failureOf(asked));
   const [quote] = decodePaymentRequiredHeader(quoteHeader).accepts;
@@ -170,7 +172,8 @@ export async function prepareContract(
       headers: { ...headers, "payment-signature": payment },
       body,
     });
-    return { ms: performance.now() - startedAt, failure: paid.status === 200 ? null : failureOf(paid) };
+    const ms = performance.now() - startedAt;
+    return { ms, quoteMs, failure: paid.status === 200 ? null : failureOf(paid) };
   };
 }
 
