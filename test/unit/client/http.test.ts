@@ -66,9 +66,15 @@ describe("a request", () => {
   });
 
   it("takes an idempotency key only if the operation does", async () => {
-    const session = await httpTo(succeed);
+    const keys: (string | null)[] = [];
+    const recording: typeof fetch = (url, init) => {
+      keys.push(new Headers(init?.headers).get("idempotency-key"));
+      return fetch(url, init);
+    };
+    const session = await httpTo(succeed, { fetch: recording });
     await call(session, "POST /v1/agents/me/unstake", { key: "once" });
     // @ts-expect-error The service would ignore it.
-    await call(session, "POST /v1/sessions", { key: "once" }).catch(() => {});
+    await call(session, "POST /v1/sessions", { key: "once" });
+    expect(keys).toEqual(["once", null]);
   });
 });
