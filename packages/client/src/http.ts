@@ -33,7 +33,7 @@ export interface Http {
   send(request: Request, onRetry?: () => void): Promise<ServiceResponse>;
   /** Sends a request once and returns the response as it comes, for streams. */
   open(request: Request, signal: AbortSignal): Promise<Response>;
-  /** Of the caller: ends every request. */
+  /** The caller's signal. Aborting it ends every request. */
   signal?: AbortSignal | undefined;
 }
 
