@@ -214,12 +214,14 @@ export async function pay<E extends Endpoint, T>(
   const readAt = performance.now();
   // Last, because it counts the payment: whatever can refuse it has done so.
   await session.beforePayment?.(payment);
+  session.http.signal?.throwIfAborted();
   session.budget.spend(payment);
   // The caller can have thought about it for a while.
   const now = time + Math.floor((performance.now() - readAt) / 1000);
   const validBefore = Math.min(now + VALIDITY_SECONDS, expected.deadline ?? Infinity);
   await beforeSigning?.();
   report("signing");
+  session.http.signal?.throwIfAborted();
   const signature = await signPayment(quoted, { expected, signer, network, validBefore, nonce });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
   report("sent");

@@ -6,8 +6,8 @@ import {
 } from "@working-contracts/client/index";
 import { plannedOf } from "@working-contracts/client/session";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
-import { describe, expect, it } from "vitest";
-import { agentOf, NETWORK } from "./fake-service.js";
+import { describe, expect, it, vi } from "vitest";
+import { account, agentOf, NETWORK } from "./fake-service.js";
 
 const PATH = "/v1/agents/me/stake";
 const STAKE = { staked: "1.0" };
@@ -112,6 +112,22 @@ it("a payment is shown with its token before it is signed", async () => {
   expect(await agent.stake("1")).toEqual(STAKE);
   const { protocolToken: token, registry: payTo } = NETWORK;
   expect(shown).toMatchObject([{ token, decimal: "1.0", payTo, role: "Backup Agent" }]);
+});
+
+it.each<[string, (abort: () => void) => Partial<ConnectOptions>]>([
+  // No limit allows the payment, so it would be refused if it were counted.
+  ["is shown, and is not counted", (abort) => ({ beforePayment: abort, spendingLimit: {} })],
+  ["is about to be signed", (abort) => ({ onProgress: ({ step }) => step === "signing" && abort() })],
+])("a payment is not signed if the caller aborts while it %s", async (_, aborting) => {
+  const caller = new AbortController();
+  const reason = new Error("enough");
+  const signTypedData = vi.fn(account.signTypedData);
+  const { agent } = await staking([], {
+    ...{ signal: caller.signal, account: { ...account, signTypedData } },
+    ...aborting(() => caller.abort(reason)),
+  });
+  await expect(agent.stake("1")).rejects.toBe(reason);
+  expect(signTypedData).not.toHaveBeenCalled();
 });
 
 it.each([
