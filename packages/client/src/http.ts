@@ -35,6 +35,7 @@ export interface Http {
   open(request: Request, signal: AbortSignal): Promise<Response>;
   /** The caller's signal. Aborting it ends every request. */
   signal?: AbortSignal | undefined;
+  withoutSignal(): Http;
 }
 
 export interface HttpOptions {
@@ -57,6 +58,7 @@ const MAX_ATTEMPT_MS = 2 ** 31 - 1;
 export function createHttp(options: HttpOptions): Http {
   return {
     signal: options.signal,
+    withoutSignal: () => createHttp({ ...options, signal: undefined }),
     open: ({ method, path, headers = {} }, signal) =>
       options.fetch(options.baseUrl + path, { method, headers, redirect: "error", signal }),
     async send(request, onRetry) {

@@ -292,7 +292,8 @@ async function sendSigned<T>(
     const isUnreadable = error instanceof RefusedToSign;
     const reason = isUnreadable ? "the service's response could not be read" : (error?.message ?? error);
     const message = `The outcome of ${request.method} ${request.path} is not known yet (${reason}). Resume this call; do not sign another payment for it.`;
-    throw new OutcomeUnknown(message, () => sendSigned(http, request, open, true), error, http.signal);
+    const resume = () => sendSigned(http.signal?.aborted ? http.withoutSignal() : http, request, open, true);
+    throw new OutcomeUnknown(message, resume, error, http.signal);
   });
   if ("headers" in outcome) return open(outcome);
   throw new PaymentRejected(outcome.error, outcome.message);

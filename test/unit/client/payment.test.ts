@@ -67,7 +67,7 @@ describe("a payment that was signed and sent", () => {
     expect(new Set(sent).size).toBe(1);
   });
 
-  it("has an unknown outcome if the caller aborts it", async () => {
+  it("has an unknown outcome if the caller aborts it, and can still be resumed", async () => {
     for (const reason of [undefined, "enough"]) {
       const caller = new AbortController();
       const abort = () => {
@@ -79,10 +79,12 @@ describe("a payment that was signed and sent", () => {
       expect(error).toMatchObject({ name: "OutcomeUnknown", cause: caller.signal.reason });
       expect(error.message).toMatch(reason ?? "aborted");
       expect(sent).toHaveLength(1);
+      expect(await error.resume()).toEqual(STAKE);
+      expect(sent).toEqual([sent[0], sent[0]]);
     }
   });
 
-  it("is not resumed once the caller has aborted", async () => {
+  it("is not resumed by itself once the caller has aborted", async () => {
     const caller = new AbortController();
     const { agent, sent } = await staking([lost], { signal: caller.signal, patienceMs: 0 });
     const ending = toTheEnd(() => agent.stake("1"), { onUnknown: () => caller.abort() });
