@@ -83,7 +83,10 @@ export async function requireTokens(node: Node, { asset, protocolToken }: Addres
     });
 }
 
-/** Throws RefusedToSign unless a call returns what is right; its message includes the node's own error. */
+/**
+ * Throws RefusedToSign unless a call returns what is right; its message includes the node's own error. One that is no
+ * revert, such as a rate limit, says nothing of the contract.
+ */
 async function requireAnswer(
   rpc: Rpc,
   [to, data]: [to: string, data: Hex],
@@ -94,7 +97,8 @@ async function requireAnswer(
 ): Promise<void> {
   const answer = await rpc<Hex>("eth_call", [{ to, data }, "latest"]).catch((error) => {
     if (error instanceof ConnectionError) throw error;
-    throw new RefusedToSign(field, `${difference} (${error.message})`);
+    const reason = /revert/i.test(error.message) ? difference : "the node failed";
+    throw new RefusedToSign(field, `${reason} (${error.message})`);
   });
   if (!isRight(answer)) throw new RefusedToSign(field, difference);
 }

@@ -37,6 +37,21 @@ it("a payment needs tokens that have the decimals of their currencies at the cal
   }
 });
 
+it("an error of the node that is no revert is not held against a contract", async () => {
+  const limited = {
+    async request(call: Call) {
+      if (call.method === "eth_call") throw new Error("limit exceeded");
+      return nodeWith({}).request(call);
+    },
+  };
+  const message = expect.stringContaining(": the node failed (limit exceeded)");
+  for (const [check, field] of [
+    [requireOnChain, "implementation"],
+    [requireTokens, "asset"],
+  ] as const)
+    await expect(check(limited, NETWORK)).rejects.toMatchObject({ name: "RefusedToSign", field, message });
+});
+
 it("an action without a payment does not need them", async () => {
   await requireOnChain(nodeWith({}), NETWORK);
 });
