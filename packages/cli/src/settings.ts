@@ -83,9 +83,9 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     // Another node can be on another chain.
     deploymentPath:
       options.deployment ??
-      (env.DEPLOYMENT || (rpcUrl === local?.rpcUrl ? local?.deploymentPath : undefined)),
+      (env.DEPLOYMENT || (originOf(rpcUrl) === originOf(local?.rpcUrl) ? local?.deploymentPath : undefined)),
     maxGasCost: weiOf(options.maxGas),
-    ignored: givenUrl === undefined || givenNode === undefined ? ignored : undefined,
+    ignored: isLoopback(url) && (givenUrl === undefined || givenNode === undefined) ? ignored : undefined,
   };
 }
 
@@ -123,7 +123,7 @@ function readLocalNetwork(dataDir: string): { network?: LocalNetwork; ignored?: 
 const isLoopback = (url: string): boolean => URL.canParse(url) && LOOPBACK_HOSTS.has(new URL(url).hostname);
 
 /** A URL's origin, with one spelling of this machine. */
-function originOf(url: string): string {
+function originOf(url = ""): string {
   const { origin } = URL.canParse(url) ? new URL(url) : { origin: url };
   return origin.replace("//localhost:", "//127.0.0.1:");
 }

@@ -43,7 +43,10 @@ describe("the local network's node and deployment", () => {
     const env = { RPC_URL: "https://node.example.com" };
     const other = { rpcUrl: env.RPC_URL, deploymentPath: undefined };
     expect(readSettings({}, { env, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...other });
-    expect(readSettings({}, { env: { RPC_URL: LOCAL.rpcUrl }, cwd })).toMatchObject(ofLocal);
+    for (const RPC_URL of [LOCAL.rpcUrl, `${LOCAL.rpcUrl}/`, "http://localhost:8545"]) {
+      const same = { ...ofLocal, rpcUrl: RPC_URL };
+      expect(readSettings({}, { env: { RPC_URL }, cwd })).toMatchObject(same);
+    }
   });
 
   it("are used with a service that listens at all addresses", () => {
@@ -68,10 +71,15 @@ describe("a stranger's network.json", () => {
     const ignored = reason("it names another machine");
     const settings = { url: "http://127.0.0.1:3000", ...none, ignored };
     expect(readSettings({}, { env: {}, cwd })).toMatchObject(settings);
-    const env = { WC_URL: network.baseUrl };
-    expect(readSettings({}, { env, cwd })).toMatchObject({ url: network.baseUrl, ...none, ignored });
+    const env = { WC_URL: LOCAL.baseUrl };
+    expect(readSettings({}, { env, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...none, ignored });
+  });
+
+  it("is not mentioned if a valid one would not be used either", () => {
+    writeFileSync(join(cwd, ".local/network.json"), JSON.stringify({ ...LOCAL, rpcUrl: EVIL }));
     const rpcUrl = "https://node.example.com";
-    expect(readSettings({ rpcUrl }, { env, cwd })).toMatchObject({ rpcUrl, ignored: undefined });
+    for (const options of [{ url: LOCAL.baseUrl, rpcUrl }, { url: "https://contracts.example.com" }])
+      expect(readSettings(options, { env: {}, cwd })).toMatchObject({ url: options.url, ignored: undefined });
   });
 
   it("is not used if it belongs to another user", () => {
