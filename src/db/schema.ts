@@ -346,10 +346,11 @@ export const operation = app.table(
 export const BATCH_STATES = ["sent", "mined", "quarantined", "final", "reverted", "superseded"] as const;
 export type BatchState = (typeof BATCH_STATES)[number];
 
-/** One signed transaction of a batch: the signed bytes, fees in wei, and the newest block when it was signed. */
+/** One signed transaction of a batch: the signed bytes, gas limit, fees in wei, and the newest block when it was signed. */
 export interface BatchAttempt {
   raw: `0x${string}`;
   hash: `0x${string}`;
+  gas: string;
   maxFeePerGas: string;
   maxPriorityFeePerGas: string;
   signedAtBlock: string;

@@ -100,6 +100,10 @@ export interface SignerMemory {
   missingSince: Map<bigint, bigint>;
   /** Next block to search for the transaction that used a quarantined batch's nonce. */
   searchedTo: Map<bigint, bigint>;
+  /** The most that the batches in flight can cost, in wei. */
+  committed: bigint;
+  /** Head at which the balance did not cover another batch beside those in flight. */
+  unpaidHead: string | null;
   /** The chain's next account nonce and the block it was first seen at, if the first open batch has a higher nonce. */
   gap: { nonce: number; since: bigint } | null;
   /** Consecutive rounds in which the chain, at a node that is not behind, knew fewer of the signer's transactions than we do. */
@@ -128,6 +132,8 @@ export function createMemory(): SignerMemory {
     followedHead: null,
     followedAt: 0,
     inFlight: 0,
+    committed: 0n,
+    unpaidHead: null,
     broadcastAt: new Map(),
     waitingSince: new Map(),
     missingSince: new Map(),

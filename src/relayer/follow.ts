@@ -14,7 +14,7 @@ import {
   requeueBatch,
 } from "./results.js";
 import { broadcastAll } from "./send.js";
-import { findNonceUse, findReceipt, isCanonical, isTrusted, placeOf } from "./transaction.js";
+import { findNonceUse, findReceipt, isCanonical, isTrusted, maxCostOf, placeOf } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 
@@ -155,13 +155,13 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     .where(and(eq(batch.signer, signer), inArray(batch.state, ["sent", "quarantined"])))
     .orderBy(asc(batch.accountNonce))
     .limit(MAX_OPEN);
-  let inFlight = 0;
+  const inFlight: Batch[] = [];
   let gap: number | null = null;
   for (const one of open) {
     const receipt = await findReceipt(context, one.attempts);
     if (receipt !== null) {
       if (!(await isTrusted(context, placeOf(receipt), head)) || !(await isAnchored(context))) {
-        inFlight += 1;
+        inFlight.push(one);
         continue;
       }
       memory.missingSince.delete(one.id);
@@ -176,13 +176,14 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
       continue;
     }
     memory.missingSince.delete(one.id);
-    if (inFlight === 0 && nonce < one.accountNonce) gap = nonce;
-    inFlight += 1;
+    if (inFlight.length === 0 && nonce < one.accountNonce) gap = nonce;
+    inFlight.push(one);
     if (one.state === "quarantined") await setState(context, one.id, "sent");
     if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;
     await rebroadcast(context, one, head);
   }
-  memory.inFlight = inFlight;
+  memory.inFlight = inFlight.length;
+  memory.committed = inFlight.reduce((sum, one) => sum + maxCostOf(one.attempts.at(-1)), 0n);
   if (gap === null || gap !== memory.gap?.nonce)
     memory.gap = gap === null ? null : { nonce: gap, since: head.number };
 }

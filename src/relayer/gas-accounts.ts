@@ -42,8 +42,8 @@ const caller = sql.placeholder("caller");
 
 /**
  * SQL: the {@link GasRefusal} of the placeholder `caller` under the limits `allowance` and `budget`, as JSON; null if
- * nothing refuses, or both limits are 0. The gas limits of pending operations count. An address with gas to spare does not use the common
- * budget. Sent operations are found by their batches: indexes on their state are full of dead rows.
+ * nothing refuses, or both limits are 0. The gas limits of pending operations count. An address with gas to spare does not
+ * use the common budget. Sent operations are found by their batches: indexes on their state are full of dead rows.
  */
 export const gasRefusal: SQL = sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
   with pending as (

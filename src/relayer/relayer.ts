@@ -151,7 +151,7 @@ export function createRelayer({
     if (!open && !isWaiting) return;
     const head = await readHead(publicClient);
     if (open) await followBatches(context, head);
-    else memory.inFlight = 0;
+    else Object.assign(memory, { inFlight: 0, committed: 0n });
     // A batch reverts if the Relay no longer allows the signer.
     if (maySend && !memory.isAllowed) memory.isAllowed = await mayRelay(context);
     if (isWaiting && memory.sweptHead !== head.hash) {

@@ -16,6 +16,7 @@ import {
   isCanonical,
   isPaused,
   isTrusted,
+  maxCostOf,
   simulateOperations,
   stateOf,
 } from "./transaction.js";
@@ -39,7 +40,8 @@ const BRANCH_DEPTH = 64n;
 /** Sends one batch if any operation is waiting. Returns whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
   const { memory, crashPoint, logger, signer } = context;
-  if (Date.now() < memory.pausedUntil || !(await hasWaiting(context))) return false;
+  if (Date.now() < memory.pausedUntil || memory.unpaidHead === head.hash) return false;
+  if (!(await hasWaiting(context))) return false;
 
   const { publicClient, options } = context;
   const fees = await estimateFees(publicClient, head, options);
@@ -57,7 +59,9 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   try {
     // Read the head again: the claim's dependencies could be newer than `head`, and would be missing from its state.
     current = await readHead(publicClient);
-    if (!(await canPay(context, batchGas(claimed), fees))) {
+    const cost = batchGas(claimed) * fees.maxFeePerGas;
+    if (!(await canPay(context, cost, memory.committed))) {
+      memory.unpaidHead = head.hash;
       await release(context, claimed);
       return false;
     }
@@ -175,22 +179,20 @@ export async function fillGap(context: SignerContext, head: Head): Promise<void>
   memory.gap = null;
   const fees = await estimateFees(publicClient, head, options);
   if (fees === null) raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
-  else if (!(await canPay(context, batchGas([]), fees))) return;
+  else if (!(await canPay(context, batchGas([]) * fees.maxFeePerGas))) return;
   else if (await signAndSend(context, [], fees, head, nonce)) raiseAlarm(context, "foreign_nonce", { nonce });
 }
 
 /**
- * Whether the signer can pay for a batch of this much gas beside those in flight. Nodes refuse a transaction, and its
- * simulation, if the balance does not cover it and the signer's pending ones.
+ * Whether the signer can pay this much for a batch, beside what it has committed to others. Nodes refuse a transaction, and
+ * its simulation, if the balance does not cover it and the pending ones before it. Alarms if it cannot pay at all.
  */
-async function canPay(context: SignerContext, gas: bigint, fees: Fees): Promise<boolean> {
+async function canPay(context: SignerContext, cost: bigint, committed = 0n): Promise<boolean> {
   const { publicClient, signer, memory } = context;
   const balance = await publicClient.getBalance({ address: signer });
-  const needed = gas * fees.maxFeePerGas;
-  // As if those in flight cost as much.
-  if (balance >= needed * BigInt(memory.inFlight + 1)) return true;
-  if (balance >= needed) return false;
-  raiseAlarm(context, "signer_without_gas", { balance: balance.toString(), needed: needed.toString() });
+  if (balance >= cost + committed) return true;
+  if (balance >= cost) return false;
+  raiseAlarm(context, "signer_without_gas", { balance: balance.toString(), needed: cost.toString() });
   memory.pausedUntil = Date.now() + PAUSE_MS;
   return false;
 }
@@ -261,6 +263,7 @@ async function signAndSend(
     },
     "batch sent",
   );
+  memory.committed += maxCostOf(attempt);
   memory.broadcastAt.set(id, head.number);
   await broadcast(context, attempt);
   await crashPoint("after_broadcast");
@@ -277,6 +280,7 @@ export async function signAttempt(
   return {
     raw,
     hash: keccak256(raw),
+    gas: String(transaction.gas ?? 0n),
     maxFeePerGas: transaction.maxFeePerGas.toString(),
     maxPriorityFeePerGas: transaction.maxPriorityFeePerGas.toString(),
     signedAtBlock: head.number.toString(),

@@ -121,6 +121,11 @@ export function cappedFees({
   return { maxFeePerGas: wanted > cap ? cap : wanted, maxPriorityFeePerGas: tip };
 }
 
+/** What a transaction can cost at most, in wei: nodes require this balance. */
+export function maxCostOf(attempt: Pick<BatchAttempt, "gas" | "maxFeePerGas"> | undefined): bigint {
+  return attempt === undefined ? 0n : BigInt(attempt.gas) * BigInt(attempt.maxFeePerGas);
+}
+
 /** Gas price of a transaction with these fees in a block with the base fee of `head`. */
 export function effectiveGasPrice(
   { maxFeePerGas, maxPriorityFeePerGas }: Fees,
