@@ -6,8 +6,9 @@ import { recover } from "tiny-secp256k1";
 const OUT_OF_RANGE = "Expected Signature";
 
 /**
- * The address whose key signed `digest`, in lower case; null if r or s is out of range or not on the curve. `signature`:
- * r, s and v of 27 or 28. By libsecp256k1: viem's recovery in JavaScript takes six times as long.
+ * The address whose key signed `digest`, in lower case; null if the signature is not 65 bytes, or r or s is out of range or
+ * not on the curve. `signature`: r, s and v of 27 or 28. By libsecp256k1: viem's recovery in JavaScript takes six times as
+ * long. Throws if `digest` is not 32 bytes.
  */
 export function recoverSigner(digest: Hex, signature: Hex): Address | null {
   if (size(signature) !== 65) return null;

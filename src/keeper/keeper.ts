@@ -171,7 +171,7 @@ const dueSettlements =
     return rows.map(settleOperation);
   };
 
-/** SQL: of a rejected settlement, the contract had ended. */
+/** SQL: whether the contract had ended when the settlement was rejected. */
 const HAD_ENDED = sql`reason is distinct from 'WrongStatus'`;
 
 const DISPUTED = {

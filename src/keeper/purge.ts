@@ -54,7 +54,7 @@ const PURGES: SQL[] = [
     returning id`,
   // A payment can arrive late, and is refunded by opening its escrow. Clients sign for a minute; after a month the same
   // bytes still lead to the same address, unless the protocol's parameters have changed. By these rows the keeper knows
-  // escrows that strangers opened, until it has nothing more to do for them.
+  // escrows that strangers opened.
   purge(
     "expired_attempt",
     "id",

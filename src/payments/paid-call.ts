@@ -230,7 +230,8 @@ async function refusePayment(
       details: { reason: rejection.reason },
     });
   }
-  return respondWith(deps, call, await deps.quoting(() => findOffer(deps, input)));
+  // Without a turn: its payer has waited long enough.
+  return respondWith(deps, call, await findOffer(deps, input));
 }
 
 async function isPublished(deps: Deps, call: PaidCall, payment: PaymentAuthorization): Promise<boolean> {

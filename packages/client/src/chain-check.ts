@@ -84,8 +84,8 @@ export async function requireTokens(node: Node, { asset, protocolToken }: Addres
 }
 
 /**
- * Throws RefusedToSign unless a call returns what is right; its message includes the node's own error. One that is no
- * revert, such as a rate limit, says nothing of the contract.
+ * Throws RefusedToSign unless a call returns what is right. If it fails, the message includes the node's own error, which
+ * need not say anything about the contract.
  */
 async function requireAnswer(
   rpc: Rpc,
@@ -97,8 +97,7 @@ async function requireAnswer(
 ): Promise<void> {
   const answer = await rpc<Hex>("eth_call", [{ to, data }, "latest"]).catch((error) => {
     if (error instanceof ConnectionError) throw error;
-    const reason = /revert/i.test(error.message) ? difference : "the node failed";
-    throw new RefusedToSign(field, `${reason} (${error.message})`);
+    throw new RefusedToSign(field, `the check of ${to} failed (${error.message})`);
   });
   if (!isRight(answer)) throw new RefusedToSign(field, difference);
 }

@@ -393,19 +393,28 @@ export const MUTANTS = [
   {
     name: "gas-not-asked",
     file: "src/relayer/send.ts",
-    edits: [
-      [
-        "if (balance >= needed * BigInt(memory.inFlight + 1)) return true;",
-        "if (balance >= 0n) return true;",
-      ],
-    ],
+    edits: [["if (balance >= cost + committed) return true;", "if (balance >= 0n) return true;"]],
     tests: "test/faults/ownership.test.ts",
     only: "row 18",
   },
   {
+    name: "hung-quotes-hold",
+    file: "src/http/app.ts",
+    edits: [["createSlots(QUOTES_AT_ONCE, QUOTE_PATIENCE)", "createSlots(QUOTES_AT_ONCE)"]],
+    tests: "test/e2e/quotes-in-turn.test.ts",
+    only: "pass those that hang",
+  },
+  {
+    name: "quotes-unlimited",
+    file: "src/payments/paid-call.ts",
+    edits: [["await deps.quoting(find)", "await find()"]],
+    tests: "test/e2e/quotes-in-turn.test.ts",
+    only: "pass those that hang",
+  },
+  {
     name: "flight-not-counted",
     file: "src/relayer/send.ts",
-    edits: [["needed * BigInt(memory.inFlight + 1)", "needed"]],
+    edits: [["balance >= cost + committed", "balance >= cost"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "does not cover beside those in flight",
   },

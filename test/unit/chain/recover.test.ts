@@ -30,6 +30,7 @@ test("recovers what viem does from altered signatures, and nothing where viem th
     return toHex(bytes);
   });
   const edges: Hex[] = [`0x${zero}${s}1b`, `0x${r}${zero}1b`, `0x${ORDER}${s}1b`, `0x${r}${ORDER}1b`, "0x"];
+  expect(() => recoverSigner("0x12", signature)).toThrow("Expected Hash");
   let refused = 0;
   for (const one of [...altered, ...edges]) {
     const byViem = await recoverAddress({ hash: digest, signature: one }).catch(() => null);

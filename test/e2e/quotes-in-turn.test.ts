@@ -1,0 +1,60 @@
+/** Quotes take turns, and one whose statement hangs does not hold up the others for long. */
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { parseConfig } from "../../src/config.js";
+import { createLogger } from "../../src/logger.js";
+import { createService } from "../../src/main.js";
+import { freePort } from "../../tools/local/ports.js";
+import { draft, newPair } from "../support/contracts.js";
+import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { serviceEnvironment } from "../support/stack.js";
+import { openScene, useWorld } from "../support/world.js";
+
+const query = pg.Client.prototype.query;
+const world = await useWorld();
+const network = { ...world.info, wsRpcUrl: world.info.rpcUrl.replace("http", "ws") };
+const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "api" };
+const service = await createService(parseConfig(environment), { logger: createLogger("fatal") });
+const { client, worker } = await newPair(await openScene({ ...world.target, url: service.url }));
+
+/** Statements for quotes of the Client, which hang until the test lets them pass. */
+let held: (() => void)[] | null = null;
+
+beforeAll(() => {
+  pg.Client.prototype.query = function (this: pg.Client, ...args: [{ name?: string; values?: unknown[] }]) {
+    const send = () => (query as (...all: unknown[]) => unknown).apply(this, args);
+    const [{ name, values = [] }] = args;
+    const isQuote = name === "outbox_state" && values.includes(client.address) && values.includes("create");
+    if (held === null || !isQuote) return send();
+    return new Promise((resolve) => held?.push(() => resolve(send())));
+  } as never;
+});
+afterEach(() => {
+  for (const pass of held ?? []) pass();
+  held = null;
+});
+afterAll(async () => {
+  pg.Client.prototype.query = query;
+  await service.stop();
+});
+
+test("at most four quotes are prepared at once; payments, and later other quotes, pass those that hang", async () => {
+  const body = JSON.stringify(await draft(world));
+  const quote = quoteOf(await worker.post("/v1/contracts", body));
+  const payment = version2(quote, await authorize(worker, quote, world));
+  const drafts = await Promise.all(Array.from({ length: 5 }, () => draft(world)));
+  held = [];
+  const quotes = drafts.map((one) => client.post("/v1/contracts", JSON.stringify(one)));
+  await expect.poll(() => held?.length, { interval: 20 }).toBe(4);
+
+  const paid = await worker.post("/v1/contracts", body, payment);
+  expect(paid.status).toBe(200);
+
+  const other = await worker.post("/v1/contracts", JSON.stringify(await draft(world)));
+  expect(other.status).toBe(402);
+  expect(held).toHaveLength(5);
+
+  for (const pass of held) pass();
+  held = null;
+  expect((await Promise.all(quotes)).map(({ status }) => status)).toEqual([402, 402, 402, 402, 402]);
+});
