@@ -350,7 +350,8 @@ export type BatchState = (typeof BATCH_STATES)[number];
 export interface BatchAttempt {
   raw: `0x${string}`;
   hash: `0x${string}`;
-  gas: string;
+  /** Absent in attempts that an earlier release stored. */
+  gas?: string;
   maxFeePerGas: string;
   maxPriorityFeePerGas: string;
   signedAtBlock: string;

@@ -60,12 +60,11 @@ export async function replaceIfStuck(
     ...fees,
     head,
   });
+  const attempts = [...one.attempts, attempt];
   await fenced(context, async (tx) => {
-    await tx
-      .update(batch)
-      .set({ attempts: [...one.attempts, attempt], updatedAt: sql`now()` })
-      .where(eq(batch.id, one.id));
+    await tx.update(batch).set({ attempts, updatedAt: sql`now()` }).where(eq(batch.id, one.id));
   });
+  one.attempts = attempts;
   metrics?.batches("replaced");
   metrics?.signed({ signer, operations: one.operationIds.length, maxFeePerGas: fees.maxFeePerGas });
   logger.warn(
