@@ -23,6 +23,7 @@ import type { Loop } from "./loop.js";
 import { createMetrics } from "./metrics.js";
 import { createOutboxWaiter } from "./relayer/outbox.js";
 import { createCaretaker, createRelayer } from "./relayer/relayer.js";
+import type { Slots } from "./slots.js";
 import { createWebhookSender } from "./webhooks/sender.js";
 
 const KEEPER_INTERVAL_MS = 2000;
@@ -49,7 +50,11 @@ export interface Service {
  */
 export async function createService(
   config: Config,
-  { logger = createLogger(config.logLevel), routes }: { logger?: Logger; routes?: Hono | undefined } = {},
+  {
+    logger = createLogger(config.logLevel),
+    routes,
+    quoting,
+  }: { logger?: Logger; routes?: Hono | undefined; quoting?: Slots } = {},
 ): Promise<Service> {
   const closing: (() => Promise<void> | void)[] = [];
   const stop = async (): Promise<void> => {
@@ -133,7 +138,14 @@ export async function createService(
       const feed = await createEventFeed({ db, notifications });
       endStreams = () => feed.stop();
       closing.push(endStreams);
-      app = createApp({ ...shared, keys, outbox, feed, checkpointTrees: createCheckpointTrees() });
+      app = createApp({
+        ...shared,
+        keys,
+        outbox,
+        feed,
+        quoting,
+        checkpointTrees: createCheckpointTrees(),
+      });
     }
     if (routes !== undefined) app.route("/", routes);
     const server = await listen(app, config);

@@ -20,7 +20,7 @@ import { voteOperations } from "../features/votes/routes.js";
 import { webhookOperations } from "../features/webhooks/routes.js";
 import { docsRoutes } from "../pages/reference.js";
 import { dataRoutes, limitPages, pageNotFound, pageRoutes } from "../pages/routes.js";
-import { createSlots } from "../slots.js";
+import { createSlots, type Slots } from "../slots.js";
 import { rawBody } from "./body.js";
 import {
   type AppEnv,
@@ -57,13 +57,18 @@ const QUOTES_AT_ONCE = 4;
 const QUOTE_PATIENCE = { maxHeldMs: 250, maxWaitMs: 10_000 };
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens no connections: they are all in `deps`. */
-export function createApp(given: Omit<Deps, "streams" | "readParameters" | "quoting">): OpenAPIHono<AppEnv> {
+export function createApp({
+  quoting = createSlots(QUOTES_AT_ONCE, QUOTE_PATIENCE),
+  ...given
+}: Omit<Deps, "streams" | "readParameters" | "quoting"> & {
+  quoting?: Slots | undefined;
+}): OpenAPIHono<AppEnv> {
   const { config, readDb: db, feed } = given;
   const deps: Deps = {
     ...given,
     streams: createEventStreams({ db, feed }, { maxStreams: config.eventStreams }),
     readParameters: createParameterReader(given),
-    quoting: createSlots(QUOTES_AT_ONCE, QUOTE_PATIENCE),
+    quoting,
   };
   const app = createRouter();
   app.onError(onError);

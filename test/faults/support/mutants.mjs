@@ -398,18 +398,11 @@ export const MUTANTS = [
     only: "row 18",
   },
   {
-    name: "hung-quotes-hold",
-    file: "src/http/app.ts",
-    edits: [["createSlots(QUOTES_AT_ONCE, QUOTE_PATIENCE)", "createSlots(QUOTES_AT_ONCE)"]],
-    tests: "test/e2e/quotes-in-turn.test.ts",
-    only: "pass those that hang",
-  },
-  {
     name: "quotes-unlimited",
     file: "src/payments/paid-call.ts",
     edits: [["await deps.quoting(find)", "await find()"]],
     tests: "test/e2e/quotes-in-turn.test.ts",
-    only: "pass those that hang",
+    only: "passes quotes that hang",
   },
   {
     name: "flight-not-counted",
