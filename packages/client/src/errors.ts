@@ -82,7 +82,7 @@ export class PaymentRejected extends Error {
 
 /**
  * The outcome was still unknown when time ran out or the caller aborted. `resume` repeats the identical request with the
- * same payment; without the caller's `signal`, if that is aborted.
+ * same payment. It ignores the caller's `signal` if that is already aborted.
  */
 export class OutcomeUnknown<T = unknown> extends Error {
   override readonly name = "OutcomeUnknown";

@@ -37,7 +37,7 @@ it("a payment needs tokens that have the decimals of their currencies at the cal
   }
 });
 
-it("a check that the node refuses says so", async () => {
+it("reports the node's error if a check fails", async () => {
   const limited = {
     async request(call: Call) {
       if (call.method === "eth_call") throw new Error("limit exceeded");
