@@ -2,8 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { TestClient } from "viem";
 
-/** Between the empty blocks of a chain that mines each transaction at once. */
-export const BLOCK_SECONDS = 1;
+/** Between the empty blocks of a chain that mines each transaction at once: each costs every process work. */
+export const BLOCK_SECONDS = 3;
 
 export interface BlockProducer {
   /** Makes one block, also while paused. */

@@ -11,7 +11,10 @@ import { foundryBinary } from "./foundry.js";
 /** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this test network is on it. */
 export const LOCAL_CHAIN_ID = 84_532;
 const BLOCK_GAS_LIMIT = 60_000_000;
-/** Blocks at which state can be read, and back to which a test can reorganise; each costs memory for the whole state. */
+/**
+ * Blocks at which state can be read, and back to which a test can reorganise; each costs memory for the whole state.
+ * Anvil keeps 1,500 instead if its blocks come at most two seconds apart.
+ */
 const KEPT_STATES = 200;
 const WATCH_INTERVAL_MS = 500;
 const CLOCK_TOLERANCE_SECONDS = 5;
