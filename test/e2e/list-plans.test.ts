@@ -46,6 +46,9 @@ test("what a worker was paid by month comes from its newest contracts, by an ind
   const plan = await planOf(paidByMonth(db, { worker: AGENT, since: 0 }).getSQL());
   expect(plan).toMatch(/Limit/);
   expect(plan).toMatch(/Index (Only )?Scan Backward using \S+ on working_contract/);
+  expect(plan).toMatch(
+    /Index Scan using \S+ on deferred_payout .*\s+Index Cond: \(\(contract_id = newest.id\)/,
+  );
 });
 
 test("a caller's newest stake is found by an index", async () => {

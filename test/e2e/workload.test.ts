@@ -1,11 +1,24 @@
-/** Workload: an agent's open and past contracts and votes, by role, as time passes (docs/rules.md 59). */
+/** Workload: an agent's open and past contracts and votes, by role, as time passes (docs/rules.md 59); and its record. */
 
+import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "viem";
 import { expect, test } from "vitest";
+import type { RecordView } from "../../src/features/records/read-record.js";
 import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/read-workload.js";
 import type { Agent } from "../support/agent.js";
-import { recruit } from "../support/chain.js";
-import { created, DAY, disputed, HOUR, newJuror, newPair, untilStatus, vote } from "../support/contracts.js";
+import { mined, recruit, walletOf } from "../support/chain.js";
+import {
+  created,
+  DAY,
+  delivered,
+  disputed,
+  HOUR,
+  newJuror,
+  newPair,
+  ok,
+  untilStatus,
+  vote,
+} from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
@@ -129,4 +142,37 @@ test("shows the newest entries if there are too many, and says so", async () => 
   const cut = await readWorkload(deps, { ...ask, limit: 1 });
   expect(cut).toEqual({ data: { ...NONE, activeAsClient: [newest.id] }, truncated: true });
   expect((await readWorkload(deps, { ...ask, limit: 2 })).truncated).toBe(false);
+});
+
+test("counts a payout that the token refused as received once it is claimed", async () => {
+  const seller = await world.newAgent({ usd: "100" });
+  const wallet = await walletOf(world, seller);
+  const blacklist = async (isBlacklisted: boolean) => {
+    const args = [seller.address, isBlacklisted] as const;
+    const { address } = world.deployment.asset;
+    const token = { address, abi: testUsdAbi, functionName: "setBlacklisted" } as const;
+    await mined(world, await wallet.writeContract({ ...token, args }));
+  };
+  const received = async (): Promise<string[]> => {
+    const response = await fetch(`${world.url}/agents/${seller.address}.json`);
+    const { data, earnings } = (await response.json()) as {
+      data: RecordView;
+      earnings: { received: string }[];
+    };
+    return [data.asWorker.received, earnings.at(-1)?.received ?? ""];
+  };
+  const { id } = await delivered<{ id: Address }>(world, { client, worker: seller });
+  await blacklist(true);
+  ok(await client.post(`/v1/contracts/${id}/approve`));
+  await untilStatus(client, id, "settled-all-met");
+  // The keeper tries at once, and then waits an hour.
+  const tries = () =>
+    world.query("select state from app.operation where kind = 'claim-deferred' and escrow = $1", [id]);
+  await expect.poll(tries).toEqual([{ state: "rejected" }]);
+  expect(await received()).toEqual(["0.0", "0.0"]);
+
+  await blacklist(false);
+  const escrow = { address: id, abi: escrowAbi, functionName: "claimDeferred" } as const;
+  await mined(world, await wallet.writeContract({ ...escrow, args: [seller.address] }));
+  await expect.poll(received).toEqual(["50.0", "50.0"]);
 });

@@ -3,7 +3,7 @@ import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, gte, isNotNull, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
-import { workingContract as w } from "../../db/onchain.js";
+import { deferredPayout, workingContract as w } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 
 export interface MonthView {
@@ -17,7 +17,10 @@ const MONTHS = 12;
 /** The newest contracts of a worker that are looked at, so that no agent's page reads more. */
 const CONTRACTS = 10_000;
 
-/** Settlements to a worker in each of the last twelve months, oldest first, stakes included; zeros if it got nothing. */
+/**
+ * Settlements to a worker in each of the last twelve months, oldest first, stakes included; zeros if it got nothing. What
+ * the token refused counts once it is claimed, in the month of its settlement.
+ */
 export async function readEarnings(
   { db, clock }: Pick<Deps, "db" | "clock">,
   worker: Address,
@@ -39,10 +42,10 @@ function lastMonths(now: number): string[] {
   );
 }
 
-/** One walk along the index of the worker's contracts. */
+/** One walk along the index of the worker's contracts, and a look at what each of them still owes it. */
 export function paidByMonth(db: Executor, { worker, since }: { worker: Address; since: number }) {
   const newest = db
-    .select({ settledAt: w.settledAt, payout: w.workerPayout, matchedAt: w.matchedAt })
+    .select({ id: w.id, settledAt: w.settledAt, payout: w.workerPayout, matchedAt: w.matchedAt })
     .from(w)
     .where(eq(w.worker, worker))
     .orderBy(desc(w.createdAt), desc(w.id))
@@ -52,9 +55,10 @@ export function paidByMonth(db: Executor, { worker, since }: { worker: Address; 
     .select({
       month: sql<string>`to_char(to_timestamp(${newest.settledAt}::bigint) at time zone 'UTC', 'YYYY-MM')`,
       contracts: sql<number>`count(*)::int`,
-      received: sql<string>`sum(${newest.payout})::text`,
+      received: sql<string>`sum(greatest(${newest.payout} - coalesce(${deferredPayout.amount}, 0), 0))::text`,
     })
     .from(newest)
+    .leftJoin(deferredPayout, and(eq(deferredPayout.contractId, newest.id), eq(deferredPayout.payee, worker)))
     .where(and(gte(newest.settledAt, BigInt(since)), isNotNull(newest.matchedAt)))
     .groupBy(sql`1`);
 }

@@ -4,9 +4,9 @@ import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, eq, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
-import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
+import { deferredPayout, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { complaint, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { data, operation } from "../../http/operation.js";
@@ -52,8 +52,8 @@ export async function readRecord(
 ): Promise<RecordView> {
   const now = clock.now();
   const [asWorker, asClient, asBackupAgent, complaintsAgainst] = await Promise.all([
-    readRole(db, { role: eq(w.worker, agent), payout: w.workerPayout, allMine: "settled-all-met", now }),
-    readRole(db, { role: eq(w.client, agent), payout: w.clientPayout, allMine: "settled-none-met", now }),
+    readRole(db, { agent, role: w.worker, payout: w.workerPayout, allMine: "settled-all-met", now }),
+    readRole(db, { agent, role: w.client, payout: w.clientPayout, allMine: "settled-none-met", now }),
     readBallots(db, agent),
     readComplaints(db, agent),
   ]);
@@ -67,12 +67,14 @@ const OPEN_ENDED: readonly Status[] = STATUS_GROUPS.active;
 async function readRole(
   db: Executor,
   {
+    agent,
     role,
     payout,
     allMine,
     now,
   }: {
-    role: SQL;
+    agent: Address;
+    role: typeof w.worker | typeof w.client;
     payout: typeof w.workerPayout | typeof w.clientPayout;
     /** Status in which this role got the whole price. */
     allMine: Status;
@@ -87,11 +89,20 @@ async function readRole(
       disputed: sql<boolean>`${tallied}`.as("disputed"),
       count: sql<number>`count(*)::int`,
       value: sql<string>`sum(${w.price})::text`,
-      received: sql<string>`coalesce(sum(${payout}), 0)::text`,
+      // What the token refused counts once it is claimed. It is one amount for all roles of its payee.
+      received: sql<string>`sum(greatest(${payout} - coalesce(${deferredPayout.amount}, 0), 0))::text`,
     })
     .from(w)
     .innerJoin(terms, eq(terms.id, w.id))
-    .where(and(role, isNotNull(w.matchedAt), inArray(w.phase, phasesOf(statuses)), inArray(status, statuses)))
+    .leftJoin(deferredPayout, and(eq(deferredPayout.contractId, w.id), eq(deferredPayout.payee, agent)))
+    .where(
+      and(
+        eq(role, agent),
+        isNotNull(w.matchedAt),
+        inArray(w.phase, phasesOf(statuses)),
+        inArray(status, statuses),
+      ),
+    )
     .groupBy(sql`1`, sql`2`);
 
   const count = (wanted: (row: (typeof rows)[number]) => boolean) =>
