@@ -100,8 +100,8 @@ export function Escrow({ data: { contract, ledger, settlement } }: { data: Contr
           </li>
         ))}
       </ul>
-      {contract.escrowedFunds === null && ledger.entries.length > 0 && (
-        <p class="meta">The buyer pays the price on acceptance.</p>
+      {contract.status === "created" && contract.escrowedFunds === null && (
+        <p class="meta">The client pays the price on acceptance.</p>
       )}
     </Region>
   );
@@ -148,7 +148,7 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
           <>
             , paid out <Time at={settledAt} />.
           </>
-        ) : heldUntil !== null ? (
+        ) : heldUntil !== null && legs.some(({ state }) => state === "held") ? (
           <>
             , payouts held for review until <Time at={heldUntil} />.
           </>
@@ -171,7 +171,9 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
               </>
             ),
             leg.amount,
-            STATE_WORDS[leg.state],
+            settledAt !== null && leg.state === "queued" && leg.name !== "jury-payout"
+              ? "refused by the token; claimable"
+              : STATE_WORDS[leg.state],
           ])}
         />
       </table>

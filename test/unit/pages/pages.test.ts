@@ -1,13 +1,27 @@
 /** Properties of all pages, whatever they show. */
 import { Hono } from "hono";
-import { jsx } from "hono/jsx";
+import { type FC, jsx } from "hono/jsx";
 import { describe, expect, it } from "vitest";
 import { Transaction } from "../../../src/pages/components.js";
+import { Escrow, Settlement } from "../../../src/pages/contract/money.js";
 import { duration, percent } from "../../../src/pages/format.js";
 import { pageRenderer } from "../../../src/pages/layout.js";
 import { testApp, testConfig } from "../http/fixtures.js";
 
 const BROWSER = { accept: "text/html,application/xhtml+xml" };
+
+/** The page of one component. */
+async function render(
+  component: unknown,
+  props: object,
+  settings: Record<string, string> = {},
+): Promise<string> {
+  const deployment = { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } };
+  const app = new Hono();
+  app.use(pageRenderer({ config: testConfig(settings), deployment } as never));
+  app.get("/", (c) => c.render(jsx(component as FC, props) as never, { title: "x" }));
+  return (await app.request("/")).text();
+}
 
 describe("pages", () => {
   it("run no inline script, load nothing from elsewhere, and cannot be framed", async () => {
@@ -75,13 +89,7 @@ describe("pages", () => {
 
 describe("chain data", () => {
   const HASH = `0x${"12".repeat(32)}`;
-  const show = async (settings: Record<string, string>): Promise<string> => {
-    const deployment = { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } };
-    const app = new Hono();
-    app.use(pageRenderer({ config: testConfig(settings), deployment } as never));
-    app.get("/", (c) => c.render(jsx(Transaction, { hash: HASH, block: 77 }) as never, { title: "x" }));
-    return (await app.request("/")).text();
-  };
+  const show = (settings: Record<string, string>) => render(Transaction, { hash: HASH, block: 77 }, settings);
 
   it("links to the explorer if one is configured", async () => {
     const text = await show({ EXPLORER_URL: "https://explorer.example/" });
@@ -92,6 +100,48 @@ describe("chain data", () => {
   it("is shown in full if there is none", async () => {
     const text = await show({});
     expect(text).toContain(`>${HASH}</code> in block 77`);
+  });
+});
+
+describe("a contract's money", () => {
+  const ENDED = "2026-01-31T12:00:00Z";
+  const HELD_UNTIL = "2026-02-01T12:00:00Z";
+  const pay = { name: "worker-pay", to: "worker", address: null, amount: "47.5" };
+  const settlement = async (facts: object): Promise<string> => {
+    const approved = { ending: "approved", endedAt: ENDED, settledAt: null, heldUntil: HELD_UNTIL, ...facts };
+    return (await render(Settlement, { data: { settlement: approved } })).replaceAll(/<[^>]+>/g, "");
+  };
+
+  it("is held for review only while a payment is", async () => {
+    expect(await settlement({ legs: [{ ...pay, state: "held" }] })).toContain(
+      "Ended 2026-01-31 12:00 UTC, payouts held for review until 2026-02-01 12:00 UTC.",
+    );
+    expect(await settlement({ legs: [{ ...pay, state: "queued" }] })).toContain(
+      "Ended 2026-01-31 12:00 UTC; the payout is pending.",
+    );
+  });
+
+  it("is claimable if the token refused it at the settlement, and pending before", async () => {
+    const jury = { ...pay, name: "jury-payout", to: "backup-agent" };
+    const legs = [pay, jury].map((leg) => ({ ...leg, state: "queued" }));
+    expect(await settlement({ legs })).toMatch(/Worker47.5pending.*Backup Agents47.5pending/);
+    expect(await settlement({ legs, settledAt: HELD_UNTIL })).toMatch(
+      /Worker47.5refused by the token; claimable.*Backup Agents47.5pending/,
+    );
+  });
+
+  it("is due from the client of a listing only while it is open", async () => {
+    const stake = {
+      ...{ direction: "in", name: "worker-stake", party: null, amount: "2.5" },
+      ...{ blockNumber: 7, transactionHash: "0x12" },
+    };
+    const ledger = { in: "2.5", out: "0.0", held: "2.5", entries: [stake], asOfBlock: null };
+    const listing = async (status: string): Promise<string> => {
+      const contract = { status, escrowedFunds: null };
+      return render(Escrow, { data: { contract, ledger, settlement: { legs: [] } } });
+    };
+    expect(await listing("created")).toContain("The client pays the price on acceptance.");
+    expect(await listing("cancelled-unmatched")).toMatch(/Worker Stake(?!.*on acceptance)/s);
   });
 });
 
