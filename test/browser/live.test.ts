@@ -56,6 +56,26 @@ describe.skipIf(isSkipped)("live", () => {
     expect(await page.getByRole("searchbox").inputValue()).toBe("half a wo");
     expect(await page.evaluate("document.activeElement.name")).toBe("q");
   });
+
+  test("a page says if it cannot be fetched, and reconnects after its stream was refused", async () => {
+    const page = await surfer.open("/parameters");
+    await page.clock.install();
+    await page.route(/\/live\?/, (route) => route.fulfill({ status: 503 }));
+    await page.goto("/");
+    const shows = (text: string) => page.locator("#live-state", { hasText: text }).waitFor(TIMEOUT);
+    const minute = () => page.clock.fastForward(60_000);
+    await shows("Disconnected");
+    await page.unroute(/\/live\?/);
+    await minute();
+    await shows("Live");
+
+    await page.route("/", (route) => route.fulfill({ status: 503 }));
+    await minute();
+    await shows("Not up to date");
+    await page.unroute("/");
+    await minute();
+    await shows("Live");
+  });
 });
 
 describe.skipIf(isSkipped)("the operator's page", () => {

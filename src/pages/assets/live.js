@@ -11,6 +11,7 @@ const main = document.querySelector("main[data-live]");
 const state = document.getElementById("live-state");
 let timer;
 let lastFetch = performance.now();
+/** Whether the figures miss events: the page was hidden, or the last fetch failed. */
 let isStale = false;
 /** Each region as the service sent it last: the wallet's script can have changed what it shows. */
 const served = new Map();
@@ -26,16 +27,17 @@ function schedule() {
 async function refresh() {
   timer = undefined;
   lastFetch = performance.now();
-  isStale = false;
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (!response.ok) return;
+    if (!response.ok) throw new Error(`Status ${response.status}`);
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    setStale(false);
     replaceRegions(fresh.querySelector("main"));
     // The wallet's script brings what it shows up to date.
     dispatchEvent(new Event("page-updated"));
   } catch {
     // The next event or minute retries.
+    setStale(true);
   }
 }
 
@@ -99,14 +101,22 @@ function announce(text) {
 
 let stream;
 
+/** What the state says, by the stream's `readyState`. */
+const STREAM_WORDS = ["Reconnecting", "Live", "Disconnected"];
+const showState = () => announce(isStale ? "Not up to date" : STREAM_WORDS[stream.readyState]);
+
+function setStale(value) {
+  if (isStale === value) return;
+  isStale = value;
+  showState();
+}
+
 /** Connects only while the page is visible: browsers allow six connections per site across all tabs. */
 function connect() {
   const { live, types } = main.dataset;
   stream = new EventSource(`/live?${live}`);
-  stream.addEventListener("open", () => announce("Live"));
-  stream.addEventListener("error", () =>
-    announce(stream.readyState === EventSource.CLOSED ? "Disconnected" : "Reconnecting"),
-  );
+  stream.addEventListener("open", showState);
+  stream.addEventListener("error", showState);
   for (const type of types.split(" ")) stream.addEventListener(type, schedule);
 }
 
@@ -117,7 +127,11 @@ function follow() {
   if (isStale) schedule();
 }
 
-setInterval(schedule, MINUTE);
+setInterval(() => {
+  // The browser gives up a stream that the service refused.
+  if (stream?.readyState === EventSource.CLOSED) follow();
+  schedule();
+}, MINUTE);
 document.addEventListener("visibilitychange", () => {
   // Events that occurred while the page was hidden were missed.
   isStale = true;
