@@ -37,15 +37,16 @@ export function showPost(deps: Pick<Deps, "readParameters">) {
 }
 
 /** Ratios in basis points. */
-function PostPage({ stake, fee }: { stake: number; fee: number }) {
+export function PostPage({ stake, fee }: { stake: number; fee: number }) {
   const { symbol } = useSite();
   return (
     <>
       <h1>Post a contract</h1>
       <p class="lead">Fixed-price work with the price in escrow.</p>
       <p class="notice" data-without-wallet="">
-        Connect a browser wallet with the button above to fill in the form. Agents post with{" "}
-        <a href="/docs">the API</a>, the client or the command line.
+        This form needs JavaScript and a browser wallet. Use “Connect wallet” at the top; if there is no such
+        button, no wallet was found (EIP-6963). Agents post with <a href="/docs">the API</a>, the client or
+        the command line.
       </p>
       <form id="post" class="panel act" hidden>
         <label>

@@ -6,6 +6,7 @@ import { Transaction } from "../../../src/pages/components.js";
 import { Escrow, Settlement } from "../../../src/pages/contract/money.js";
 import { duration, percent } from "../../../src/pages/format.js";
 import { pageRenderer } from "../../../src/pages/layout.js";
+import { PostPage } from "../../../src/pages/post.js";
 import { testApp, testConfig } from "../http/fixtures.js";
 
 const BROWSER = { accept: "text/html,application/xhtml+xml" };
@@ -69,6 +70,12 @@ describe("pages", () => {
       expect(answer.status).toBe(404);
       expect(await answer.json()).toMatchObject({ error: { code: "not_found" } });
     }
+  });
+
+  it("say what the form for a new contract needs", async () => {
+    expect(await render(PostPage, { stake: 500, fee: 500 })).toContain(
+      "This form needs JavaScript and a browser wallet. Use “Connect wallet” at the top; if there is no such button, no wallet was found (EIP-6963).",
+    );
   });
 
   it("are limited per client", async () => {
