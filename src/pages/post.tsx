@@ -85,7 +85,7 @@ export function PostPage({ stake, fee }: { stake: number; fee: number }) {
             <Choice label={`${text} `} name={name} chosen={chosen} options={DURATIONS} />
           ))}
         </fieldset>
-        <output class="quote" data-stake={stake / 10_000} data-fee={fee / 10_000} />
+        <output class="quote" data-stake={stake / 10_000} data-fee={fee / 10_000} data-symbol={symbol} />
         <button type="submit">Post and pay</button>
       </form>
     </>

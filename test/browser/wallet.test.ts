@@ -118,11 +118,11 @@ async function fillIn({ page }: Person, options: PostOptions = {}): Promise<void
   await page.goto("/post");
   await page.getByLabel("Title").fill("Draw a map");
   await page.getByLabel("Task, in full").fill("Of the old town.");
-  await page.getByLabel("Criterion 1").fill("Names the streets");
+  await page.getByRole("textbox", { name: "Criterion 1" }).fill("Names the streets");
   await page.getByRole("button", { name: "Add a criterion" }).click();
-  await page.getByLabel("Criterion 2").fill("Is in colour");
+  await page.getByRole("textbox", { name: "Criterion 2" }).fill("Is in colour");
   await page.getByRole("button", { name: "Add a criterion" }).click();
-  await page.getByLabel("Criterion 3").fill("Shows the river");
+  await page.getByRole("textbox", { name: "Criterion 3" }).fill("Shows the river");
   await page.getByRole("button", { name: "Remove" }).nth(1).click();
   await page.getByLabel("Price in").fill("50");
   if (listing) await page.getByLabel("I offer work").check();
@@ -130,8 +130,8 @@ async function fillIn({ page }: Person, options: PostOptions = {}): Promise<void
   if (materials !== undefined) await page.getByLabel("supporting data").fill(materials);
   expect(await page.locator("output.quote").innerText()).toBe(
     listing
-      ? "You pay a stake of 2.5 now, and get it back with the price, less a fee of 2.5, when the work is accepted."
-      : "You pay 50.0 into the escrow now. The worker stakes 2.5, and receives the price less a fee of 2.5.",
+      ? "You pay a stake of 2.5 USDC now, and get it back with the price, less a fee of 2.5 USDC, when the work is accepted."
+      : "You pay 50.0 USDC into the escrow now. The worker stakes 2.5 USDC, and receives the price less a fee of 2.5 USDC.",
   );
 }
 
@@ -250,6 +250,20 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       worker: worker.address,
       acceptanceCriteria: ["Names the streets", "Shows the river"],
     });
+  });
+
+  test("a contract has one to ten criteria", async () => {
+    const { page } = await newPerson();
+    await page.goto("/post");
+    const add = page.getByRole("button", { name: "Add a criterion" });
+    const remove = (number: number) =>
+      page.getByRole("button", { name: `Remove criterion ${number}`, exact: true });
+    await remove(1).waitFor();
+    expect(await remove(1).isDisabled()).toBe(true);
+    for (let count = 1; count < 10; count++) await add.click();
+    expect(await add.isDisabled()).toBe(true);
+    for (let number = 10; number > 1; number--) await remove(number).click();
+    expect([await add.isDisabled(), await remove(1).isDisabled()]).toEqual([false, true]);
   });
 
   test("a payment whose outcome is unknown is resumed, and no other is signed", async () => {

@@ -12,10 +12,10 @@ export function showPostForm(account: Account): void {
   if (form === null) return;
   const list = form.querySelector("ol") as HTMLOListElement;
   const [first] = list.children;
+  const add = form.querySelector("#add-criterion") as HTMLButtonElement;
   const fieldOf = (name: string): string => String(new FormData(form).get(name) ?? "");
 
-  form.querySelector("#add-criterion")?.addEventListener("click", () => {
-    if (list.children.length >= Number(list.dataset.most)) return;
+  add.addEventListener("click", () => {
     const item = first?.cloneNode(true) as HTMLElement;
     const input = item.querySelector("input") as HTMLInputElement;
     input.value = "";
@@ -25,28 +25,35 @@ export function showPostForm(account: Account): void {
   });
   list.addEventListener("click", (event) => {
     const item = (event.target as HTMLElement).closest("button")?.closest("li");
-    if (!item || list.children.length === 1) return;
+    if (!item) return;
     item.remove();
     number();
     list.querySelector("input")?.focus();
   });
   const number = (): void => {
-    for (const [i, input] of [...list.querySelectorAll("input")].entries())
-      input.setAttribute("aria-label", `Criterion ${i + 1}`);
+    const items = [...list.children];
+    for (const [i, item] of items.entries()) {
+      const remove = item.querySelector("button") as HTMLButtonElement;
+      item.querySelector("input")?.setAttribute("aria-label", `Criterion ${i + 1}`);
+      remove.setAttribute("aria-label", `Remove criterion ${i + 1}`);
+      remove.disabled = items.length === 1;
+    }
+    add.disabled = items.length >= Number(list.dataset.most);
   };
+  number();
 
   const quote = form.querySelector("output") as HTMLOutputElement;
   const showQuote = (): void => {
     const price = parseDecimal(fieldOf("price"));
+    const { stake, fee, symbol } = quote.dataset;
     const share = (ratio: string | undefined): string =>
-      formatDecimal(((price ?? 0n) * BigInt(Math.round(Number(ratio) * 10_000))) / 10_000n);
-    const { stake, fee } = quote.dataset;
+      `${formatDecimal(((price ?? 0n) * BigInt(Math.round(Number(ratio) * 10_000))) / 10_000n)} ${symbol}`;
     quote.textContent =
       price === null || price === 0n
         ? ""
         : fieldOf("listing") === "on"
           ? `You pay a stake of ${share(stake)} now, and get it back with the price, less a fee of ${share(fee)}, when the work is accepted.`
-          : `You pay ${formatDecimal(price)} into the escrow now. The worker stakes ${share(stake)}, and receives the price less a fee of ${share(fee)}.`;
+          : `You pay ${formatDecimal(price)} ${symbol} into the escrow now. The worker stakes ${share(stake)}, and receives the price less a fee of ${share(fee)}.`;
   };
   form.addEventListener("input", showQuote);
   showQuote();
