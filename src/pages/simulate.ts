@@ -28,7 +28,7 @@ export interface Scenario {
   end: End;
   /** One per criterion. The ballots of a dispute replace them. */
   outcomes: Outcome[];
-  /** Votes of each Backup Agent, one per criterion. Without ballots, a dispute ends with `outcomes`. */
+  /** Votes of each Backup Agent, one per criterion. Without ballots, every criterion of a dispute is unclear. */
   ballots: Outcome[][];
   workerInitiated: boolean;
 }
