@@ -4,6 +4,7 @@ import { type OperatorOverview, readOverview } from "../features/operator/read-o
 import { checkReadiness, type Readiness } from "../features/system/routes.js";
 import { type AppEnv, clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
 import { AgentLink, Amount, ChainLink, ContractLink, Rows, ScrollTable, Time } from "./components.js";
+import { plural } from "./format.js";
 import { createOperatorSession } from "./operator-session.js";
 
 /** Sign-in attempts per minute and client; independent of the configured limits. */
@@ -99,7 +100,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
         <div>
           <section class="panel">
             <h2>Held payouts</h2>
-            <p>{dueSettlements} settlements are due but not on chain yet.</p>
+            <p>{plural(dueSettlements, "settlement is", "settlements are")} due but not on chain yet.</p>
             <ul class="entries" id="held">
               {heldPayouts.map(({ contractId, title, price, endedAt, heldUntil }) => (
                 <li>
@@ -168,7 +169,8 @@ function Health({ readiness: { ready, database, chain, indexer } }: { readiness:
         </dd>
         <dt>Index</dt>
         <dd id="lag">
-          {word(indexer.ok)} block {indexer.block ?? "unknown"}, {indexer.lagBlocks ?? "?"} blocks behind
+          {word(indexer.ok)} block {indexer.block ?? "unknown"},{" "}
+          {indexer.lagBlocks === null ? "? blocks" : plural(indexer.lagBlocks, "block")} behind
         </dd>
       </dl>
     </section>
@@ -208,10 +210,10 @@ function Signers({ signers }: { signers: OperatorOverview["signers"] }) {
             <ChainLink kind="address" value={address} />
             <span class="figure">{balance ?? "unknown"} for gas</span>
             <small>
-              owned since <Time at={ownedSince} />; {openBatches} open batches
+              owned since <Time at={ownedSince} />; {plural(openBatches, "open batch", "open batches")}
               {oldestOpenAt !== null && (
                 <>
-                  , the oldest from <Time at={oldestOpenAt} />, up to {attempts} transactions each
+                  , the oldest from <Time at={oldestOpenAt} />, up to {plural(attempts, "transaction")} each
                 </>
               )}
             </small>

@@ -6,6 +6,7 @@ import { Transaction } from "../../../src/pages/components.js";
 import { Escrow, Settlement } from "../../../src/pages/contract/money.js";
 import { duration, percent } from "../../../src/pages/format.js";
 import { pageRenderer } from "../../../src/pages/layout.js";
+import { OperatorPage } from "../../../src/pages/operator.js";
 import { PostPage } from "../../../src/pages/post.js";
 import { testApp, testConfig } from "../http/fixtures.js";
 
@@ -165,6 +166,24 @@ describe("words", () => {
     [86_460, "1 d"],
   ])("%i seconds are %s", (seconds, text) => {
     expect(duration(seconds)).toBe(text);
+  });
+
+  it("counts one of the operator's figures in the singular", async () => {
+    const signer = {
+      address: "0x12",
+      balance: null,
+      ownedSince: "",
+      openBatches: 1,
+      oldestOpenAt: "",
+      attempts: 1,
+    };
+    const lists = { queue: [], rejections: [], heldPayouts: [], deferredPayouts: [] };
+    const gas = { budget: 0, unearned: 0, debtors: [] };
+    const overview = { ...lists, gas, signers: [signer], dueSettlements: 1 };
+    const readiness = { database: {}, chain: {}, indexer: { lagBlocks: 1 } };
+    const text = await render(OperatorPage, { overview, readiness });
+    for (const one of ["1 settlement is due", "1 open batch,", "1 transaction each", "1 block behind"])
+      expect(text.replaceAll(/<[^>]+>/g, "").replaceAll(/\s+/g, " ")).toContain(one);
   });
 
   it("writes fractions without float noise", () => {
