@@ -84,11 +84,11 @@ export function ParametersPage({ parameters, limits }: { parameters: ProtocolVie
             </dl>
           </section>
         </div>
-        <div class="aside-last">
+        <div>
           {Object.entries(limits).map(([group, values]) => (
             <section class="panel">
               <h2>Limits: {group}</h2>
-              <dl class="pairs limits">
+              <dl class="pairs">
                 {Object.entries(values).map(([name, value]) => (
                   <>
                     <dt>

@@ -69,7 +69,7 @@ export function Clock({ data }: { data: ContractPageData }) {
           const isRunning = isAhead && deadline.counts.includes(contract.status);
           return (
             <li class={isRunning && deadline.counts !== ALWAYS ? "running" : undefined}>
-              <span class="what">
+              <span>
                 <strong>{deadline.name}</strong> {deadline.until}
               </span>
               <span class="when">
@@ -151,8 +151,7 @@ const BAR = 400;
 function TimeBar({ contract, now }: { contract: ContractView; now: number }) {
   const start = secondsOf(contract.createdAt);
   const end = secondsOf(contract.reviewDeadline);
-  const x = (at: number) =>
-    Math.round((Math.min(Math.max(at - start, 0) / (end - start), 1) * BAR * 10) / 10);
+  const x = (at: number) => Math.round(Math.min(Math.max(at - start, 0) / (end - start), 1) * BAR);
   const ticks = [contract.matchDeadline, contract.withdrawalDeadline, contract.deliveryDeadline];
   const isClosed = (STATUS_GROUPS.closed as readonly Status[]).includes(contract.status);
   return (

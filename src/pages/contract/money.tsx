@@ -81,7 +81,7 @@ export function Escrow({ data: { contract, ledger, settlement } }: { data: Contr
       <ul class="entries">
         {ledger.entries.map((entry) => (
           <li>
-            <span class="what">
+            <span>
               {ENTRY_WORDS[entry.name]}
               {entry.party !== null && (
                 <>

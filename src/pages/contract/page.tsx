@@ -38,7 +38,7 @@ export function showContract(deps: Pick<Deps, "db" | "clock" | "publicClient" | 
 
 export function ContractPage({ data }: { data: ContractPageData }) {
   return (
-    <article class="contract">
+    <article>
       <Header data={data} />
       <Actions data={data} />
       <div class="columns">
