@@ -42,8 +42,11 @@ export function createPause({ notifications, channels }: Wakers): Pause {
       if (!hasNews) {
         const woken = new AbortController();
         wake = () => woken.abort();
-        const ended = AbortSignal.any([signal, woken.signal]);
-        await delay(ms, undefined, { signal: ended }).catch(() => undefined);
+        // Not `AbortSignal.any`: `signal` outlives all pauses, and would remember each of them.
+        signal.addEventListener("abort", wake, { once: true });
+        if (signal.aborted) wake();
+        await delay(ms, undefined, { signal: woken.signal }).catch(() => undefined);
+        signal.removeEventListener("abort", wake);
         wake = () => {};
       }
       const had = hasNews;

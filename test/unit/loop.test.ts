@@ -56,3 +56,15 @@ it("runs a round for a notification that arrives during one, and stops listening
   expect(rounds).toBe(3);
   expect(count()).toBe(0);
 });
+
+it("leaves nothing of a pause at the signal that outlives all pauses", async () => {
+  const { notifications } = channel();
+  const pause = createPause({ notifications, channels: ["news"] });
+  const { signal } = new AbortController();
+  for (let round = 0; round < 10; round++) await pause.wait(0, signal);
+  // Node keeps what depends on a signal in a set.
+  const sizes = Object.getOwnPropertySymbols(signal).map(
+    (name) => (signal as never)[name] as { size?: number },
+  );
+  expect(sizes.filter((kept) => kept?.size)).toEqual([]);
+});
