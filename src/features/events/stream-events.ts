@@ -133,27 +133,30 @@ export function createEventStreams(
     const endsAt = performance.now() + lifetimeMs;
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;
+      let sentAt = performance.now();
       while (!signal.aborted && !feed.stopped.aborted && performance.now() < endsAt) {
         if (isSignedIn !== undefined && !(await isSignedIn())) return;
-        const fresh = feed.after(at);
-        if (fresh === null) {
-          const { rows, end } = await reading(() =>
-            readPage(db, { filter, reader: caller, after: at, limit: PAGE, newest: feed.newest() }),
-          );
-          at = end;
-          if (rows.length > 0) yield rows.map((row) => text(toEvent(row))).join("");
+        const fresh = feed.after(at)?.slice(0, PAGE);
+        const from = at;
+        const { rows, end } =
+          fresh === undefined
+            ? await reading(() =>
+                readPage(db, { filter, reader: caller, after: from, limit: PAGE, newest: feed.newest() }),
+              )
+            : {
+                rows: fresh.filter((row) => matches(row, filter, caller)),
+                end: fresh.at(-1)?.position ?? at,
+              };
+        at = end;
+        const restMs = sentAt + heartbeatMs - performance.now();
+        // The id of a heartbeat advances a reader whose filter matches none of many events.
+        if (rows.length > 0) yield rows.map((row) => text(toEvent(row))).join("");
+        else if (restMs <= 0) yield heartbeat(at);
+        else {
+          if (fresh?.length === 0) await feed.wait(at, { timeoutMs: restMs, signal });
           continue;
         }
-        const chunk = fresh.slice(0, PAGE);
-        at = chunk.at(-1)?.position ?? at;
-        const wanted = chunk.filter((row) => matches(row, filter, caller));
-        if (wanted.length > 0) yield wanted.map((row) => text(toEvent(row))).join("");
-        if (chunk.length > 0) continue;
-
-        const waitingSince = performance.now();
-        await feed.wait(at, { timeoutMs: heartbeatMs, signal });
-        // The id of a heartbeat advances a reader that had no events.
-        if (performance.now() - waitingSince >= heartbeatMs - 1) yield heartbeat(at);
+        sentAt = performance.now();
       }
     } finally {
       give(countedAs, client, kind);
