@@ -76,7 +76,7 @@ export async function matchRound(db: Database): Promise<boolean> {
         select id, min(position) as first, max(position) as last from concerned group by id
       )
       update app.webhook w set
-        sent_up_to = case when w.sent_up_to >= w.wanted_up_to then span.first - 1 else w.sent_up_to end,
+        sent_up_to = case when w.sent_up_to >= w.wanted_up_to then greatest(w.sent_up_to, span.first - 1) else w.sent_up_to end,
         wanted_up_to = greatest(w.wanted_up_to, span.last),
         next_attempt_at = least(w.next_attempt_at, greatest(now(), w.paused_until))
       from span where w.id = span.id`);

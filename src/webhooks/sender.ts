@@ -5,9 +5,9 @@
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
 import { EVENTS_APPENDED, toEvent } from "../events/log.js";
-
 import { createLoop, type Loop, type Wakers } from "../loop.js";
 import type { MasterKeys } from "../master-key.js";
+import { createSlots } from "../slots.js";
 import {
   claimDue,
   type Lane,
@@ -34,6 +34,8 @@ const MAX_BACKOFF_MS = 10_000;
 const CONCURRENCY = { fast: 100, slow: 50 };
 const PER_OWNER = 4;
 const PER_ADDRESS = { fast: 32, slow: 4 };
+/** Turns that look for their next event at a time: the relayer uses the same pool. */
+const LOOKING = { fast: 4, slow: 2 };
 const TIMEOUT_MS = 10_000;
 /** Length of a turn, after which the next webhook is served. */
 const TURN_MS = 5_000;
@@ -50,13 +52,15 @@ export function createWebhookSender(deps: SenderDeps): Loop {
   const { db, notifications, logger } = deps;
   const turns = { fast: new Set<Promise<void>>(), slow: new Set<Promise<void>>() };
   const ofOwner = createCounts();
+  const looking = { fast: createSlots(LOOKING.fast), slow: createSlots(LOOKING.slow) };
   const atAddress = { fast: createCounts(), slow: createCounts() };
 
   /** Resolves first, because any number of names can lead to one address. */
   const serve = async (hook: WebhookRow, lane: Lane, stopping: AbortSignal): Promise<void> => {
     const address = await checkTarget(hook.url, deps.policy).catch(() => hook.url);
     if (!atAddress[lane].take(address, PER_ADDRESS[lane])) return postpone(db, hook);
-    await takeTurn(deps, hook, stopping).finally(() => atAddress[lane].give(address));
+    const next = () => looking[lane](() => nextTask(db, hook));
+    await takeTurn(deps, hook, { next, stopping }).finally(() => atAddress[lane].give(address));
   };
 
   const begin = async (lane: Lane, stopping: AbortSignal): Promise<boolean> => {
@@ -130,10 +134,14 @@ function createCounts() {
 }
 
 /** Sends events one after another for a few seconds, until one fails or the target is slow. */
-async function takeTurn(deps: SenderDeps, hook: WebhookRow, stopping: AbortSignal): Promise<void> {
+async function takeTurn(
+  deps: SenderDeps,
+  hook: WebhookRow,
+  { next, stopping }: { next(): Promise<Task | null>; stopping: AbortSignal },
+): Promise<void> {
   const endsAt = performance.now() + TURN_MS;
   while (!stopping.aborted && performance.now() < endsAt) {
-    const task = await nextTask(deps.db, hook);
+    const task = await next();
     if (task === null) break;
     const outcome = await attempt(deps, hook, task);
     const rest = await recordOutcome(deps.db, hook, { task, outcome });
@@ -142,7 +150,11 @@ async function takeTurn(deps: SenderDeps, hook: WebhookRow, stopping: AbortSigna
   await releaseClaim(deps.db, hook);
 }
 
+/** Rejects if no master key opens the webhook's secret: that is no fault of its target. */
 async function attempt({ keys, policy }: SenderDeps, hook: WebhookRow, { row }: Task): Promise<Outcome> {
+  const event = toEvent(row);
+  const body = JSON.stringify(event);
+  const signed = await signedHeaders(hook, { keys, messageId: `evt_${event.id}`, body, now: new Date() });
   const startedAt = performance.now();
   const outcome = (status: number | null, error: string | null): Outcome => ({
     ok: error === null,
@@ -151,15 +163,12 @@ async function attempt({ keys, policy }: SenderDeps, hook: WebhookRow, { row }: 
     seconds: (performance.now() - startedAt) / 1000,
   });
   try {
-    const event = toEvent(row);
-    const body = JSON.stringify(event);
-    const messageId = `evt_${event.id}`;
     const status = await postTo(hook.url, {
       body,
       headers: {
         "content-type": "application/json",
         "user-agent": "working-contracts",
-        ...(await signedHeaders(hook, { keys, messageId, body, now: new Date() })),
+        ...signed,
       },
       timeoutMs: TIMEOUT_MS,
       policy,

@@ -150,6 +150,23 @@ describe("a webhook", () => {
     }
   });
 
+  test("waits without a failure while no master key opens its secret", async () => {
+    const receiver = await startReceiver();
+    const { id } = await register(client, { url: receiver.url });
+    const set = "update app.webhook set master_key_id = $2, claimed_until = null where id = $1 returning *";
+    const { rows } = await world.pool.query("select master_key_id from app.webhook where id = $1", [id]);
+    await world.pool.query(set, [id, "lost"]);
+    await created(world, client);
+    const rowOf = async () =>
+      (await world.pool.query("select * from app.webhook where id = $1", [id])).rows[0];
+    await eventually("it is claimed", async () => (await rowOf()).claimed_until !== null);
+
+    const restored = await world.pool.query(set, [id, rows[0].master_key_id]);
+    await eventually("it is sent", async () => typesAt(receiver).includes("contract.created"));
+    for (const row of [restored.rows[0], await rowOf()])
+      expect(row).toMatchObject({ failures: 0, last_error: null, disabled_at: null });
+  });
+
   test("is sent the events that it chose: others' events, one contract's, or some types", async () => {
     const [everything, one, some] = [await startReceiver(), await startReceiver(), await startReceiver()];
     const stranger = await world.newAgent();
