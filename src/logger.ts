@@ -77,8 +77,11 @@ function framesOf({ stack = "" }: Error): string[] {
 const LONG_HEX = /0x[0-9a-f]{66,}/gi;
 const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'`]+/gi;
 
+/** A node's URL can hold a key. */
+export const withoutUrls = (text: string): string => text.replaceAll(URLS, "[url]");
+
 /** Keeps only the first paragraph; the others describe the request. */
 function withoutSecrets(text: string): string {
   const [paragraph = ""] = text.split(/\n\s*\n|\nRequest body:|\nURL:/, 1);
-  return paragraph.replaceAll(URLS, "[url]").replaceAll(LONG_HEX, "[hex]").slice(0, MAX_MESSAGE);
+  return withoutUrls(paragraph).replaceAll(LONG_HEX, "[hex]").slice(0, MAX_MESSAGE);
 }

@@ -7,6 +7,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { resolve } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { createChainClients } from "../chain/clients.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
@@ -20,6 +22,7 @@ import {
   unlock,
 } from "../indexer/supervision/indexer.js";
 import { startGuardian } from "../indexer/supervision/processes.js";
+import { withoutUrls } from "../logger.js";
 import { refuse } from "./refuse.js";
 
 /** Grace period before SIGKILL, for a Ponder that hangs. */
@@ -66,7 +69,13 @@ await takeIndexerLock(databaseUrl, schema, {
 await requireFreePort().catch(refuse);
 // The guardian ends Ponder if this process is killed: the next indexer must not find it still writing.
 const guardian = startGuardian();
-child = spawn(command, args, { env, stdio: "inherit" });
+child = spawn(command, args, { env, stdio: ["inherit", "pipe", "pipe"] });
+// Ponder logs the node's URL with every failed call.
+for (const name of ["stdout", "stderr"] as const) {
+  createInterface({ input: child[name] as Readable }).on("line", (text) =>
+    process[name].write(`${withoutUrls(text)}\n`),
+  );
+}
 guardian.watch(child.pid ?? 0);
 watchIndex({
   databaseUrl,

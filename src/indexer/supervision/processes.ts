@@ -2,8 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
+import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { withoutUrls } from "../../logger.js";
 
 export interface Guardian {
   readonly pid: number;
@@ -144,14 +146,12 @@ async function launch(options: SupervisedOptions, log: NodeJS.WritableStream): P
   if (pid !== undefined) options.guardian.watch(pid);
 
   let tail: string[] = [];
-  const keep = (chunk: Buffer): void => {
-    log.write(chunk);
-    tail = [...tail, ...chunk.toString("utf8").split("\n")]
-      .filter((line) => line !== "")
-      .slice(-LOG_TAIL_LINES);
+  const keep = (text: string): void => {
+    const line = withoutUrls(text);
+    log.write(`${line}\n`);
+    if (line !== "") tail = [...tail, line].slice(-LOG_TAIL_LINES);
   };
-  child.stdout.on("data", keep);
-  child.stderr.on("data", keep);
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on("line", keep);
 
   const gone = new AbortController();
   const exited = new Promise<string>((resolve) => {

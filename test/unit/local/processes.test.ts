@@ -1,9 +1,14 @@
 import { EventEmitter, once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type Guardian, startGuardian, supervise } from "../../../src/indexer/supervision/processes.js";
+import {
+  type Guardian,
+  startGuardian,
+  supervise,
+  until,
+} from "../../../src/indexer/supervision/processes.js";
 
 const PLAN = { command: process.execPath, args: ["-e", "console.log('up'); setInterval(() => {}, 1000)"] };
 let dir: string;
@@ -16,6 +21,23 @@ beforeEach(() => {
 afterEach(async () => {
   await guardian.stop();
   rmSync(dir, { recursive: true });
+});
+
+it("the log of a child names no URL, which can hold a key, also if it comes in pieces", async () => {
+  const url = "https://node.example/v2/SECRET";
+  const script = `process.stdout.write("failed: ${url.slice(0, -3)}"); setTimeout(() => console.log("${url.slice(-3)} twice"), 100)`;
+  const logPath = join(dir, "child.log");
+  const logged = () => (existsSync(logPath) ? readFileSync(logPath, "utf8") : "");
+  const part = await supervise({
+    name: "The child",
+    guardian,
+    logPath,
+    report: () => {},
+    plan: async () => ({ ...PLAN, args: ["-e", `${script}; setInterval(() => {}, 1000)`] }),
+    ready: () => until("it has logged", async () => logged() !== "", { timeoutMs: 20_000 }),
+  });
+  await part.stop();
+  expect(logged()).toBe("failed: [url] twice\n");
 });
 
 it("a child that is being restarted while everything stops does not survive", async () => {
