@@ -79,9 +79,7 @@ function releaseSchema(deploymentPath: string): string {
   const files = [
     "node_modules/ponder/package.json",
     "ponder.config.ts",
-    "packages/protocol/src/abi.ts",
-    "packages/protocol/src/hex.ts",
-    "packages/protocol/src/terms.ts",
+    ...["abi", "amounts", "hex", "parameters", "terms"].map((name) => `packages/protocol/src/${name}.ts`),
     "src/indexer/columns.ts",
     "src/indexer/ponder.schema.ts",
     ...handlers,
