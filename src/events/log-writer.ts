@@ -8,6 +8,7 @@
  * no duplicate.
  */
 
+import { isDeepStrictEqual } from "node:util";
 import { TIMEOUT_TYPES } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, sql } from "drizzle-orm";
@@ -86,9 +87,7 @@ export async function writeLog({ db, publicClient, logger }: LogWriterDeps): Pro
         const moreOfChain = reverted > 0 || (progress !== null && (await appendFromChain(log, progress)));
         // A staged event can be the consequence of a chain event, so it comes after it.
         const staged = moreOfChain ? 0 : await appendStaged(log, BATCH);
-        if (log.state.lastPosition !== before.lastPosition || log.state.scannedId !== before.scannedId) {
-          await closeLog(log);
-        }
+        if (!isDeepStrictEqual(log.state, before)) await closeLog(log);
         if (reverted > 0) logger.warn({ reverted }, "events: reverted after a reorg");
         return moreOfChain || staged === BATCH;
       },
