@@ -117,6 +117,15 @@ describe("an agent that leaves nothing to the operator", () => {
     expect(await delegated(agent, "approve")).toBe(false);
   });
 
+  test("gets its first complaint again by its Idempotency-Key, whatever has become of its signature", async () => {
+    const path = `/v1/contracts/${(await matched(world, { client, worker })).id}/complaints`;
+    const body = { evidence: { what: "late" } };
+    const key = { "idempotency-key": "late" };
+    const signed = await signedHeaders(client, toSign(await client.post(path, body, key)));
+    const first = await client.post<Json>(path, body, { ...signed, ...key });
+    expect(ok(await client.post<Json>(path, body, key), 201)).toEqual(ok(first, 201));
+  });
+
   test("signs for a deadline of its own, and is refused once it has passed or is too far ahead", async () => {
     const { id } = await underReview();
     const now = await world.now();

@@ -6,7 +6,7 @@ import { complaintCall } from "@working-contracts/protocol/signed-action";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import { type Database, type Executor, lock, type Transaction } from "../../db/client.js";
 import { complaint, event } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -75,6 +75,9 @@ export async function fileComplaint(
   const { db, clock } = deps;
   const row = await loadContractForAction(db, id);
   const role = requireParty(row, caller);
+  // Before its signature or sign-in, which may have ended since the first call.
+  const earlier = await findComplaint(db, complaintId);
+  if (earlier !== undefined) return earlier;
   requireCounterparty(row);
   const signed = await authorizeComplaint(deps, {
     agent: caller,
@@ -85,8 +88,8 @@ export async function fileComplaint(
 
   return db.transaction(async (tx) => {
     await lock(tx, `complaints:${id}`);
-    const [first] = await tx.select().from(complaint).where(eq(complaint.id, complaintId));
-    if (first !== undefined) return toComplaint(first);
+    const first = await findComplaint(tx, complaintId);
+    if (first !== undefined) return first;
     const now = clock.now();
     requireOpenWindow(row, now);
     await assertBelowLimit(tx, id, role);
@@ -113,6 +116,11 @@ export async function fileComplaint(
     });
     return filed;
   });
+}
+
+async function findComplaint(db: Executor, id: string): Promise<ComplaintView | undefined> {
+  const [row] = await db.select().from(complaint).where(eq(complaint.id, id));
+  return row && toComplaint(row);
 }
 
 /** The filer's signature over the evidence; null if its newest sign-in lets the key alone complain. */
@@ -238,7 +246,8 @@ async function stageResolved(tx: Transaction, { id, contractId, filedBy, status,
   const [filed] = await tx
     .select({ agents: event.agents })
     .from(event)
-    .where(eq(event.source, `complaint:${id}`));
+    // The index holds only events that were not reverted; a filing never is.
+    .where(and(eq(event.source, `complaint:${id}`), isNull(event.revertedBy)));
   await stageEvent(tx, {
     type: "complaint.resolved",
     contractId: contractId as Address,
