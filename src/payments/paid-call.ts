@@ -42,7 +42,6 @@ import {
 } from "./relaying-limits.js";
 import { verifyPayment } from "./verify-payment.js";
 import {
-  createQuote,
   decodePayment,
   type PaymentAuthorization,
   type PaymentQuote,
@@ -375,7 +374,7 @@ function quoteOf(deps: Deps, call: PaidCall, action: PaidAction): PaymentQuote {
   const { payTo, amount, description } = action;
   const { chainId } = deps.deployment;
   const resourceUrl = resourceOf(deps, call);
-  return createQuote({ payTo, amount, resourceUrl, description, asset: assetOf(deps, call), chainId });
+  return { payTo, amount, resourceUrl, description, asset: assetOf(deps, call), chainId };
 }
 
 const resourceOf = ({ config }: Pick<Deps, "config">, { path }: PaidCall): string =>

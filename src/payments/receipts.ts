@@ -3,12 +3,13 @@
  * what it paid. The signing key is derived from the master key and published as the service's `did:web` document.
  */
 import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import { CompactSign } from "jose";
 import type { Config } from "../config.js";
 import { deriveSecret, masterKeyId } from "../master-key.js";
-import { networkName, PAYMENT_TIMEOUT_SECONDS, type PaymentQuote } from "./x402.js";
+import { networkName, type PaymentQuote } from "./x402.js";
 
 const VERSION = 1;
 /** Turns a 32-byte seed into an Ed25519 private key in PKCS #8 (RFC 8410, section 7). */
@@ -28,7 +29,7 @@ export async function offerExtension(issuer: Issuer, quote: PaymentQuote, now: n
     asset: quote.asset.address,
     payTo: quote.payTo,
     amount: quote.amount.toString(),
-    validUntil: now + PAYMENT_TIMEOUT_SECONDS,
+    validUntil: now + LIMITS.paymentTimeout,
   });
   return { "offer-receipt": { info: { offers: [{ format: "jws", acceptIndex: 0, signature }] } } };
 }

@@ -1,4 +1,5 @@
 /** The x402 wire format: quotes, refusals and receipts in our responses, payments in requests. */
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import {
   decodePaymentSignatureHeader,
@@ -19,7 +20,7 @@ export interface PaymentAsset {
   version: string;
 }
 
-/** The price of one paid call and its payee: everything that a payment is checked against. */
+/** The price of one paid call and its payee: everything that a payment is checked against. Addresses in lower case. */
 export interface PaymentQuote {
   payTo: Address;
   amount: bigint;
@@ -36,36 +37,7 @@ interface PaymentRequired {
   body: Record<string, unknown>;
 }
 
-export const PAYMENT_TIMEOUT_SECONDS = 60;
 const MIME_TYPE = "application/json";
-
-/** Announces the x402 extension `payment-identifier`: clients can name a payment to make retries safe. */
-export const PAYMENT_IDENTIFIER_EXTENSION = {
-  "payment-identifier": {
-    info: { required: false },
-    schema: {
-      $schema: "https://json-schema.org/draft/2020-12/schema",
-      type: "object",
-      properties: {
-        required: { type: "boolean" },
-        id: { type: "string", minLength: 16, maxLength: 128 },
-      },
-      required: ["required"],
-    },
-  },
-};
-
-/** The quote with its addresses in lower case, so that later comparisons are plain string comparisons. */
-export function createQuote(quote: PaymentQuote): PaymentQuote {
-  return {
-    payTo: quote.payTo.toLowerCase() as Address,
-    amount: quote.amount,
-    asset: { ...quote.asset, address: quote.asset.address.toLowerCase() as Address },
-    chainId: quote.chainId,
-    resourceUrl: quote.resourceUrl,
-    description: quote.description,
-  };
-}
 
 /** The chain's name in x402: CAIP-2 in version 2; in version 1 the short name, if there is one. */
 export function networkName(chainId: number, version: X402Version): `${string}:${string}` | string {
@@ -137,7 +109,7 @@ function quoteEntry(quote: PaymentQuote, version: X402Version) {
     description: quote.description,
     mimeType: MIME_TYPE,
     payTo: quote.payTo,
-    maxTimeoutSeconds: PAYMENT_TIMEOUT_SECONDS,
+    maxTimeoutSeconds: LIMITS.paymentTimeout,
     asset: quote.asset.address,
     extra: { name: quote.asset.name, version: quote.asset.version },
   };
@@ -214,8 +186,6 @@ export interface PaymentAuthorization {
   signature: Hex;
   /** The quote as the client echoed it (version 2), with the fields it kept. */
   accepted: EchoedQuote | null;
-  /** The client's own name for this payment (extension `payment-identifier`), if it sent one. */
-  paymentIdentifier: string | null;
 }
 
 export type DecodedPayment = { ok: true; version: X402Version; payment: PaymentAuthorization } | Rejection;
@@ -267,21 +237,11 @@ const EchoedQuoteSchema = z.object({
 
 export type EchoedQuote = z.infer<typeof EchoedQuoteSchema>;
 
-const PaymentIdentifierSchema = z.object({
-  info: z.object({
-    id: z
-      .string()
-      .regex(/^[A-Za-z0-9_-]{16,128}$/, "expected 16 to 128 letters, digits, - or _")
-      .optional(),
-  }),
-});
-
 const EnvelopeSchema = z.object({
   scheme: z.string().nullish(),
   network: z.string().nullish(),
   accepted: EchoedQuoteSchema.nullish(),
   payload: PayloadSchema,
-  extensions: z.object({ "payment-identifier": PaymentIdentifierSchema.optional() }).nullish(),
 });
 
 /**
@@ -325,7 +285,7 @@ function decodeHeader(header: { name: string; value: string; version: X402Versio
     );
   }
 
-  const { scheme, network, accepted, payload, extensions } = parsed.data;
+  const { scheme, network, accepted, payload } = parsed.data;
   return {
     ok: true,
     version,
@@ -336,7 +296,6 @@ function decodeHeader(header: { name: string; value: string; version: X402Versio
       ...payload.authorization,
       signature: payload.signature,
       accepted: accepted ?? null,
-      paymentIdentifier: extensions?.["payment-identifier"]?.info.id ?? null,
     },
   };
 }

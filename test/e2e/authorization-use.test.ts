@@ -40,7 +40,7 @@ async function signedPayment(): Promise<PaymentAuthorization> {
     validAfter: BigInt((await world.chainNow()) - 600),
     validBefore: BigInt((await world.chainNow()) + 86_400),
   });
-  const unnamed = { scheme: null, network: null, accepted: null, paymentIdentifier: null };
+  const unnamed = { scheme: null, network: null, accepted: null };
   return { version: 2, ...unnamed, ...signed };
 }
 
