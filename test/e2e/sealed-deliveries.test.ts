@@ -196,6 +196,17 @@ describe("a request", () => {
     expect([short.status, short.error?.code]).toEqual([400, "invalid_request"]);
   });
 
+  test("to publish a key for a contract wallet is refused, whatever the wallet takes for a signature", async () => {
+    const { address, ...wallet } = await world.newAgent();
+    // Returns the magic value of ERC-1271 for everything.
+    await world.testClient.setCode({ address, bytecode: "0x631626ba7e60e01b60005260206000f3" });
+    for (const signature of [`0x${"ab".repeat(130)}`, `0x${"00".repeat(64)}1f`]) {
+      const refused = await wallet.post(path, { key: await newKey(), signature });
+      expect([refused.status, refused.error?.code]).toEqual([401, "invalid_signature"]);
+      expect(refused.error?.message).toContain("Contract wallets cannot publish");
+    }
+  });
+
   test("to share is for the parties of a dispute, with its Backup Agents", async () => {
     const [a, b, stranger] = await Promise.all([
       world.newAgent({ usd: "1000" }),

@@ -8,7 +8,7 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, sql } from "drizzle-orm";
 import { hashMessage } from "viem";
-import { verifyMessage } from "viem/utils";
+import { recoverSigner } from "../../chain/recover.js";
 import { draw, vote } from "../../db/onchain.js";
 import { deliveryShare, encryptionKey, keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -77,11 +77,8 @@ async function publishKey(
 ): Promise<EncryptionKeyView> {
   const { domain, chainId } = deployment;
   const message = encryptionKeyText({ domain, chainId, address: caller, key });
-  const verdict = await verifySignature(publicClient, {
-    address: caller,
-    hash: hashMessage(message),
-    signature,
-  });
+  const hash = hashMessage(message);
+  const verdict = await verifySignature(publicClient, { address: caller, hash, signature });
   if (!verdict.ok) {
     throw new AppError("invalid_signature", {
       message: "The signature is not that of your address over the text that publishes this key.",
@@ -89,7 +86,7 @@ async function publishKey(
     });
   }
   // Whoever seals a delivery checks the signature without a node, as it cannot do for a contract wallet (ERC-1271).
-  if (!(await verifyMessage({ address: caller, message, signature: verdict.signature }))) {
+  if (recoverSigner(hash, verdict.signature) !== caller) {
     throw new AppError("invalid_signature", {
       message: "Contract wallets cannot publish encryption keys: senders cannot check their signatures.",
     });
