@@ -8,14 +8,15 @@ import { share } from "@working-contracts/protocol/amounts";
 import { ALL_ACTIONS, challengeText } from "@working-contracts/protocol/challenge-text";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import {
-  absent,
+  absentLegs,
   disputeBond,
   majority,
+  payoutOf,
   pot,
   released,
   resolve,
   voteBond,
-  withdrawn,
+  withdrawnLegs,
   workerStake,
 } from "@working-contracts/protocol/ledger";
 import { escrowAddress, packTerms, unpackTerms } from "@working-contracts/protocol/terms";
@@ -172,8 +173,8 @@ describe("ledger", () => {
         ).toEqual([
           released(price, tally),
           resolve({ price, tally, disputed, parameters }),
-          absent(price, parameters),
-          withdrawn(price, parameters),
+          payoutOf(absentLegs(price, parameters)),
+          payoutOf(withdrawnLegs(price, parameters)),
         ]);
       }),
       { numRuns: RUNS },

@@ -155,16 +155,6 @@ export function resolve(ended: ResolvedContract): Payout {
   return payoutOf(resolvedLegs(ended));
 }
 
-/** Mirrors Settlement.absent. */
-export function absent(price: bigint, parameters: Parameters): Payout {
-  return payoutOf(absentLegs(price, parameters));
-}
-
-/** Mirrors Settlement.withdrawn. */
-export function withdrawn(price: bigint, parameters: Parameters): Payout {
-  return payoutOf(withdrawnLegs(price, parameters));
-}
-
 function nonZero(legs: Leg[]): Leg[] {
   return legs.filter((leg) => leg.amount !== 0n);
 }

@@ -1,6 +1,6 @@
 import { formatDecimal, parseDecimal, share } from "@working-contracts/protocol/amounts";
 import {
-  absent,
+  absentLegs,
   disputeBond,
   juryDues,
   majority,
@@ -9,7 +9,7 @@ import {
   resolvedLegs,
   unmatchedLegs,
   voteDeposit,
-  withdrawn,
+  withdrawnLegs,
   workerStake,
 } from "@working-contracts/protocol/ledger";
 import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
@@ -104,11 +104,11 @@ describe("other worked results of docs/rules.md 52, price 50.0", () => {
   });
 
   it("absent worker", () => {
-    expect(decimals(absent(amount("50"), parameters))).toEqual(["52.0", "0.0", "0.5"]);
+    expect(decimals(payoutOf(absentLegs(amount("50"), parameters)))).toEqual(["52.0", "0.0", "0.5"]);
   });
 
   it("early withdrawal", () => {
-    expect(decimals(withdrawn(amount("50"), parameters))).toEqual(["50.75", "1.75", "0.0"]);
+    expect(decimals(payoutOf(withdrawnLegs(amount("50"), parameters)))).toEqual(["50.75", "1.75", "0.0"]);
   });
 
   it("cancelled, declined or unmatched: the initiator's deposit, in full", () => {
@@ -127,8 +127,16 @@ describe("other worked results of docs/rules.md 52, price 50.0", () => {
 
 describe("price 12.345678, without a dispute", () => {
   it("rounds the slashed part of a stake down, in favour of the Worker or the Treasury", () => {
-    expect(decimals(withdrawn(amount("12.345678"), parameters))).toEqual(["12.530862", "0.432099", "0.0"]);
-    expect(decimals(absent(amount("12.345678"), parameters))).toEqual(["12.839504", "0.0", "0.123457"]);
+    expect(decimals(payoutOf(withdrawnLegs(amount("12.345678"), parameters)))).toEqual([
+      "12.530862",
+      "0.432099",
+      "0.0",
+    ]);
+    expect(decimals(payoutOf(absentLegs(amount("12.345678"), parameters)))).toEqual([
+      "12.839504",
+      "0.0",
+      "0.123457",
+    ]);
   });
 });
 
@@ -271,8 +279,8 @@ describe("conservation", () => {
           const total = (payout: { client: bigint; worker: bigint; treasury: bigint }) =>
             payout.client + payout.worker + payout.treasury;
           expect(total(resolve({ price, tally, disputed: false, parameters: p }))).toBe(price + stake);
-          expect(total(absent(price, p))).toBe(price + stake);
-          expect(total(withdrawn(price, p))).toBe(price + stake);
+          expect(total(payoutOf(absentLegs(price, p)))).toBe(price + stake);
+          expect(total(payoutOf(withdrawnLegs(price, p)))).toBe(price + stake);
           expect(total(payoutOf(unmatchedLegs(price, listing, p)))).toBe(listing ? stake : price);
         },
       ),
