@@ -1,8 +1,7 @@
 /**
  * JSON bodies, read once from the raw bytes.
  *
- * To use it in a route: declare `request: { body: jsonBody(XSchema) }` and read `c.req.valid("json")`; the raw bytes
- * for hashes are `c.get("rawBody")`. `c.req.json()` is replaced by `parseBody`, so that the schema sees:
+ * `c.get("rawBody")` are the raw bytes, for hashes. `c.req.json()` is replaced by `parseBody`, so that a schema sees:
  *
  * - `budgetOrPrice` and `amount` at the top level as **text**, whether sent as a JSON number or as a string: the digits
  *   as sent (`50.0`, `1e2`, `0.10`), never through a float. Their schema is a string handed to `parseDecimal`.

@@ -64,12 +64,6 @@ export function errorResponses<C extends ErrorCode>(
   return responses as { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse };
 }
 
-/** OpenAPI request part of an operation with a JSON body. `required` makes an empty body count as `{}`. */
-export const jsonBody = <T extends z.ZodType>(schema: T) => ({
-  required: true as const,
-  content: { "application/json": { schema } },
-});
-
 /** The response for an error thrown on purpose. */
 export function errorResponse(c: Context, error: AppError): Response {
   const { message, details, hint, retryable, retryAfterSeconds, headers } = error.options;

@@ -4,7 +4,7 @@ import { type Config, parseConfig } from "../../../src/config.js";
 import { createKey } from "../../../src/features/agents/api-key.js";
 import { createApp } from "../../../src/http/app.js";
 import { createRouter, requireKey } from "../../../src/http/middleware.js";
-import { dataResponse, jsonBody } from "../../../src/http/responses.js";
+import { dataResponse } from "../../../src/http/responses.js";
 import { createLogger } from "../../../src/logger.js";
 
 export const CALLER = `0x${"ab".repeat(20)}`;
@@ -42,7 +42,14 @@ export function testApp(settings: Record<string, string> = {}, deps: object = {}
     middleware: [requireKey] as const,
     request: {
       params: z.object({ id: z.string().max(3) }),
-      body: jsonBody(z.object({ budgetOrPrice: z.string(), list: z.array(z.number()).optional() })),
+      body: {
+        required: true,
+        content: {
+          "application/json": {
+            schema: z.object({ budgetOrPrice: z.string(), list: z.array(z.number()).optional() }),
+          },
+        },
+      },
     },
     responses: { 200: dataResponse("echo", z.unknown()) },
   });
