@@ -55,9 +55,10 @@ function run(tool: string, args: readonly string[]): string {
 
 const urlOf = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
 
+const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8").replaceAll("\\\n", "");
+
 /** The arguments of that command in the runbook, for this test's file and one of its databases. */
 function fromRunbook(command: "pg_dump" | "pg_restore", database: string): string[] {
-  const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8").replaceAll("\\\n", "");
   const line = runbook.match(new RegExp(`^ *${command} (.*)$`, "m"))?.[1];
   if (line === undefined) throw new Error(`docs/runbook.md has no line with the command ${command}`);
   return line.replace('"$DATABASE_URL"', urlOf(database)).replace("working-contracts.dump", file).split(/ +/);
@@ -141,6 +142,8 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
     run("pg_restore", fromRunbook("pg_restore", "restored"));
 
     expect(await contentOf("restored")).toEqual(await contentOf("original"));
+    const restored = createDatabase(urlOf("restored"), { maxConnections: 1 }).pool;
+    await restored.query(/--command "(update app\.event_log .*)"$/m.exec(runbook)?.[1] ?? "");
     const { rpcUrl, deploymentPath } = stack.info;
     const network = { databaseUrl: urlOf("restored"), rpcUrl, deploymentPath };
     const guardian = startGuardian();
@@ -152,7 +155,7 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
       port: await freePort(),
       report: () => {},
     });
-    const config = parseConfig({ ...serviceEnvironment(network, await freePort()), ROLES: "api" });
+    const config = parseConfig({ ...serviceEnvironment(network, await freePort()), ROLES: "api,worker" });
     const service = await createService(config, { logger: pino({ level: "silent" }) });
     try {
       const headers = { authorization: `Bearer ${client.apiKey}` };
@@ -165,13 +168,22 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
         // The newest blocks, which are not final yet, come after the indexer is ready.
         await expect.poll(() => get(path)).toEqual({ status, body });
       }
-      const { pool } = createDatabase(urlOf("restored"), { maxConnections: 1 });
-      const { rows } = await pool.query(
+      const { rows } = await restored.query(
         "select nextval('app.operation_id_seq') > max(id) as is_new from app.operation",
       );
       expect(rows).toEqual([{ is_new: true }]);
-      await pool.end();
+      const complaint = await fetch(`${service.url}/v1/contracts/${id}/complaints`, {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json" },
+        body: JSON.stringify({ evidence: { what: "late" } }),
+      });
+      expect(complaint.status).toBe(201);
+      const newest = async () => (await get("/v1/events?after=1000000")).body as { data: { type: string }[] };
+      await expect
+        .poll(async () => (await newest()).data.map(({ type }) => type))
+        .toContain("complaint.filed");
     } finally {
+      await restored.end();
       await service.stop();
       await indexer.stop();
       await guardian.stop();
