@@ -1,7 +1,8 @@
 /** Composition root: builds and connects every part of the service. */
 import { randomUUID } from "node:crypto";
-import type { Server } from "node:http";
-import { serve } from "@hono/node-server";
+import { createServer, type Server } from "node:http";
+import { getRequestListener, RequestError } from "@hono/node-server";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Hono } from "hono";
 import type { Logger } from "pino";
@@ -31,8 +32,6 @@ const KEEPER_INTERVAL_MS = 2000;
  * Payment headers can hold contract wallets' long signatures; idle connections must outlive the client's own timeout.
  */
 const SERVER_OPTIONS = { maxHeaderSize: 64 * 1024, keepAliveTimeout: 65_000 };
-/** Decoding a hostile 64 KB URL takes 0.1 s, and happens before any rate limit. */
-const MAX_URL_LENGTH = 8_192;
 /** A connection silent for this long beyond the longest call is closed: its client has probably stopped reading. */
 const STALL_MS = 120_000;
 /** How long stop() waits for open requests. */
@@ -160,8 +159,9 @@ export async function createService(
   }
 }
 
-function urlTooLong(): Response {
-  const error = { code: "invalid_request", message: `The URL is longer than ${MAX_URL_LENGTH} characters.` };
+/** The response to a request that does not reach the app. */
+function refuse(message: string): Response {
+  const error = { code: "invalid_request", message };
   return Response.json({ error }, { status: 400, headers: { "X-Request-Id": randomUUID() } });
 }
 
@@ -176,10 +176,18 @@ const LISTEN_FAULTS: Record<string, (host: string, port: number) => string> = {
 function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Promise<Server> {
   return new Promise((resolve, reject) => {
     const answer: typeof app.fetch = (request, ...rest) =>
-      request.url.length > MAX_URL_LENGTH ? urlTooLong() : app.fetch(request, ...rest);
-    const server = serve({ fetch: answer, hostname: host, port, serverOptions: SERVER_OPTIONS }, () =>
-      resolve(server),
-    ) as Server;
+      request.url.length > LIMITS.urlLength
+        ? refuse(`The URL is longer than ${LIMITS.urlLength} characters.`)
+        : app.fetch(request, ...rest);
+    const listener = getRequestListener(answer, {
+      hostname: host,
+      errorHandler(error) {
+        if (!(error instanceof RequestError)) throw error;
+        return refuse("The URL or the Host header is malformed.");
+      },
+    });
+    const server = createServer(SERVER_OPTIONS, listener);
+    server.listen(port, host, () => resolve(server));
     server.once("error", (error: NodeJS.ErrnoException) => {
       const advice = LISTEN_FAULTS[error.code ?? ""];
       reject(
