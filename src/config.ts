@@ -1,5 +1,5 @@
 /** The service's settings, parsed once from the environment. */
-import { parseGwei } from "viem";
+import { parseGwei, parseUnits } from "viem";
 import { z } from "zod";
 
 export const hex32 = z
@@ -78,7 +78,8 @@ const EnvironmentSchema = z
     MINIMUM_PRICE: z
       .string()
       .regex(/^\d{1,20}(\.\d{1,6})?$/, "must be a decimal with at most 6 decimals")
-      .default("0.01"),
+      .default("0.01")
+      .transform((text) => parseUnits(text, 6)),
     X402_V1_BODIES: flag,
     CONFIRMATIONS: wholeNumber(1, { min: 1, max: 1000 }),
     MAX_FEE_PER_GAS_GWEI: wholeNumber(500, { min: 1, max: 1_000_000 }),

@@ -71,15 +71,19 @@ export const AddressParamsSchema = z.object({
   address: AddressSchema.openapi({ param: { name: "address", in: "path" } }),
 });
 
+/** Length of a page, as text. */
+export const LimitSchema = parsed((text) => {
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  return limit >= 1 && limit <= LIMITS.maxPageSize ? limit : null;
+}, `must be a whole number from 1 to ${LIMITS.maxPageSize}`).openapi({
+  type: "integer",
+  minimum: 1,
+  maximum: LIMITS.maxPageSize,
+});
+
 /** `limit` and `cursor` of a list whose cursors are ids. */
 export const PageQuerySchema = z.object({
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/, "must be a whole number")
-    .transform(Number)
-    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
-    .optional()
-    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize }),
+  limit: LimitSchema.optional(),
   cursor: z.string().min(1).max(100).optional().openapi({ description: "nextCursor of the previous page" }),
 });
 

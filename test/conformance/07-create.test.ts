@@ -243,10 +243,13 @@ chapter("POST /v1/contracts / Body", () => {
     "Structured application-specific terms, stored and returned as given, not validated.",
     async () => {
       const { client } = await pair();
-      const applicationTerms = { criteria: "nonsense", list: [1, { a: null }], ключ: "значение" };
+      const applicationTerms = JSON.parse(
+        '{ "criteria": "nonsense", "list": [1, { "a": null }], "ключ": "значение", "__proto__": { "b": 1 } }',
+      );
       const { id } = await created(scene, client, { application: "usageticket", applicationTerms });
       const { document } = ok(await scene.call<Json>("GET", `/v1/contracts/${id}/terms`));
       expect(document.applicationTerms).toEqual(applicationTerms);
+      expect(JSON.stringify(document.applicationTerms)).toContain('"__proto__":{"b":1}');
       await refusedFor("applicationTerms", { applicationTerms });
       await refusedFor("applicationTerms", { application: "usageticket", applicationTerms: [1] });
     },

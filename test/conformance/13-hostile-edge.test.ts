@@ -55,6 +55,7 @@ describe("Queries", () => {
     "limit=0",
     "limit=-1",
     "limit=201",
+    "limit=1000",
     "limit=1e2",
     "limit=0x10",
     "limit=%D9%A3",
@@ -228,6 +229,8 @@ describe("Bytes on the wire", () => {
     ["two hosts", get("Host: evil.example\r\n"), [200, 400]],
     ["an unknown method", `BREW /v1/protocol HTTP/1.1\r\n${host}\r\n`, [400, 405]],
     ["headers of 100 KB", get(`X-Filler: ${"y".repeat(100_000)}\r\n`), [431]],
+    ["a target with a backslash", get("", "/v1\\protocol"), [400]],
+    ["a host with a blank", `GET /v1/protocol HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n`, [400]],
     ["a target with an authority", get("", "http://evil.example/v1/protocol"), [200, 400, 404]],
     ["a target that is not a URL", get("", "//"), [200, 400, 404]],
     ["a target with a bad escape", get("", "/v1/contracts/%zz/checkpoints"), [400, 404]],
@@ -260,9 +263,18 @@ describe("Bytes on the wire", () => {
       const answer = await sendRaw(scene.url, request);
       expect(statuses, `${answer.status} ${answer.body}`).toContain(answer.status);
       expect(answer.headers.has("x-evil")).toBe(false);
+      if (/backslash|blank$/.test(name))
+        expect(JSON.parse(answer.body)).toMatchObject({ error: { code: "invalid_request" } });
       expect(answer.body).not.toMatch(/node:|\.ts:|\.js:|at \w+ \(/);
     });
   }
+
+  test.concurrent("more actions than there are cannot be left to the operator", async () => {
+    const body = { operatorActions: Array(1000).fill("approve") };
+    const refused = await scene.call("POST", `/v1/agents/${UNKNOWN}/challenge`, { body });
+    expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+    expect(refused.error?.message).toContain('must be "all", "none" or a list of: ');
+  });
 
   says("nothing that a caller sends can add a header to the response", async () => {
     const injected = "/v1/contracts/%0d%0aX-Evil:%201?cursor=%0d%0aX-Evil:%201";

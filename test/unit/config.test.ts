@@ -24,7 +24,7 @@ it("needs four settings, and has a default for every other", () => {
     port: 3000,
     baseUrl: "http://127.0.0.1:3000",
     environment: "test",
-    minimumPrice: "0.01",
+    minimumPrice: 10_000n,
     x402V1Bodies: false,
     confirmations: 1,
     maxFeePerGas: 500_000_000_000n,

@@ -358,6 +358,10 @@ export interface components {
             requests: {
                 bodyBytes: number;
                 bodyDepth: number;
+                urlLength: number;
+                searchLength: number;
+                /** @description Whole lists that one IP address can receive at a time */
+                downloadsPerClient: number;
                 /** @description Requests per minute; null means unlimited */
                 readsPerMinute: number | null;
                 /** @description Requests per minute; null means unlimited */
@@ -376,6 +380,7 @@ export interface components {
                 challengeValidity: string;
                 challengeAttempts: number;
                 labelLength: number;
+                signatureLength: number;
             };
             contracts: {
                 idempotencyKeyLength: number;
@@ -385,11 +390,13 @@ export interface components {
                 /** @description ISO 8601 duration */
                 paymentTimeout: string;
                 minimumPrice: string;
+                maximumPrice: string;
                 titleLength: number;
                 taskDescriptionLength: number;
                 acceptanceCriteria: number;
                 criterionLength: number;
                 referenceLength: number;
+                shareLength: number;
                 applicationTermsBytes: number;
                 /** @description ISO 8601 duration */
                 reviewDeadlineHorizon: string;
@@ -586,7 +593,7 @@ export interface components {
             application?: "usageticket" | null;
             applicationTerms?: {
                 [key: string]: unknown;
-            } | null;
+            };
             /** @enum {string} */
             contractType: "fixed";
             /** @enum {string} */

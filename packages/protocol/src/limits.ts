@@ -12,6 +12,8 @@ export const REFERENCE_LENGTH = 4_096;
 export const LIMITS = {
   bodyBytes: 256 * 1024,
   bodyDepth: 64,
+  /** Decoding a hostile 64 KB URL takes 0.1 s, and happens before any rate limit. */
+  urlLength: 8_192,
 
   challengeValidity: CHALLENGE_VALIDITY,
   challengeAttempts: 5,
@@ -72,6 +74,7 @@ export const LIMITS = {
 
   /** Unpaged lists that one client IP can receive at a time. */
   downloadsPerClient: 4,
+  searchLength: 200,
   pageSize: 50,
   maxPageSize: 200,
 } as const;

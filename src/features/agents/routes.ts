@@ -41,7 +41,9 @@ const claim = {
 const ChallengeBodySchema = z
   .object({
     operatorActions: z
-      .union([z.enum(["all", "none"]), z.array(z.enum(AGENT_ACTIONS)).min(1)])
+      .union([z.enum(["all", "none"]), z.array(z.enum(AGENT_ACTIONS)).min(1).max(AGENT_ACTIONS.length)], {
+        error: `must be "all", "none" or a list of: ${AGENT_ACTIONS.join(", ")}`,
+      })
       .default("all")
       .openapi({
         description:

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
-import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Parameters } from "@working-contracts/protocol/parameters";
@@ -66,7 +66,7 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Stor
 type CreateAction = PaidAction & { attempt: CreationAttempt };
 
 async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction> {
-  checkDraft(call.draft, call.caller, parseDecimal(deps.config.minimumPrice) ?? 0n);
+  checkDraft(call.draft, call.caller, deps.config.minimumPrice);
   const attempt = await findAttempt(deps, call);
   const { id, escrowTerms, draft } = attempt;
   const amount = depositsOf(escrowTerms).initiator;

@@ -1,9 +1,16 @@
 import { z } from "@hono/zod-openapi";
-import { MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
+import { formatDecimal, MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { AddressSchema, parsed, TimeTextSchema, upTo } from "../../http/schemas.js";
+import {
+  AddressSchema,
+  JsonObjectSchema,
+  LimitSchema,
+  parsed,
+  TimeTextSchema,
+  upTo,
+} from "../../http/schemas.js";
 import type { ContractDraft } from "./draft.js";
 import { parseStatuses, SORTS } from "./list-contracts.js";
 
@@ -49,16 +56,9 @@ const PriceSchema = parsed(
     const amount = parseDecimal(text);
     return amount !== null && amount > 0n && amount <= MAX_PRICE ? amount : null;
   },
-  "must be a decimal above 0, with at most 6 decimals and no exponent",
+  `must be a decimal above 0 and at most ${formatDecimal(MAX_PRICE)}, with at most 6 decimals and no exponent`,
   "must be a decimal above 0 with at most 6 decimals",
 ).openapi({ type: ["number", "string"], example: 50 });
-
-const ApplicationTermsSchema = z
-  .record(z.string(), z.unknown())
-  .refine(
-    (terms) => Buffer.byteLength(JSON.stringify(terms)) <= LIMITS.applicationTermsBytes,
-    `must be at most ${LIMITS.applicationTermsBytes} bytes of JSON`,
-  );
 
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? null);
 
@@ -91,7 +91,7 @@ export const CreateBodySchema = z
     application: optional(
       only("usageticket", "no other application is recognized; omit it for a plain contract"),
     ),
-    applicationTerms: optional(ApplicationTermsSchema),
+    applicationTerms: optional(JsonObjectSchema(LIMITS.applicationTermsBytes)),
     contractType: only("fixed", "no other contract type is implemented"),
     awardMethod: z.enum(["direct_award", "open_tender"], 'must be "direct_award" or "open_tender"'),
     worker: optional(NonZeroAddressSchema),
@@ -149,17 +149,14 @@ export const ListQuerySchema = z.object({
     .string()
     .trim()
     .min(1)
-    .max(200)
+    .refine(...upTo(LIMITS.searchLength))
     .optional()
-    .openapi({ description: "Words that title or description must all have, in any letter case" }),
+    .openapi({
+      maxLength: LIMITS.searchLength,
+      description: "Words that title or description must all have, in any letter case",
+    }),
   sort: z.enum(SORTS).default("-createdAt"),
-  limit: z
-    .string()
-    .regex(/^\d{1,4}$/, "must be a whole number")
-    .transform(Number)
-    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
-    .default(LIMITS.pageSize)
-    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize }),
+  limit: LimitSchema.default(LIMITS.pageSize),
   cursor: z.string().max(500).optional(),
 });
 

@@ -2,7 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES, parseEventTypes } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { EventView } from "../../events/log.js";
-import { AddressSchema, parsed } from "../../http/schemas.js";
+import { AddressSchema, LimitSchema, parsed } from "../../http/schemas.js";
 
 const hash = z.custom<`0x${string}`>().openapi({ type: "string" });
 
@@ -62,13 +62,7 @@ export const EventListQuerySchema = EventFilterSchema.extend({
       description:
         "Only events after this id: `nextAfter` of the previous call, 0 (the default) for the whole log, or `latest`",
     }),
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/, "must be a whole number")
-    .transform(Number)
-    .pipe(z.number().min(1).max(LIMITS.maxPageSize))
-    .default(LIMITS.pageSize)
-    .openapi({ type: "integer", minimum: 1, maximum: LIMITS.maxPageSize, default: LIMITS.pageSize }),
+  limit: LimitSchema.default(LIMITS.pageSize).openapi({ default: LIMITS.pageSize }),
 }).transform(({ after, limit, type, ...filter }) => ({ after, limit, filter: { ...filter, types: type } }));
 
 export const EventStreamQuerySchema = EventFilterSchema.extend({

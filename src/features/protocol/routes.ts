@@ -1,7 +1,7 @@
 /** Global parameters and limits. */
 import { z } from "@hono/zod-openapi";
 import { factoryAbi } from "@working-contracts/protocol/abi";
-import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import { formatDecimal, MAX_PRICE } from "@working-contracts/protocol/amounts";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { REWARD_PER_FEE } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
@@ -69,6 +69,11 @@ export const LimitsSchema = z
     requests: z.object({
       bodyBytes: z.number(),
       bodyDepth: z.number(),
+      urlLength: z.number(),
+      searchLength: z.number(),
+      downloadsPerClient: z
+        .number()
+        .openapi({ description: "Whole lists that one IP address can receive at a time" }),
       readsPerMinute: rate,
       writesPerMinute: rate,
       anonymousPerMinute: rate,
@@ -81,6 +86,7 @@ export const LimitsSchema = z
       challengeValidity: duration,
       challengeAttempts: z.number(),
       labelLength: z.number(),
+      signatureLength: z.number(),
     }),
     contracts: z.object({
       idempotencyKeyLength: z.number(),
@@ -88,11 +94,13 @@ export const LimitsSchema = z
       pendingAttemptLifetime: duration,
       paymentTimeout: duration,
       minimumPrice: z.string(),
+      maximumPrice: z.string(),
       titleLength: z.number(),
       taskDescriptionLength: z.number(),
       acceptanceCriteria: z.number(),
       criterionLength: z.number(),
       referenceLength: z.number(),
+      shareLength: z.number(),
       applicationTermsBytes: z.number(),
       reviewDeadlineHorizon: duration,
       payoutHold: duration,
@@ -165,6 +173,9 @@ export function presentLimits(
     requests: {
       bodyBytes: LIMITS.bodyBytes,
       bodyDepth: LIMITS.bodyDepth,
+      urlLength: LIMITS.urlLength,
+      searchLength: LIMITS.searchLength,
+      downloadsPerClient: LIMITS.downloadsPerClient,
       readsPerMinute: rateOf(rateLimits.reads),
       writesPerMinute: rateOf(rateLimits.writes),
       anonymousPerMinute: rateOf(rateLimits.anonymous),
@@ -177,18 +188,21 @@ export function presentLimits(
       challengeValidity: isoDuration(LIMITS.challengeValidity),
       challengeAttempts: LIMITS.challengeAttempts,
       labelLength: LIMITS.labelLength,
+      signatureLength: LIMITS.signatureLength,
     },
     contracts: {
       idempotencyKeyLength: LIMITS.idempotencyKeyLength,
       pendingAttempts: LIMITS.pendingAttempts,
       pendingAttemptLifetime: isoDuration(LIMITS.pendingAttemptLifetime),
       paymentTimeout: isoDuration(LIMITS.paymentTimeout),
-      minimumPrice: formatDecimal(parseDecimal(minimumPrice) ?? 0n),
+      minimumPrice: formatDecimal(minimumPrice),
+      maximumPrice: formatDecimal(MAX_PRICE),
       titleLength: LIMITS.titleLength,
       taskDescriptionLength: LIMITS.taskDescriptionLength,
       acceptanceCriteria: LIMITS.acceptanceCriteria,
       criterionLength: LIMITS.criterionLength,
       referenceLength: LIMITS.referenceLength,
+      shareLength: LIMITS.shareLength,
       applicationTermsBytes: LIMITS.applicationTermsBytes,
       reviewDeadlineHorizon: isoDuration(LIMITS.reviewDeadlineHorizon),
       payoutHold: isoDuration(payoutHold),

@@ -1,7 +1,7 @@
 import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { AddressSchema } from "../../http/schemas.js";
+import { AddressSchema, upTo } from "../../http/schemas.js";
 import { EventTypesSchema, PositionSchema } from "../events/schema.js";
 
 const UrlSchema = z
@@ -16,7 +16,11 @@ const UrlSchema = z
 
 const fields = {
   url: UrlSchema,
-  description: z.string().max(LIMITS.webhookDescriptionLength).nullable(),
+  description: z
+    .string()
+    .refine(...upTo(LIMITS.webhookDescriptionLength))
+    .openapi({ maxLength: LIMITS.webhookDescriptionLength })
+    .nullable(),
   agent: AddressSchema.nullable().openapi({
     description: "Only events that concern this agent; the caller by default, all agents with null",
   }),
@@ -51,15 +55,18 @@ export const WebhookChangesSchema = z
   .openapi("UpdateWebhook");
 
 export const ReplayBodySchema = z
-  .union([
-    z.object({ eventId: PositionSchema.openapi({ description: "Sends this one event again" }) }),
-    z.object({
-      after: z.union([z.literal("latest"), PositionSchema]).openapi({
-        type: "string",
-        description: "Sends everything after this event again; `latest` skips unsent events",
+  .union(
+    [
+      z.object({ eventId: PositionSchema.openapi({ description: "Sends this one event again" }) }),
+      z.object({
+        after: z.union([z.literal("latest"), PositionSchema]).openapi({
+          type: "string",
+          description: "Sends everything after this event again; `latest` skips unsent events",
+        }),
       }),
-    }),
-  ])
+    ],
+    { error: 'must have an event id, as text, in eventId or after; after can be "latest"' },
+  )
   .openapi("ReplayWebhook");
 
 export const WebhookParamsSchema = z.object({

@@ -40,7 +40,7 @@ it.each([
 
 it("serves switched-off rates as null, and the minimum price as a decimal", () => {
   const rateLimits = { reads: 300, writes: 60, anonymous: 0, challenges: 10, pages: 120 };
-  const limits = presentLimits({ minimumPrice: "0.01", rateLimits }, { payoutHold: 3600 });
+  const limits = presentLimits({ minimumPrice: 10_000n, rateLimits }, { payoutHold: 3600 });
   expect(limits.requests).toMatchObject({
     readsPerMinute: 300,
     anonymousPerMinute: null,
@@ -49,6 +49,7 @@ it("serves switched-off rates as null, and the minimum price as a decimal", () =
   });
   expect(limits.contracts).toMatchObject({
     minimumPrice: "0.01",
+    maximumPrice: "1208925819614629174.706175",
     payoutHold: "PT1H",
     pendingAttemptLifetime: "PT30M",
   });
@@ -56,6 +57,7 @@ it("serves switched-off rates as null, and the minimum price as a decimal", () =
     challengeValidity: "PT5M",
     challengeAttempts: 5,
     labelLength: 100,
+    signatureLength: 16_384,
   });
 });
 
