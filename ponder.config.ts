@@ -1,6 +1,6 @@
 /** Ponder's configuration: chain, emitters and start block. `src/indexer/ponder.config.ts` re-exports it. */
 
-import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { createConfig } from "ponder";
 import { readDeployment } from "./src/chain/deployment.js";
 
@@ -29,7 +29,6 @@ export default createConfig({
     // two events share one factory, a restart forgets escrows that were deployed live and drops their events (Ponder
     // issue 2345).
     Escrow: { chain: "escrowChain", abi: escrowAbi, startBlock },
-    AgentDelegation: { chain: "escrowChain", abi: delegationAbi, address: deployment.delegation, startBlock },
     BackupAgentRegistry: { chain: "escrowChain", abi: registryAbi, address: deployment.registry, startBlock },
   },
 });

@@ -41,9 +41,6 @@ export const draw = onchain.table("draw", columns.draw(builders), (table) => [
 export const deferredPayout = onchain.table("deferred_payout", columns.deferredPayout(builders), (table) => [
   primaryKey({ columns: [table.contractId, table.payee] }),
 ]);
-export const delegation = onchain.table("delegation", columns.delegation(builders), (table) => [
-  primaryKey({ columns: [table.agent, table.operator] }),
-]);
 export const stake = onchain.table("stake", columns.stake(builders));
 export const escrowEvent = onchain.table("escrow_event", columns.escrowEvent(builders));
 export const parameterSet = onchain.table("parameter_set", columns.parameterSet(builders));

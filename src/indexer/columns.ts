@@ -107,13 +107,6 @@ export const deferredPayout = (t: Builders) => ({
   amount: t.bigint().notNull(),
 });
 
-export const delegation = (t: Builders) => ({
-  agent: t.hex().notNull(),
-  operator: t.hex().notNull(),
-  issuedAt: t.bigint().notNull(),
-  revokedAt: t.bigint().notNull(),
-});
-
 /** A Backup Agent's stake in the registry. */
 export const stake = (t: Builders) => ({
   agent: t.hex().primaryKey(),

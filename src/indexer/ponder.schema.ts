@@ -42,12 +42,7 @@ export const deferredPayout = onchainTable("deferred_payout", columns.deferredPa
   byAmount: index().on(table.amount, table.contractId, table.payee),
 }));
 
-export const delegation = onchainTable("delegation", columns.delegation, (table) => ({
-  pk: primaryKey({ columns: [table.agent, table.operator] }),
-}));
-
 export const stake = onchainTable("stake", columns.stake, (table) => ({
-  bySince: index().on(table.since),
   byRelease: index().on(table.releasableAt),
 }));
 

@@ -1,14 +1,12 @@
 /** Calls the contracts directly and pays from allowances, without service or relayer. */
 
 import {
-  delegationAbi,
   escrowAbi,
   factoryAbi,
   protocolTokenAbi,
   registryAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
-import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Parameters } from "@working-contracts/protocol/parameters";
 import { packTerms } from "@working-contracts/protocol/terms";
@@ -66,7 +64,6 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
   const factory = { address: deployment.factory, abi: factoryAbi } as const;
   const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
   const registry = { address: deployment.registry, abi: registryAbi } as const;
-  const delegation = { address: deployment.delegation, abi: delegationAbi } as const;
 
   async function send(from: Wallet, to: Address, data: Hex): Promise<TransactionReceipt> {
     const hash = await from.sendTransaction({ to, data, gas: GAS_LIMIT });
@@ -177,26 +174,6 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
     },
     requestUnstake: (agent: Wallet) => call(agent, registry, "requestUnstake", [agent.account.address]),
     withdrawStake: (agent: Wallet) => call(owner, registry, "withdrawStake", [agent.account.address]),
-
-    async delegate(agent: Wallet, issuedAt: number, nonce: Hex) {
-      const delegated = {
-        agent: agent.account.address,
-        operator: deployment.relay,
-        ...FULL_PERMISSION,
-        nonce,
-        issuedAt,
-        expiresAt: issuedAt + 300,
-      };
-      const message = await publicClient.readContract({
-        ...delegation,
-        functionName: "challengeText",
-        args: [delegated],
-      });
-      const signature = await agent.signMessage({ message });
-      return call(owner, delegation, "register", [delegated, signature]);
-    },
-    revokeDelegation: (agent: Wallet) =>
-      call(agent, delegation, "revoke", [agent.account.address, deployment.relay]),
 
     /** Deploys a foreign contract whose constructor emits `topics` and one word of data. */
     async emitLookAlike(topics: readonly Hex[], words: readonly Hex[] = ["0x01"]) {

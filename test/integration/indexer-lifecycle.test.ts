@@ -368,28 +368,6 @@ describe("a dispute with a drawn jury", () => {
 });
 
 describe("actions of agents outside their contracts", () => {
-  it("shows a delegation whose time only grows, and its revocation", async () => {
-    const agent = network.wallet(6);
-    const { timestamp } = await network.publicClient.getBlock();
-    const now = Number(timestamp);
-    const rows = async () => {
-      await caughtUp();
-      return network.db
-        .select()
-        .from(onchain.delegation)
-        .where(eq(onchain.delegation.agent, addressOf(agent)));
-    };
-    const granted = { agent: addressOf(agent), operator: network.deployment.relay };
-
-    await actors.delegate(agent, now - 10, numberToHex(1, { size: 32 }));
-    await actors.delegate(agent, now - 100, numberToHex(2, { size: 32 }));
-    expect(await rows()).toEqual([{ ...granted, issuedAt: BigInt(now - 10), revokedAt: 0n }]);
-
-    const { blockHash } = await actors.revokeDelegation(agent);
-    const block = await network.publicClient.getBlock({ blockHash });
-    expect(await rows()).toEqual([{ ...granted, issuedAt: BigInt(now - 10), revokedAt: block.timestamp }]);
-  });
-
   it("shows a refunded direct transfer", async () => {
     const payer = network.wallet(7);
     const escrow = await actors.create({ title: "stray", initiator: client });
@@ -486,7 +464,7 @@ describe("the index after a fault", () => {
   it("is the same after everything was dropped and indexed again", async () => {
     await caughtUp();
     const before = await snapshot();
-    expect(Object.keys(before)).toHaveLength(8);
+    expect(Object.keys(before)).toHaveLength(7);
     for (const [table, rows] of Object.entries(before)) expect(rows, table).not.toEqual([]);
 
     await network.stopIndexer();

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { delegationAbi, escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { getTableColumns, getTableName, is } from "drizzle-orm";
 import { toSnakeCase } from "drizzle-orm/casing";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
@@ -37,7 +37,7 @@ describe("the read-only handle", () => {
   it("has every table of the indexer, column by column", () => {
     const shapes = (module: object) =>
       Object.fromEntries(tablesOf(module).map(([key, table]) => [key, shapeOf(table)]));
-    expect(Object.keys(shapes(views))).toHaveLength(8);
+    expect(Object.keys(shapes(views))).toHaveLength(7);
     expect(shapes(views)).toEqual(shapes(tables));
   });
 
@@ -65,10 +65,6 @@ describe("the handlers", () => {
       expect(code).toContain(`recordEvent(args, "${name}"`);
     },
   );
-
-  it.each(namesOf(delegationAbi))("follow the delegation's event %s", (name) => {
-    expect(code).toContain(`ponder.on("AgentDelegation:${name}"`);
-  });
 
   // Declared in the interface but never emitted: a lock changes no eligibility.
   it.each(namesOf(registryAbi).filter((name) => isFollowed(name) && name !== "LockedForVote"))(

@@ -1,15 +1,6 @@
 /** How each event of the chain changes the index. Handlers look rows up by primary key and keep no module state. */
 import { type Context, type Event, type EventNames, ponder } from "ponder:registry";
-import {
-  deferredPayout,
-  delegation,
-  draw,
-  escrowEvent,
-  parameterSet,
-  stake,
-  vote,
-  workingContract,
-} from "ponder:schema";
+import { deferredPayout, draw, escrowEvent, parameterSet, stake, vote, workingContract } from "ponder:schema";
 import { priceBand } from "@working-contracts/protocol/amounts";
 import { unpackTerms } from "@working-contracts/protocol/terms";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
@@ -240,26 +231,6 @@ ponder.on("Escrow:SurplusReturned", async (args) => {
   await recordEvent(args, "SurplusReturned");
 });
 
-ponder.on("AgentDelegation:DelegationRegistered", async ({ event, context }) => {
-  const { agent, operator } = event.args;
-  const issuedAt = BigInt(event.args.issuedAt);
-  // An older challenge can be registered after a newer one; it must not move `issuedAt` back.
-  await context.db
-    .insert(delegation)
-    .values({ agent, operator, issuedAt, revokedAt: 0n })
-    .onConflictDoUpdate((row) => ({ issuedAt: latest(issuedAt, row.issuedAt) }));
-});
-
-ponder.on("AgentDelegation:DelegationRevoked", async ({ event, context }) => {
-  const { agent, operator } = event.args;
-  const revokedAt = event.block.timestamp;
-  // A challenge can be dated slightly ahead of the chain's clock; the revocation still ends it.
-  await context.db
-    .insert(delegation)
-    .values({ agent, operator, issuedAt: 0n, revokedAt })
-    .onConflictDoUpdate((row) => ({ revokedAt: latest(revokedAt, row.issuedAt, row.revokedAt) }));
-});
-
 ponder.on("BackupAgentRegistry:Staked", async ({ event, context }) => {
   const { agent, total: amount } = event.args;
   const change = { amount, since: event.block.timestamp, ...placeOf(event.block) };
@@ -284,11 +255,6 @@ const placeOf = ({ number, hash }: { number: bigint; hash: `0x${string}` }) => (
   blockNumber: number,
   blockHash: hash,
 });
-
-function latest(...times: bigint[]): bigint {
-  // biome-ignore lint/complexity/useMathMinMax: Math.max takes no bigint
-  return times.reduce((a, b) => (a > b ? a : b));
-}
 
 /** Names of the escrow's events, e.g. `VoteSealed`. */
 type EscrowEventName = Exclude<

@@ -71,7 +71,7 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
 
 /** Ponder refuses a schema filled by other code, so the name depends on everything that determines the rows. */
 function releaseSchema(deploymentPath: string): string {
-  const { chainId, startBlock, factory, delegation, registry } = readDeployment(deploymentPath);
+  const { chainId, startBlock, factory, registry } = readDeployment(deploymentPath);
   const handlers = readdirSync(join(ROOT, "src/indexer/src"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts"))
     .sort()
@@ -84,9 +84,7 @@ function releaseSchema(deploymentPath: string): string {
     "src/indexer/ponder.schema.ts",
     ...handlers,
   ];
-  const hash = createHash("sha256").update(
-    JSON.stringify([chainId, startBlock, factory, delegation, registry]),
-  );
+  const hash = createHash("sha256").update(JSON.stringify([chainId, startBlock, factory, registry]));
   for (const file of files) hash.update(file).update(readFileSync(join(ROOT, file)));
   return `onchain_${hash.digest("hex").slice(0, 16)}`;
 }
