@@ -13,6 +13,7 @@ import { STATUSES, type StatusFacts, statusOf } from "@working-contracts/protoco
 import { type Address, createPublicClient, http, type PublicClient, parseAbiItem } from "viem";
 import type { ContractView } from "../../../src/features/contracts/view.js";
 import { until } from "../../../src/indexer/supervision/processes.js";
+import { createSlots } from "../../../src/slots.js";
 import type { Answer } from "../../support/agent.js";
 import type { Cluster } from "./cluster.js";
 import type { Customers, Payment } from "./customers.js";
@@ -22,6 +23,8 @@ const transfer = parseAbiItem("event Transfer(address indexed from, address inde
 const used = parseAbiItem("event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)");
 
 const SETTLE_TIMEOUT_MS = 90_000;
+/** A soak leaves thousands of contracts: each gets its time from when it is looked at. */
+const CHECKED_AT_A_TIME = 50;
 
 export interface AuditOptions {
   /** Account nonces that foreign transactions used. */
@@ -96,10 +99,11 @@ async function moneyFaults(cluster: Cluster, customers: Customers, options: Audi
     paidIn.set(to, (paidIn.get(to) ?? 0n) + value * BigInt(moved.get(payment) ?? 0));
   }
   const chain = batchingClient(cluster);
+  const inTurn = createSlots(CHECKED_AT_A_TIME);
   const escrows = await Promise.all(
     [...paidIn]
       .filter(([escrow]) => options.ignoredEscrows?.has(escrow) !== true)
-      .map(([escrow, paid]) => escrowFaults(chain, cluster, { escrow, paid })),
+      .map(([escrow, paid]) => inTurn(() => escrowFaults(chain, cluster, { escrow, paid }))),
   );
   return [...payments.flatMap((payment) => truthFaults(payment, moved.get(payment) ?? 0)), ...escrows.flat()];
 }
@@ -127,14 +131,21 @@ async function movements(
   const seen = new Set(
     transfers.map(({ transactionHash, args }) => key(transactionHash, args.from, args.to, args.value)),
   );
-  const moved = new Map<Payment, number>();
-  for (const payment of payments) {
-    const { from, to, value, nonce } = payment.authorization;
-    const ours = uses.filter(({ args }) => args.authorizer.toLowerCase() === from && args.nonce === nonce);
-    const paid = ours.filter(({ transactionHash }) => seen.has(key(transactionHash, from, to, value)));
-    moved.set(payment, paid.length);
+  const usedIn = new Map<string, typeof uses>();
+  for (const use of uses) {
+    const name = `${use.args.authorizer.toLowerCase()} ${use.args.nonce}`;
+    usedIn.set(name, [...(usedIn.get(name) ?? []), use]);
   }
-  return moved;
+  return new Map(
+    payments.map((payment) => {
+      const { from, to, value, nonce } = payment.authorization;
+      const ours = usedIn.get(`${from} ${nonce}`) ?? [];
+      return [
+        payment,
+        ours.filter(({ transactionHash }) => seen.has(key(transactionHash, from, to, value))).length,
+      ];
+    }),
+  );
 }
 
 function truthFaults({ path, truth, statuses, authorization }: Payment, moved: number): string[] {
@@ -226,7 +237,8 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
       faults.push(`contract ${id} differs: ${JSON.stringify(said)}`);
     });
   };
-  await Promise.all([...ids].map(check));
+  const inTurn = createSlots(CHECKED_AT_A_TIME);
+  await Promise.all([...ids].map((id) => inTurn(() => check(id))));
   return faults;
 }
 
