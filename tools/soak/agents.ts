@@ -215,7 +215,7 @@ async function perform(
       await plain("delivery", { delivery: `ipfs://${id}` });
       return;
     case "checkpoint":
-      await plain("checkpoint", await checkpoint(life, chance, id));
+      await plain("checkpoint", await checkpoint(life, { agent, chance }, id));
       return;
     case "complain":
       await plain("complaints", { evidence: { seen: "late" } });
@@ -228,12 +228,15 @@ async function perform(
   }
 }
 
-async function checkpoint({ cluster }: Life, chance: Chance, id: string): Promise<unknown> {
-  const { rows } = await cluster.pool.query<{ next: string }>(
-    "select coalesce(max(to_sequence), 0) + 1 as next from app.checkpoint where contract_id = $1",
-    [id],
-  );
-  const fromSequence = Number(rows[0]?.next ?? 1);
+async function checkpoint(
+  { cluster, customers: { attempt, insist } }: Life,
+  { agent, chance }: Actor,
+  id: string,
+): Promise<unknown> {
+  const path = `/v1/contracts/${id}/checkpoints`;
+  const { body } = await insist(() => attempt(agent, path, "", {}, "GET"));
+  const earlier = (body as unknown as { data: { toSequence: number }[] }).data;
+  const fromSequence = (earlier.at(-1)?.toSequence ?? 0) + 1;
   return {
     fromSequence,
     toSequence: fromSequence + chance.between(0, 5),

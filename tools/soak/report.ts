@@ -12,6 +12,9 @@ export interface Check {
   wrong: string[];
 }
 
+/** Findings of each check that are printed. */
+const SHOWN = 20;
+
 /** Assigns the audit's findings to checks, by their text. */
 const AUDITED: [string, RegExp][] = [
   ["nothing is stuck in the outbox", /^(operation|batch) \d+/],
@@ -111,9 +114,10 @@ export function printReport(
       `| ${name.padEnd(width)} | ${String(looked).padStart(9)} | ${String(wrong.length).padStart(5)} |`,
     );
   }
-  const wrong = checks.flatMap((check) => check.wrong);
-  for (const line of wrong.slice(0, 50)) console.log(`  ${line}`);
-  console.log(wrong.length === 0 ? "Nothing was wrong." : `${wrong.length} findings.`);
+  for (const { wrong } of checks)
+    for (const text of wrong.slice(0, SHOWN)) console.log(`  ${text.split("\n", 1)[0]}`);
+  const found = checks.reduce((sum, { wrong }) => sum + wrong.length, 0);
+  console.log(found === 0 ? "Nothing was wrong." : `${found} findings.`);
 }
 
 function listOf(counts: ReadonlyMap<string, number>): string {
