@@ -51,6 +51,7 @@ interface Pod {
     name: string;
     command: string[];
     env?: { name: string; value?: string; valueFrom?: object }[];
+    envFrom?: object[];
     securityContext: Record<string, unknown>;
     startupProbe?: Probe;
     livenessProbe?: Probe;
@@ -138,7 +139,9 @@ describe("settings", () => {
     for (const [name, service] of Object.entries(compose.services)) {
       if (name === "postgres") continue;
       expect(service.env_file, name).toContainEqual({ path: "settings.env", required: false });
-      expect(service.environment, name).toHaveProperty("MASTER_KEYS_OLD");
+      if (!["indexer", "migrate"].includes(name)) {
+        expect(service.environment, name).toHaveProperty("MASTER_KEYS_OLD");
+      }
     }
     expect(read(".gitignore").split("\n")).toContain("deploy/settings.env");
     const settings = { DATABASE_URL: "postgres://somewhere/db", RPC_URL: "https://node.example" };
@@ -176,6 +179,22 @@ describe("settings", () => {
         .map(([name]) => ({ name })),
     ];
     expect(holders.map(({ name }) => name)).toEqual(["relayer", "relayer"]);
+  });
+
+  test("the indexer gets no key, and the migration only the database", () => {
+    const { indexer, migrate } = compose.services;
+    const needed = ["DATABASE_URL", "RPC_URL", "WS_RPC_URL"];
+    expect(Object.keys(indexer?.environment ?? {})).toEqual(needed);
+    expect(Object.keys(migrate?.environment ?? {})).toEqual(["DATABASE_URL"]);
+    const settings = { configMapRef: { name: "working-contracts-settings" } };
+    for (const [name, envFrom, names] of [
+      ["indexer", [settings], needed],
+      ["migrate", undefined, ["DATABASE_URL"]],
+    ] as const) {
+      const container = containers.find((each) => each.name === name);
+      expect(container?.envFrom).toEqual(envFrom);
+      expect(container?.env?.map((variable) => variable.name)).toEqual(names);
+    }
   });
 });
 
