@@ -27,7 +27,7 @@ export interface IndexerOptions {
 export interface IndexerCommand {
   command: string;
   args: string[];
-  /** Complete: the current environment plus the indexer's settings. */
+  /** Complete: the current environment without its keys, plus the indexer's settings. */
   env: Record<string, string | undefined>;
   /** The address on which Ponder listens. */
   host: string;
@@ -55,7 +55,8 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
       ...["--hostname", host],
     ],
     env: {
-      ...process.env,
+      // With npm start this process also has the service's keys, and Ponder needs none of them.
+      ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/_KEYS?(_|$)/.test(name))),
       DATABASE_URL: options.databaseUrl,
       RPC_URL: options.rpcUrl,
       WS_RPC_URL: options.wsRpcUrl ?? "",

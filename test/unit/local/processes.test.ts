@@ -2,13 +2,16 @@ import { EventEmitter, once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { writeDeployment } from "../../../src/chain/deployment.js";
+import { indexerCommand } from "../../../src/indexer/supervision/indexer.js";
 import {
   type Guardian,
   startGuardian,
   supervise,
   until,
 } from "../../../src/indexer/supervision/processes.js";
+import { exampleDeployment } from "../../support/deployment.js";
 
 const PLAN = { command: process.execPath, args: ["-e", "console.log('up'); setInterval(() => {}, 1000)"] };
 let dir: string;
@@ -19,6 +22,7 @@ beforeEach(() => {
   guardian = startGuardian();
 });
 afterEach(async () => {
+  vi.unstubAllEnvs();
   await guardian.stop();
   rmSync(dir, { recursive: true });
 });
@@ -69,4 +73,15 @@ it("a child that is being restarted while everything stops does not survive", as
   const second = part.pid() ?? 0;
   expect(second).not.toBe(first);
   expect(() => process.kill(second, 0)).toThrow("ESRCH");
+});
+
+it("the indexer gets no key that this process has", () => {
+  const deploymentPath = join(dir, "deployment.json");
+  writeDeployment(deploymentPath, exampleDeployment);
+  const keys = ["MASTER_KEY", "MASTER_KEYS_OLD", "RELAYER_PRIVATE_KEYS", "OPERATOR_KEY", "WC_PRIVATE_KEY"];
+  for (const name of keys) vi.stubEnv(name, "secret");
+  const options = { databaseUrl: "postgres://127.0.0.1/x", rpcUrl: "http://127.0.0.1:8545", port: 0 };
+  const { env } = indexerCommand({ ...options, deploymentPath });
+  expect(Object.values(env)).not.toContain("secret");
+  expect(env).toMatchObject({ PATH: process.env.PATH, DATABASE_URL: options.databaseUrl });
 });
