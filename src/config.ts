@@ -202,21 +202,36 @@ type Environment = Record<string, string | undefined>;
 /** Parses the settings in `env`; an empty variable counts as absent. Throws a {@link ConfigError} with every fault. */
 export const parseConfig = (env: Environment): Config => parse(EnvironmentSchema, env);
 
-const IndexerEnvironmentSchema = z
-  .object({
-    DATABASE_URL: url("postgres:", "postgresql:"),
-    RPC_URL: url("http:", "https:"),
-    WS_RPC_URL: url("ws:", "wss:").optional(),
-    DEPLOYMENT: z.string(),
-    INDEXER_PORT: wholeNumber(42_069, { max: 65_535 }),
-  })
-  .transform((env) => ({
-    databaseUrl: env.DATABASE_URL,
-    rpcUrl: env.RPC_URL,
-    wsRpcUrl: env.WS_RPC_URL,
-    deploymentPath: env.DEPLOYMENT,
-    port: env.INDEXER_PORT,
-  }));
+const PonderEnvironmentSchema = z.object({
+  INDEXER_HOST: z.string().default("127.0.0.1"),
+  PONDER_REQUESTS_PER_SECOND: wholeNumber(160, { min: 1, max: 100_000 }),
+  PONDER_POLLING_INTERVAL_MS: wholeNumber(250, { min: 1, max: 600_000 }),
+  PONDER_RPC_URL: url("http:", "https:").optional(),
+  PONDER_WS_RPC_URL: url("ws:", "wss:").optional(),
+  PONDER_LOG_LEVEL: z
+    .enum(["error", "warn", "info", "debug", "trace"], "must be error, warn, info, debug or trace")
+    .default("warn"),
+});
+
+/** Parses the settings that every indexer has, also that of `npm start`, as {@link parseConfig} does. */
+export const parsePonderEnvironment = (env: Environment): z.output<typeof PonderEnvironmentSchema> =>
+  parse(PonderEnvironmentSchema, env);
+
+const IndexerEnvironmentSchema = PonderEnvironmentSchema.extend({
+  DATABASE_URL: url("postgres:", "postgresql:"),
+  RPC_URL: url("http:", "https:"),
+  WS_RPC_URL: url("ws:", "wss:").optional(),
+  DEPLOYMENT: z.string(),
+  INDEXER_PORT: wholeNumber(42_069, { max: 65_535 }),
+}).transform((env) => ({
+  databaseUrl: env.DATABASE_URL,
+  rpcUrl: env.RPC_URL,
+  /** The node that Ponder reads. */
+  ponderRpcUrl: env.PONDER_RPC_URL ?? env.RPC_URL,
+  wsRpcUrl: env.WS_RPC_URL,
+  deploymentPath: env.DEPLOYMENT,
+  port: env.INDEXER_PORT,
+}));
 
 /** Parses the settings of a separate indexer, as {@link parseConfig} does those of the service. */
 export const parseIndexerConfig = (env: Environment): z.output<typeof IndexerEnvironmentSchema> =>

@@ -36,8 +36,7 @@ try {
   config = parseIndexerConfig(process.env);
   line = indexerCommand({ ...config, deploymentPath: resolve(config.deploymentPath) });
   const deployment = readDeployment(config.deploymentPath);
-  const rpcUrl = process.env.PONDER_RPC_URL || config.rpcUrl;
-  const { publicClient } = createChainClients({ rpcUrl, chainId: deployment.chainId });
+  const { publicClient } = createChainClients({ rpcUrl: config.ponderRpcUrl, chainId: deployment.chainId });
   await verifyChain({ publicClient, deployment });
 } catch (error) {
   refuse(error);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError, parseConfig, parseIndexerConfig } from "../../src/config.js";
+import { ConfigError, parseConfig, parseIndexerConfig, parsePonderEnvironment } from "../../src/config.js";
 
 const complete = {
   DATABASE_URL: "postgres://user:password@localhost:5432/db",
@@ -52,7 +52,23 @@ it("counts an empty variable as absent", () => {
 it("gives an indexer its default port", () => {
   const { DATABASE_URL, RPC_URL, DEPLOYMENT } = complete;
   const expected = { databaseUrl: DATABASE_URL, rpcUrl: RPC_URL, deploymentPath: DEPLOYMENT, port: 42_069 };
-  expect(parseIndexerConfig({ ...complete, INDEXER_PORT: "" })).toEqual(expected);
+  expect(parseIndexerConfig({ ...complete, INDEXER_PORT: "" })).toEqual({
+    ...expected,
+    ponderRpcUrl: RPC_URL,
+  });
+});
+
+it("counts an indexer's empty variable as absent", () => {
+  const names = ["REQUESTS_PER_SECOND", "POLLING_INTERVAL_MS", "RPC_URL", "WS_RPC_URL", "LOG_LEVEL"];
+  const empty = Object.fromEntries(
+    ["INDEXER_HOST", ...names.map((name) => `PONDER_${name}`)].map((name) => [name, ""]),
+  );
+  expect(parsePonderEnvironment(empty)).toEqual({
+    INDEXER_HOST: "127.0.0.1",
+    PONDER_REQUESTS_PER_SECOND: 160,
+    PONDER_POLLING_INTERVAL_MS: 250,
+    PONDER_LOG_LEVEL: "warn",
+  });
 });
 
 it("reads lists, flags and numbers", () => {
@@ -104,10 +120,18 @@ describe("a faulty environment", () => {
   });
 
   it("of an indexer gets every fault reported at once, too", () => {
-    expect(faultsOf({ DATABASE_URL: "", INDEXER_PORT: "any" }, parseIndexerConfig).sort()).toEqual([
+    const faulty = {
+      ...{ DATABASE_URL: "", INDEXER_PORT: "any", PONDER_LOG_LEVEL: "loud", PONDER_RPC_URL: "localhost" },
+      ...{ PONDER_POLLING_INTERVAL_MS: "abc", PONDER_REQUESTS_PER_SECOND: "0" },
+    };
+    expect(faultsOf(faulty, parseIndexerConfig).sort()).toEqual([
       "DATABASE_URL: is required",
       "DEPLOYMENT: is required",
       "INDEXER_PORT: must be a whole number",
+      "PONDER_LOG_LEVEL: must be error, warn, info, debug or trace",
+      "PONDER_POLLING_INTERVAL_MS: must be a whole number",
+      "PONDER_REQUESTS_PER_SECOND: Too small: expected number to be >=1",
+      "PONDER_RPC_URL: must be a URL starting with http:// or https://",
       "RPC_URL: is required",
     ]);
   });

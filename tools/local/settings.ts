@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Config, ConfigError, parseConfig } from "../../src/config.js";
+import { type Config, ConfigError, parseConfig, parsePonderEnvironment } from "../../src/config.js";
 import { ROOT } from "../../src/root.js";
 import { localSignerKeys, type RemoteChain } from "./network.js";
 
@@ -107,13 +107,15 @@ function serviceFaults(given: Environment): string[] {
     DEPLOYMENT: "placeholder",
     ...(given.RPC_URL === undefined ? localDefaults("00".repeat(32)) : {}),
   };
-  try {
-    parseConfig({ ...placeholders, ...given });
-    return [];
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message.split("\n");
-    throw error;
-  }
+  return [parseConfig, parsePonderEnvironment].flatMap((parse) => {
+    try {
+      parse({ ...placeholders, ...given });
+      return [];
+    } catch (error) {
+      if (error instanceof ConfigError) return error.message.split("\n");
+      throw error;
+    }
+  });
 }
 
 /**

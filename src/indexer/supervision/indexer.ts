@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { readDeployment } from "../../chain/deployment.js";
-import { ConfigError } from "../../config.js";
+import { ConfigError, parsePonderEnvironment } from "../../config.js";
 import { ADVISORY_LOCKS } from "../../db/client.js";
 import { ROOT } from "../../root.js";
 import { watchIndex } from "./index-watch.js";
@@ -37,20 +37,25 @@ export interface IndexerCommand {
 
 /**
  * The indexer's command line. SIGTERM ends it cleanly, and a restart resumes. If its files or the deployment have
- * changed, it builds a new index beside that of the previous release.
+ * changed, it builds a new index beside that of the previous release. Throws ConfigError if a setting is wrong.
  */
 export function indexerCommand(options: IndexerOptions): IndexerCommand {
   const schema = releaseSchema(options.deploymentPath);
   const ponder = join(ROOT, "node_modules/ponder/dist/esm/bin/ponder.js");
   const root = join(ROOT, "src/indexer");
-  const host = process.env.INDEXER_HOST || "127.0.0.1";
+  const {
+    INDEXER_HOST: host,
+    PONDER_LOG_LEVEL: logLevel,
+    PONDER_REQUESTS_PER_SECOND: requestsPerSecond,
+    PONDER_POLLING_INTERVAL_MS: pollingIntervalMs,
+  } = parsePonderEnvironment(process.env);
   return {
     command: process.execPath,
     args: [
       // Ponder uses a deprecated feature of pg, which we cannot change.
       "--no-deprecation",
       ponder,
-      ...["--root", root, "--log-format", "json", "--log-level", process.env.PONDER_LOG_LEVEL ?? "warn"],
+      ...["--root", root, "--log-format", "json", "--log-level", logLevel],
       ...["start", "--schema", schema, "--views-schema", "onchain"],
       ...["--hostname", host],
     ],
@@ -61,6 +66,8 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
       RPC_URL: options.rpcUrl,
       WS_RPC_URL: options.wsRpcUrl ?? "",
       DEPLOYMENT: options.deploymentPath,
+      PONDER_REQUESTS_PER_SECOND: String(requestsPerSecond),
+      PONDER_POLLING_INTERVAL_MS: String(pollingIntervalMs),
       // Ponder prefers this variable to its own --port.
       PORT: String(options.port),
       PONDER_TELEMETRY_DISABLED: "true",

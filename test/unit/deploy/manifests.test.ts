@@ -64,13 +64,10 @@ type Probe = { httpGet: { path: string } };
 
 const containers = pods.flatMap((pod) => pod.containers);
 
-/** The environment variables that the service reads, and those that the indexer also reads. */
-const known = new Set([
-  ...[...read("src/config.ts").matchAll(/^ {4}([A-Z][A-Z0-9_]*):/gm)].map(([, name]) => name),
-  ...["ponder.config.ts", "src/commands/indexer.ts", "src/indexer/supervision/indexer.ts"].flatMap((path) =>
-    [...read(path).matchAll(/\b(?:PONDER|INDEXER)_[A-Z_]+/g)].map(([name]) => name),
-  ),
-]);
+/** The environment variables that the service or the indexer reads. */
+const known = new Set(
+  [...read("src/config.ts").matchAll(/^ {2,4}([A-Z][A-Z0-9_]*):/gm)].map(([, name]) => name),
+);
 
 const settingsOf = (path: string): [string, string][] =>
   read(path)

@@ -75,13 +75,15 @@ it("a child that is being restarted while everything stops does not survive", as
   expect(() => process.kill(second, 0)).toThrow("ESRCH");
 });
 
-it("the indexer gets no key that this process has", () => {
+it("the indexer gets no key that this process has, and a default for an empty setting", () => {
   const deploymentPath = join(dir, "deployment.json");
   writeDeployment(deploymentPath, exampleDeployment);
   const keys = ["MASTER_KEY", "MASTER_KEYS_OLD", "RELAYER_PRIVATE_KEYS", "OPERATOR_KEY", "WC_PRIVATE_KEY"];
   for (const name of keys) vi.stubEnv(name, "secret");
+  vi.stubEnv("PONDER_POLLING_INTERVAL_MS", "");
   const options = { databaseUrl: "postgres://127.0.0.1/x", rpcUrl: "http://127.0.0.1:8545", port: 0 };
   const { env } = indexerCommand({ ...options, deploymentPath });
   expect(Object.values(env)).not.toContain("secret");
-  expect(env).toMatchObject({ PATH: process.env.PATH, DATABASE_URL: options.databaseUrl });
+  const passed = { PATH: process.env.PATH, DATABASE_URL: options.databaseUrl };
+  expect(env).toMatchObject({ ...passed, PONDER_POLLING_INTERVAL_MS: "250" });
 });

@@ -46,8 +46,13 @@ describe("the settings of npm start", () => {
 
   it("name every fault, and then write nothing", () => {
     const dir = join(parent, "faulty");
-    expect(() => readSettings({ DATA_DIR: dir, PORT: "many", LOG_LEVEL: "loud" })).toThrow(
-      "PORT: must be a whole number\nLOG_LEVEL: must be a pino level",
+    const faulty = { PORT: "many", LOG_LEVEL: "loud", PONDER_POLLING_INTERVAL_MS: "abc" };
+    expect(() => readSettings({ DATA_DIR: dir, ...faulty })).toThrow(
+      [
+        "PORT: must be a whole number",
+        "LOG_LEVEL: must be a pino level",
+        "PONDER_POLLING_INTERVAL_MS: must be a whole number",
+      ].join("\n"),
     );
     expect(existsSync(dir)).toBe(false);
   });
