@@ -4,8 +4,10 @@ import type { Address } from "@working-contracts/protocol/types";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { PublicClient } from "viem";
 import type { Database } from "./db/client.js";
-import { indexedBlock } from "./db/onchain.js";
+import { indexedBlock, indexProgress } from "./db/onchain.js";
 import type { ErrorCode } from "./errors.js";
+import { readLogLag } from "./events/log-writer.js";
+import { countLateSettlements } from "./keeper/keeper.js";
 import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
 import { type GasLimits, readUnearned } from "./relayer/gas-accounts.js";
 
@@ -154,6 +156,27 @@ export function createMetrics({
       ]);
       // A metric without labels cannot be left out, so NaN means unknown.
       this.set(head === null || indexed === null ? Number.NaN : Math.max(0, Number(head - indexed)));
+    },
+  });
+  /** At the index's time: what the index does not show yet is not late. NaN means unknown, as above. */
+  const atIndexTime = async (read: (db: Database, now: number) => Promise<number>): Promise<number> => {
+    const progress = await indexProgress(db);
+    return progress === null ? Number.NaN : read(db, progress.timestamp);
+  };
+  new Gauge({
+    name: "working_contracts_late_settlements",
+    help: "Settlements due for five minutes that are not in the outbox",
+    registers,
+    async collect() {
+      this.set(await atIndexTime(countLateSettlements).catch(() => Number.NaN));
+    },
+  });
+  new Gauge({
+    name: "working_contracts_event_log_lag_seconds",
+    help: "Age of the oldest event that is not in the event log",
+    registers,
+    async collect() {
+      this.set(await atIndexTime(readLogLag).catch(() => Number.NaN));
     },
   });
   new Gauge({

@@ -112,6 +112,20 @@ async function hasNews(db: Database, now: number): Promise<boolean> {
   return rows[0]?.news ?? true;
 }
 
+/**
+ * Age in seconds, at `now`, of the oldest event that is due for the log and not in it; 0 if there is none. A deadline
+ * can be due at 0: at once.
+ */
+export async function readLogLag(db: Executor, now: number): Promise<number> {
+  const { rows } = await db.execute<{ lag: number }>(sql`
+    select greatest(0, ${now} - least(
+      (select chain.timestamp from onchain.escrow_event chain where chain.id > coalesce(
+        (select scanned_id from app.event_log where id = 1), '') order by chain.id limit 1),
+      (select extract(epoch from occurred_at) from app.event where position is null order by id limit 1),
+      (select min(due_at) from app.event_deadline where due_at > 0)))::float8 as lag`);
+  return rows[0]?.lag ?? 0;
+}
+
 async function openLog(tx: Transaction): Promise<Log | null> {
   const { rows } = await tx.execute<{ taken: boolean }>(sql`
     select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.eventLog}) as taken,

@@ -30,6 +30,8 @@ const MAX_BACKOFF_MS = 30_000;
 const MAX_QUEUED_BY_KEEPER = MAX_QUEUED / 2;
 /** Anyone can create escrows that look due: a round looks at so many rows of a kind, and the next continues behind them. */
 const CANDIDATES = 1_000;
+/** A keeper that runs stores a due settlement within seconds. */
+const LATE_SECONDS = 300;
 /** Maximum stakes per round; the next round finds the rest. */
 const LIMIT = 100;
 const DAY = 86_400;
@@ -98,6 +100,18 @@ export async function* findDue(
   const kinds = [dueOpenings, ...ENDINGS.map(dueSettlements), dueDraws, dueTallies, dueClaims, dueDeferred];
   for (const find of kinds) yield* await find(db, round);
   yield* await dueStakes(db, round.now, deployment);
+}
+
+/**
+ * How many settlements have been due for {@link LATE_SECONDS} at `now` and are not in the outbox, among the oldest
+ * {@link CANDIDATES} of each ending.
+ */
+export async function countLateSettlements(db: Executor, now: number): Promise<number> {
+  let count = 0;
+  for (const find of ENDINGS.map(dueSettlements)) {
+    count += (await find(db, { now: now - LATE_SECONDS, places: new Map() })).length;
+  }
+  return count;
 }
 
 interface Walk {

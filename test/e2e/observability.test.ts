@@ -102,6 +102,9 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   expect(grown("relayer_batch_operations_sum")).toBeGreaterThanOrEqual(5);
   expect(grown("relayer_operation_seconds_count")).toBeGreaterThanOrEqual(5);
   expect(sample(after, "index_lag_blocks")).toBeLessThan(30);
+  for (const name of ["late_settlements", "event_log_lag_seconds"]) {
+    expect(after).toMatch(new RegExp(`^working_contracts_${name} \\d`, "m"));
+  }
 
   const lines = logLines();
   for (const [id, kind] of [

@@ -4,7 +4,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
-import { findDue } from "../../src/keeper/keeper.js";
+import { countLateSettlements, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type SignerContext } from "../../src/relayer/context.js";
 import { assertQueueCapacity } from "../../src/relayer/outbox.js";
@@ -128,6 +128,12 @@ it("finds the due ones among 200,000 contracts by reading little more than those
     for await (const { kind } of findDue(database.db, round)) due.push(kind);
   });
 
+  // All are due since NOW - 100.
+  expect(await countLateSettlements(database.db, NOW)).toBe(0);
+  const readLate = await rowsRead(async () => {
+    expect(await countLateSettlements(database.db, NOW + 200)).toBe(OPEN);
+  });
+  expect(readLate).toBeLessThan(OPEN * 50);
   expect(due.filter((kind) => kind === "settle")).toHaveLength(OPEN);
   expect(due.filter((kind) => kind === "claim")).toHaveLength(OPEN / 4);
   expect(read).toBeLessThan(OPEN * 50);

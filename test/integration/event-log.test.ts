@@ -6,7 +6,7 @@ import { createNotifications, migrate, type Notifications } from "../../src/db/c
 import * as onchain from "../../src/db/onchain.js";
 import { type IndexedTarget, indexProgress, waitForIndexed } from "../../src/db/onchain.js";
 import { event } from "../../src/db/schema.js";
-import { createLogWriter, writeLog } from "../../src/events/log-writer.js";
+import { createLogWriter, readLogLag, writeLog } from "../../src/events/log-writer.js";
 import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
@@ -251,6 +251,30 @@ describe("the event log", () => {
       "contract.delivered",
     ]);
     await expectWhole();
+  });
+
+  it("is seen to be late while no writer is running, and then no longer", async () => {
+    startWriter();
+    const first = await createKnown("in the log");
+    await untilTypes(first, ["contract.created"]);
+    const lag = async () => {
+      await indexed();
+      return readLogLag(network.db, (await indexProgress(network.db))?.timestamp ?? 0);
+    };
+    await until(async () => (await lag()) === 0);
+    await running.pop()?.stop();
+
+    await network.testClient.increaseTime({ seconds: 600 });
+    await network.testClient.mine({ blocks: 1 });
+    expect(await lag(), "nothing is missing").toBe(0);
+    const late = await createKnown("not in the log");
+    await network.testClient.increaseTime({ seconds: 300 });
+    await network.testClient.mine({ blocks: 1 });
+    expect(await lag()).toBeGreaterThanOrEqual(300);
+    expect(await lag()).toBeLessThan(600);
+    startWriter();
+    await untilTypes(late, ["contract.created"]);
+    await until(async () => (await lag()) === 0);
   });
 
   it("gets each event once from several writers, some of which stop in the middle", async () => {
