@@ -3,6 +3,7 @@ import { setMaxListeners } from "node:events";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { startCluster } from "../../test/faults/support/cluster.js";
 import { createCustomers } from "../../test/faults/support/customers.js";
+import { LOCAL_DEFAULTS } from "../local/settings.js";
 import { ELIGIBILITY_STAKE, type Life, live, stakeSome } from "./agents.js";
 import { injectFaults } from "./faults.js";
 import { createChance } from "./random.js";
@@ -40,6 +41,8 @@ export interface SoakResult extends Pick<SoakOptions, "minutes" | "agents"> {
 export async function soak({ minutes, agents: count, seed, ...options }: SoakOptions): Promise<SoakResult> {
   const cluster = await startCluster({
     parameters: { baVotingWindow: HOUR, baEligibilityStake: Number(ELIGIBILITY_STAKE) },
+    // Production's is for newcomers that begin over the day, not fifty in one minute.
+    env: { GAS_BUDGET: LOCAL_DEFAULTS.GAS_BUDGET },
   });
   try {
     const customers = createCustomers(cluster, `soak ${seed}`);

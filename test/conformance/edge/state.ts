@@ -15,9 +15,7 @@ const WRITTEN_BY_CALLS = [
 /** Written later as an effect of calls, through relayer, chain, indexer and event log. */
 const FOLLOWING = [
   ...["app.operation", "app.batch", "app.event"],
-  ...["working_contract", "vote", "draw", "stake", "delegation", "deferred_payout"].map(
-    (view) => `onchain.${view}`,
-  ),
+  ...["working_contract", "vote", "draw", "stake", "deferred_payout"].map((view) => `onchain.${view}`),
 ];
 
 export interface State {
