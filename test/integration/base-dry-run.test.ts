@@ -139,7 +139,7 @@ describe("the processes of deploy/, on their image's files", () => {
     };
     // In parallel with the others, which also migrate: whichever is first, the tables are created once.
     const migrated = once(run("migrate", "src/commands/migrate.ts", env), "close");
-    run("indexer", "src/commands/indexer.ts", { ...env, INDEXER_PORT: String(indexer) });
+    run("indexer", "src/commands/indexer.ts", { ...env, MASTER_KEY: "", INDEXER_PORT: String(indexer) });
     run("api", "src/commands/serve.ts", { ...env, ROLES: "api", PORT: String(api) });
     run("worker", "src/commands/serve.ts", { ...env, ROLES: "worker", PORT: String(worker) });
     const keys = localSignerKeys().join();
