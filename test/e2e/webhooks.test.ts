@@ -153,17 +153,24 @@ describe("a webhook", () => {
   test("waits without a failure while no master key opens its secret", async () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url });
-    const set = "update app.webhook set master_key_id = $2, claimed_until = null where id = $1 returning *";
-    const { rows } = await world.pool.query("select master_key_id from app.webhook where id = $1", [id]);
-    await world.pool.query(set, [id, "lost"]);
-    await created(world, client);
     const rowOf = async () =>
       (await world.pool.query("select * from app.webhook where id = $1", [id])).rows[0];
+    const set = (secret: string) =>
+      world.pool.query("update app.webhook set wrapped_secret = $2, claimed_until = null where id = $1", [
+        id,
+        secret,
+      ]);
+    const { wrapped_secret } = await rowOf();
+    const lost = { masterKey: `0x${"22".repeat(32)}`, place: { webhook: id } } as const;
+    await set(await wrapSecret(new Uint8Array(32), lost));
+    await created(world, client);
+    // The turn that fails gives its claim up with time alone.
     await eventually("it is claimed", async () => (await rowOf()).claimed_until !== null);
+    const waiting = await rowOf();
 
-    const restored = await world.pool.query(set, [id, rows[0].master_key_id]);
+    await set(wrapped_secret);
     await eventually("it is sent", async () => typesAt(receiver).includes("contract.created"));
-    for (const row of [restored.rows[0], await rowOf()])
+    for (const row of [waiting, await rowOf()])
       expect(row).toMatchObject({ failures: 0, last_error: null, disabled_at: null });
   });
 
