@@ -182,7 +182,8 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
     const listener = getRequestListener(answer, {
       hostname: host,
       errorHandler(error) {
-        if (!(error instanceof RequestError)) throw error;
+        // The app answers its own errors.
+        if (!(error instanceof RequestError)) return new Response(null, { status: 500 });
         return refuse("The URL or the Host header is malformed.");
       },
     });

@@ -69,12 +69,12 @@ await requireFreePort().catch(refuse);
 // The guardian ends Ponder if this process is killed: the next indexer must not find it still writing.
 const guardian = startGuardian();
 child = spawn(command, args, { env, stdio: ["inherit", "pipe", "pipe"] });
-// Ponder logs the node's URL with every failed call.
-for (const name of ["stdout", "stderr"] as const) {
-  createInterface({ input: child[name] as Readable }).on("line", (text) =>
-    process[name].write(`${withoutUrls(text)}\n`),
-  );
-}
+// Ponder logs the node's URL with every failed call. The console also survives a pipe whose reader has ended.
+for (const [from, print] of [
+  [child.stdout, console.log],
+  [child.stderr, console.error],
+] as const)
+  createInterface({ input: from as Readable }).on("line", (text) => print(withoutUrls(text)));
 guardian.watch(child.pid ?? 0);
 watchIndex({
   databaseUrl,
@@ -84,7 +84,7 @@ watchIndex({
   onStandstill: () => end("index stalled"),
   onAbandoned: () => end("reorg too deep"),
 });
-child.on("exit", async (code) => {
+child.on("close", async (code) => {
   guardian.forget(child?.pid ?? 0);
   if (reason === "reorg too deep") await dropIndex(databaseUrl, schema).catch(() => {});
   // Without our own lock, Ponder's lock can already belong to another indexer.

@@ -235,7 +235,8 @@ async function checkpoint(
 ): Promise<unknown> {
   const path = `/v1/contracts/${id}/checkpoints`;
   const { body } = await insist(() => attempt(agent, path, "", {}, "GET"));
-  const earlier = (body as unknown as { data: { toSequence: number }[] }).data;
+  // A reorg can have removed the contract.
+  const earlier = (body as unknown as { data?: { toSequence: number }[] }).data ?? [];
   const fromSequence = (earlier.at(-1)?.toSequence ?? 0) + 1;
   return {
     fromSequence,

@@ -593,7 +593,7 @@ export interface components {
             application?: "usageticket" | null;
             applicationTerms?: {
                 [key: string]: unknown;
-            };
+            } | null;
             /** @enum {string} */
             contractType: "fixed";
             /** @enum {string} */

@@ -91,7 +91,9 @@ export const CreateBodySchema = z
     application: optional(
       only("usageticket", "no other application is recognized; omit it for a plain contract"),
     ),
-    applicationTerms: optional(JsonObjectSchema(LIMITS.applicationTermsBytes)),
+    applicationTerms: optional(JsonObjectSchema(LIMITS.applicationTermsBytes)).openapi({
+      type: ["object", "null"],
+    }),
     contractType: only("fixed", "no other contract type is implemented"),
     awardMethod: z.enum(["direct_award", "open_tender"], 'must be "direct_award" or "open_tender"'),
     worker: optional(NonZeroAddressSchema),

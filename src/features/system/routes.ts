@@ -87,12 +87,16 @@ const getReady = createRoute({
 export function systemRoutes(deps: Pick<Deps, "db" | "publicClient" | "config" | "metrics">) {
   const router = createRouter();
   const { metrics } = deps;
-  /** Concurrent probes share one check. */
+  /** Concurrent calls share one look: each takes several connections. */
   let checking: Promise<Readiness> | undefined;
+  let exposing: ReturnType<NonNullable<typeof metrics>["expose"]> | undefined;
   if (metrics !== undefined) {
     // Text for Prometheus, so not in the API's document. The proxy should not expose it.
     router.get("/metrics", async (c) => {
-      const { contentType, text } = await metrics.expose();
+      exposing ??= metrics.expose().finally(() => {
+        exposing = undefined;
+      });
+      const { contentType, text } = await exposing;
       return c.body(text, 200, { "Content-Type": contentType });
     });
   }

@@ -11,8 +11,10 @@ const main = document.querySelector("main[data-live]");
 const state = document.getElementById("live-state");
 let timer;
 let lastFetch = performance.now();
-/** Whether the figures miss events: the page was hidden, or the last fetch failed. */
+/** Whether the figures miss events, because the page was hidden. */
 let isStale = false;
+/** Whether the last fetch failed. */
+let isFailing = false;
 /** Each region as the service sent it last: the wallet's script can have changed what it shows. */
 const served = new Map();
 const remember = (regions) => regions.forEach(({ id, innerHTML }) => void served.set(id, innerHTML));
@@ -27,17 +29,18 @@ function schedule() {
 async function refresh() {
   timer = undefined;
   lastFetch = performance.now();
+  isStale = false;
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (!response.ok) throw new Error(`Status ${response.status}`);
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-    setStale(false);
+    setFailing(false);
     replaceRegions(fresh.querySelector("main"));
     // The wallet's script brings what it shows up to date.
     dispatchEvent(new Event("page-updated"));
   } catch {
     // The next event or minute retries.
-    setStale(true);
+    setFailing(true);
   }
 }
 
@@ -103,11 +106,11 @@ let stream;
 
 /** What the state says, by the stream's `readyState`. */
 const STREAM_WORDS = ["Reconnecting", "Live", "Disconnected"];
-const showState = () => announce(isStale ? "Not up to date" : STREAM_WORDS[stream.readyState]);
+const showState = () => announce(isFailing ? "Not up to date" : STREAM_WORDS[stream.readyState]);
 
-function setStale(value) {
-  if (isStale === value) return;
-  isStale = value;
+function setFailing(value) {
+  if (isFailing === value) return;
+  isFailing = value;
   showState();
 }
 

@@ -185,7 +185,7 @@ describe("settings", () => {
     expect(Object.keys(migrate?.environment ?? {})).toEqual(["DATABASE_URL"]);
     const settings = { configMapRef: { name: "working-contracts-settings" } };
     for (const [name, envFrom, names] of [
-      ["indexer", [settings], needed],
+      ["indexer", [settings], [...needed, "PONDER_RPC_URL", "PONDER_WS_RPC_URL"]],
       ["migrate", undefined, ["DATABASE_URL"]],
     ] as const) {
       const container = containers.find((each) => each.name === name);
