@@ -22,7 +22,7 @@ const SUITES = [
   { name: "unit" },
 ];
 /** Most suites wait for a chain most of the time. */
-const PLACES = availableParallelism() + 2;
+const PLACES = availableParallelism() + 1;
 
 /** Lines of each failure's message that are repeated at the end of the run. */
 const MESSAGE_LINES = 12;
