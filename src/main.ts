@@ -182,7 +182,7 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
     const listener = getRequestListener(answer, {
       hostname: host,
       errorHandler(error) {
-        // The app answers its own errors.
+        // The app answers every error itself, unless its error handler fails.
         if (!(error instanceof RequestError)) return new Response(null, { status: 500 });
         return refuse("The URL or the Host header is malformed.");
       },
