@@ -149,6 +149,23 @@ describe("unstaking", () => {
     }
   });
 
+  test("with an idempotency key is the same call even after the stake was paid back and made again", async () => {
+    const agent = await newHolder(1000);
+    const key = { "idempotency-key": "once" };
+    await agent.pay<StakeView>(STAKE);
+    const first = await agent.post<StakeView>(UNSTAKE, undefined, key);
+    expect(first.status).toBe(200);
+    await world.increaseTime(2 * DAY + 60);
+    await expect.poll(() => stakeOf(agent)).toEqual(nothing(agent));
+    expect((await agent.post<StakeView>(UNSTAKE, undefined, key)).body).toEqual(first.body);
+
+    const { data: again } = await agent.pay<StakeView>(STAKE);
+    expect((await agent.post<StakeView>(UNSTAKE, undefined, key)).body).toEqual(first.body);
+    expect(await stakeOf(agent)).toEqual(again);
+    const second = await agent.post<StakeView>(UNSTAKE, undefined, { "idempotency-key": "twice" });
+    expect(second.data.releasableAt).not.toBeNull();
+  });
+
   test("waits for the tally of a dispute on which the agent has voted", async () => {
     const juror = await newJuror(world, { usd: "100" });
     const [client, worker] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "100" })];

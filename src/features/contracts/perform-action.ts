@@ -32,8 +32,7 @@ export interface UnpaidCall extends CallIdentity {
  * the first one's idempotency key.
  */
 export async function performAction(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
-  const key = call.headers?.["idempotency-key"];
-  const hash = requestHash(key === undefined ? call : { ...call, action: `${call.action}\n${key}` });
+  const { key, hash } = identify(call);
   const first = await findOperation(deps, call.subject, { hash, isAnswered: key !== undefined });
   const stored = first ?? (await storeOperation(deps, call, hash));
   const outcome = await awaitOutcome(deps, stored, call.respond);
@@ -56,6 +55,15 @@ export async function performAction(deps: Deps, call: UnpaidCall): Promise<Store
     retryAfterSeconds: 2,
     details: { reason },
   });
+}
+
+/** The call's idempotency key, and the hash that is the same for its repetitions alone. */
+export function identify(call: CallIdentity & { headers?: ActionHeaders }): {
+  key: string | undefined;
+  hash: string;
+} {
+  const key = call.headers?.["idempotency-key"];
+  return { key, hash: requestHash(key === undefined ? call : { ...call, action: `${call.action}\n${key}` }) };
 }
 
 async function storeOperation(deps: Deps, call: UnpaidCall, hash: string): Promise<OperationRow> {
