@@ -1,10 +1,11 @@
 /**
- * Writes packages/protocol/src/abi.ts from the compiled contracts, as human-readable signatures. With --check it only
- * compares: the committed text with the generated one, and what viem parses from it with what was compiled.
+ * Writes, from the compiled contracts, packages/protocol/src/abi.ts, as human-readable signatures, and
+ * packages/client/src/deployed-code.ts, by which a payer recognises factory and escrows on chain. With --check it only
+ * compares: the committed texts with the generated ones, and what viem parses from the signatures with what was compiled.
  */
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
-import { parseAbi } from "viem";
+import { type Hex, keccak256, parseAbi } from "viem";
 import { writeGenerated } from "./generated.js";
 
 interface Parameter {
@@ -22,6 +23,10 @@ interface Item {
   stateMutability?: string;
   anonymous?: boolean;
 }
+interface Artifact {
+  abi: Item[];
+  deployedBytecode: { object: Hex; immutableReferences: Record<string, { start: number; length: number }[]> };
+}
 
 const CONTRACTS = {
   factoryAbi: "WorkingContractFactory",
@@ -32,9 +37,14 @@ const CONTRACTS = {
   protocolTokenAbi: "ProtocolToken",
   testUsdAbi: "TestUSD",
 };
+/** Immutables of the contracts that hold or create escrows, in their order of declaration, by their names in a deployment. */
+const IMMUTABLES = {
+  factory: ["WorkingContractFactory", "implementation"],
+  implementation: ["WorkingContractEscrow", "factory", "asset", "relay", "registry", "protocolToken"],
+} as const;
 
 const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
-  const compiled = JSON.parse(readFileSync(`out/${contract}.sol/${contract}.json`, "utf8")).abi as Item[];
+  const { abi: compiled } = readArtifact(contract);
   assertComplete(contract, compiled, signaturesOf(compiled));
   const whole = declarationOf(name, compiled);
   if (name !== "escrowAbi") return whole;
@@ -46,6 +56,22 @@ const text = `// Generated from contracts/ by \`npm run abi\`.\nimport { parseAb
 
 const origin = { from: "the compiled contracts", command: "npm run abi" };
 writeGenerated("packages/protocol/src/abi.ts", text, origin);
+
+const codes = Object.entries(IMMUTABLES).map(([name, [contract, ...immutables]]) => {
+  const { object, immutableReferences } = readArtifact(contract).deployedBytecode;
+  const references = Object.values(immutableReferences);
+  if (references.length !== immutables.length) throw new Error(`${contract} has other immutables.`);
+  const places = references.map(
+    (found, i) => `${immutables[i]}: [${found.map(({ start }) => start).join(", ")}]`,
+  );
+  return `  ${name}: {\n    hash: "${keccak256(object)}",\n    immutables: {\n      ${places.join(",\n      ")},\n    },\n  },\n`;
+});
+const code = `// Generated from contracts/ by \`npm run abi\`: the deployed code's hash with zeros for immutables, and their places in bytes.\nexport const DEPLOYED_CODE = {\n${codes.join("")}} as const;\n`;
+writeGenerated("packages/client/src/deployed-code.ts", code, origin);
+
+function readArtifact(contract: string): Artifact {
+  return JSON.parse(readFileSync(`out/${contract}.sol/${contract}.json`, "utf8"));
+}
 
 function signaturesOf(items: Item[]): string[] {
   return [...structsOf(items), ...items.map(signatureOf)];

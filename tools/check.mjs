@@ -15,7 +15,7 @@ const LANES = {
     "Solidity format": () => faultOf("forge", "fmt", "--check"),
     "Solidity lint": lintContracts,
     "src/chain/bytecode.json matches the contracts": checkBytecode,
-    "packages/protocol/src/abi.ts matches the contracts": () => faultOf("tsx", "tools/abi.ts", "--check"),
+    "ABI and known code (tools/abi.ts) match the contracts": () => faultOf("tsx", "tools/abi.ts", "--check"),
   },
   code: {
     "TypeScript format and lint (Biome)": () => faultOf("biome", "ci", "--colors=off", "--error-on-warnings"),

@@ -545,18 +545,65 @@ describe("a malicious service", () => {
     expect(Number(byTime)).toBeLessThanOrEqual(Date.now() / 1000 + 900);
   });
 
-  it.each<[string, keyof Network]>([
-    ["factory without code", "factory"],
-    ["implementation that the factory does not deploy", "implementation"],
-  ])("with a %s gets no payment if a node is at hand", async (_name, lied) => {
+  /** Gives an address the code of another one, changed. */
+  async function copyCode(from: string, to: Address, change: (code: string) => string): Promise<void> {
+    const code = await world.publicClient.getCode({ address: from as Address });
+    await world.testClient.setCode({ address: to, bytecode: change(code ?? "") as `0x${string}` });
+  }
+  const [ownFactory, ownImplementation] = [`0x${"67".repeat(20)}`, `0x${"68".repeat(20)}`] as const;
+  const withOtherEnd = (code: string): string => `${code.slice(0, -2)}00`;
+
+  it.each<[string, keyof Network, (real: Network) => Promise<Partial<Network>> | Partial<Network>]>([
+    ["factory without code", "factory", () => ({ factory: elsewhere })],
+    // The registry has code, but no escrow of the factory runs it.
+    [
+      "implementation that the factory does not deploy",
+      "implementation",
+      ({ registry }) => ({ implementation: registry }),
+    ],
+    [
+      "factory with code of its own",
+      "factory",
+      async ({ factory }) => {
+        await copyCode(factory, ownFactory, withOtherEnd);
+        return { factory: ownFactory };
+      },
+    ],
+    [
+      "factory that deploys code of its own",
+      "implementation",
+      async ({ factory, implementation }) => {
+        const deploysOwn = (code: string) =>
+          code.replaceAll(implementation.slice(2), ownImplementation.slice(2));
+        await copyCode(factory, ownFactory, deploysOwn);
+        await copyCode(implementation, ownImplementation, withOtherEnd);
+        return { factory: ownFactory, implementation: ownImplementation };
+      },
+    ],
+    [
+      "genuine code for another token",
+      "asset",
+      async ({ factory, implementation, asset }) => {
+        await copyCode(factory, ownFactory, (code) =>
+          code.replaceAll(implementation.slice(2), ownImplementation.slice(2)),
+        );
+        await copyCode(implementation, ownImplementation, (code) =>
+          code
+            .replaceAll(asset.address.slice(2), elsewhere.slice(2))
+            .replaceAll(factory.slice(2), ownFactory.slice(2)),
+        );
+        return { factory: ownFactory, implementation: ownImplementation };
+      },
+    ],
+  ])("with a %s gets no payment if a node is at hand", async (_name, field, lies) => {
     const account = countingAccount();
     const { apiKey, network: real } = await newAgent({ account });
-    // The registry has code, but deploys nothing.
-    const fake = { ...real, [lied]: lied === "factory" ? elsewhere : real.registry };
+    const lied = await lies(real as Network);
+    const fake = { ...real, ...lied };
     const fetch = lying(async (url, response) => {
       if (url.pathname === "/v1/network") {
         const { data } = (await response.json()) as { data: Network };
-        return Response.json({ data: { ...data, [lied]: fake[lied as keyof typeof fake] } });
+        return Response.json({ data: { ...data, ...lied } });
       }
       const realId = response.headers.get("payment-required");
       if (realId === null || url.pathname !== "/v1/contracts") return response;
@@ -592,7 +639,7 @@ describe("a malicious service", () => {
     };
     const agent = await newAgent({ account, apiKey, fetch: withTerms, node: world.info.rpcUrl }, "0");
     const creation = agent.create(await work(agent));
-    await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: lied });
+    await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field });
     expect(account.payments()).toEqual([]);
   });
 

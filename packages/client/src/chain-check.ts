@@ -2,7 +2,7 @@
 
 import { STABLECOIN_DECIMALS, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, selectorOf } from "@working-contracts/protocol/calls";
-import { concatHex, keccak256, size, sliceHex, stringToHex } from "@working-contracts/protocol/hex";
+import { concatHex, keccak256, padHex, size, sliceHex, stringToHex } from "@working-contracts/protocol/hex";
 import {
   isVotingClosed,
   STATUSES,
@@ -12,6 +12,7 @@ import {
 } from "@working-contracts/protocol/status";
 import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
+import { DEPLOYED_CODE } from "./deployed-code.js";
 import { ConnectionError, RefusedToSign } from "./errors.js";
 import { parse, reasonOf } from "./http.js";
 import type { Addresses } from "./types.js";
@@ -22,7 +23,6 @@ export type Node = string | Eip1193Provider;
 
 type Rpc = <T>(method: string, params: unknown[]) => Promise<T>;
 
-const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 const DECIMALS = selectorOf("decimals()");
 /** Length of an EIP-1167 proxy; the escrow's terms follow it. */
 const PROXY_BYTES = 45;
@@ -32,8 +32,8 @@ const LOG_BLOCKS = 10_000;
 const NODE_TIMEOUT_MS = 20_000;
 
 /**
- * Throws RefusedToSign if the node is on another chain, or the factory does not deploy this implementation. With `escrow`,
- * also unless there is one at that address and has the status, or for a new one, unless the factory accepts its
+ * Throws RefusedToSign if the node is on another chain, or if factory or implementation have other code than this package
+ * knows, or belong to other addresses. With `escrow`, also unless there is one at that address and has the status, or for a new one, unless the factory accepts its
  * parameters now.
  */
 export async function requireOnChain(
@@ -43,19 +43,12 @@ export async function requireOnChain(
   status?: Status,
 ): Promise<void> {
   const rpc = requesterOf(node);
-  const codeAt = (address: string) => rpc<Hex>("eth_getCode", [address, "latest"]);
   const chainId = Number(await rpc<Hex>("eth_chainId", []));
   if (chainId !== network.chainId)
     throw new RefusedToSign("chain", `the node is on chain ${chainId}, the deployment on ${network.chainId}`);
 
-  for (const name of ["factory", "implementation"] as const) {
-    if ((await codeAt(network[name])) === "0x")
-      throw new RefusedToSign(name, `there is no code at ${network[name]}`);
-  }
-  await requireAnswer(rpc, [network.factory, IMPLEMENTATION], {
-    isRight: (deployed) => `0x${deployed.slice(-40)}` === network.implementation,
-    refusal: ["implementation", `the factory ${network.factory} deploys other code`],
-  });
+  for (const name of ["factory", "implementation"] as const)
+    requireKnownCode(name, await rpc<Hex>("eth_getCode", [network[name], "latest"]), network);
   if (escrow === undefined) return;
   if (!escrow.isNew) return (await factsOf(rpc, network, escrow.id)).requireStatus(status);
   const data = concatHex([
@@ -66,6 +59,27 @@ export async function requireOnChain(
   const validUntil = Number(await rpc<Hex>("eth_call", [{ to: network.factory, data }, "latest"]));
   if (validUntil <= (await timeOf(rpc, "latest")))
     throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
+}
+
+/** Throws RefusedToSign unless it is the code that this package was built with, for these very addresses. */
+function requireKnownCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Addresses): void {
+  const { hash, immutables } = DEPLOYED_CODE[name];
+  const addresses = { ...network, asset: network.asset.address };
+  const words = Object.entries(immutables).flatMap(([field, places]: [string, readonly number[]]) =>
+    places.map((place) => ({
+      field: field as keyof typeof addresses,
+      start: 2 + 2 * place,
+      end: 2 + 2 * (place + 32),
+    })),
+  );
+  let masked = code;
+  for (const { start, end } of words)
+    masked = `0x${masked.slice(2, start)}${"0".repeat(64)}${masked.slice(end)}`;
+  if (keccak256(masked) !== hash)
+    throw new RefusedToSign(name, `the code at ${network[name]} is not the one that this package knows`);
+  for (const { field, start, end } of words)
+    if (`0x${code.slice(start, end)}` !== padHex(addresses[field] as Hex, { size: 32 }))
+      throw new RefusedToSign(field, `the code at ${network[name]} uses another address`);
 }
 
 /**

@@ -5,7 +5,7 @@ import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import { encodeFunctionResult, type Hex, toFunctionSelector, toHex, zeroAddress } from "viem";
 import { afterEach, expect, it } from "vitest";
 import { type AskedCall, type FakeNode, json, startFakeNode } from "../chain/node.js";
-import { account, NETWORK } from "./fake-service.js";
+import { account, CODE, NETWORK } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
 
 const ID = `0x${"11".repeat(20)}`;
@@ -27,7 +27,7 @@ async function nodeWith(answers: Answers, read?: (data: Hex) => Hex) {
   const sent: string[] = [];
   const all: Record<string, unknown> = {
     eth_chainId: toHex(NETWORK.chainId),
-    eth_getCode: "0x60",
+    eth_getCode: CODE,
     eth_call: "0x",
     eth_getBlockByNumber: BLOCK,
     eth_maxPriorityFeePerGas: toHex(GWEI),
