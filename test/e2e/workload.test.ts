@@ -3,6 +3,7 @@
 import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "viem";
 import { expect, test } from "vitest";
+import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { RecordView } from "../../src/features/records/read-record.js";
 import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/read-workload.js";
 import type { Agent } from "../support/agent.js";
@@ -170,9 +171,23 @@ test("counts a payout that the token refused as received once it is claimed", as
     world.query("select state from app.operation where kind = 'claim-deferred' and escrow = $1", [id]);
   await expect.poll(tries).toEqual([{ state: "rejected" }]);
   expect(await received()).toEqual(["0.0", "0.0"]);
+  const legsOfSeller = async () => {
+    const { transactionHash, legs } = ok(await client.get<SettlementView>(`/v1/contracts/${id}/settlement`));
+    const [mine, others] = [
+      legs.filter(({ to }) => to === "worker"),
+      legs.filter(({ to }) => to !== "worker"),
+    ];
+    for (const leg of others) expect(leg).toMatchObject({ state: "confirmed", transactionHash });
+    return mine.map(({ state, transactionHash }) => ({ state, transactionHash }));
+  };
+  for (const leg of await legsOfSeller()) expect(leg).toEqual({ state: "queued", transactionHash: null });
 
   await blacklist(false);
   const escrow = { address: id, abi: escrowAbi, functionName: "claimDeferred" } as const;
-  await mined(world, await wallet.writeContract({ ...escrow, args: [seller.address] }));
+  const paidBy = await wallet.writeContract({ ...escrow, args: [seller.address] });
+  await mined(world, paidBy);
   await expect.poll(received).toEqual(["50.0", "50.0"]);
+  const legs = await legsOfSeller();
+  expect(legs).not.toEqual([]);
+  for (const leg of legs) expect(leg).toEqual({ state: "confirmed", transactionHash: paidBy });
 });

@@ -84,6 +84,8 @@ interface Payments {
   settled: { transactionHash: Hex } | undefined;
   /** Transaction of each voter's first claim. */
   claims: Map<string, Hex>;
+  /** Transaction that paid a payee what the token had refused to pay it before. */
+  late: Map<string, Hex>;
   /** Payees that the token refused to pay, until a later attempt succeeds. */
   deferred: Set<string>;
   ballots: { backupAgent: Hex; votes: number | null; claimed: boolean }[];
@@ -102,7 +104,7 @@ async function loadPayments(db: Executor, id: Address): Promise<Payments> {
       .where(
         and(
           eq(escrowEvent.contractId, id),
-          inArray(escrowEvent.name, ["WorkingContractSettled", "VoteClaimed"]),
+          inArray(escrowEvent.name, ["WorkingContractSettled", "VoteClaimed", "PayoutClaimed"]),
         ),
       )
       .orderBy(asc(escrowEvent.id)),
@@ -117,13 +119,16 @@ async function loadPayments(db: Executor, id: Address): Promise<Payments> {
       .orderBy(asc(vote.position)),
   ]);
   const claims = new Map<string, Hex>();
+  const late = new Map<string, Hex>();
   for (const { name, args, transactionHash } of events) {
     const agent = String(args.backupAgent);
     if (name === "VoteClaimed" && !claims.has(agent)) claims.set(agent, transactionHash);
+    if (name === "PayoutClaimed") late.set(String(args.payee), transactionHash);
   }
   return {
     settled: events.find(({ name }) => name === "WorkingContractSettled"),
     claims,
+    late,
     deferred: new Set(unpaid.filter(({ amount }) => amount > 0n).map(({ payee }) => payee)),
     ballots,
   };
@@ -137,8 +142,12 @@ function legsOf(
   const parameters = parametersOf(row);
   const waiting: LegState = heldUntil !== null && now < heldUntil ? "held" : "queued";
   const addresses = { client: chain.client, worker: chain.worker, treasury: chain.treasury };
-  const stateOf = (paid: boolean, payee: string | null): LegState =>
-    paid ? (payee !== null && payments.deferred.has(payee) ? "queued" : "confirmed") : waiting;
+  /** `paidBy` paid everyone whom the token did not refuse. */
+  const progressOf = (isPaid: boolean, paidBy: Hex | undefined, payee = "") => {
+    if (!isPaid) return { state: waiting, transactionHash: null };
+    if (payments.deferred.has(payee)) return { state: "queued" as const, transactionHash: null };
+    return { state: "confirmed" as const, transactionHash: payments.late.get(payee) ?? paidBy ?? null };
+  };
 
   const ballots = payments.ballots.map(({ votes }) => votes);
   const jury = juryDues(ballots, { price: chain.price, criteriaCount: chain.criteriaCount, parameters });
@@ -146,29 +155,26 @@ function legsOf(
     { ...factsOf(row), workerInitiated: chain.workerInitiated, juryLeftover: jury.leftover, parameters },
     now,
   );
-  const settlement = (legs ?? []).map((leg): SettlementLeg => {
-    const state = stateOf(chain.settled, addresses[leg.payee]);
-    return {
-      name: leg.name,
-      to: leg.payee,
-      address: addresses[leg.payee],
-      amount: formatDecimal(leg.amount),
-      state,
-      transactionHash: state === "confirmed" ? (payments.settled?.transactionHash ?? null) : null,
-    };
-  });
+  const settledBy = payments.settled?.transactionHash;
+  const settlement = (legs ?? []).map(
+    ({ name, payee, amount }): SettlementLeg => ({
+      name,
+      to: payee,
+      address: addresses[payee],
+      amount: formatDecimal(amount),
+      ...progressOf(chain.settled, settledBy, addresses[payee] ?? undefined),
+    }),
+  );
   if (chain.phase !== "tallied") return settlement;
 
-  const votes = payments.ballots.map(({ backupAgent, claimed }, i): SettlementLeg => {
-    const state = stateOf(claimed, backupAgent);
-    return {
+  const votes = payments.ballots.map(
+    ({ backupAgent, claimed }, i): SettlementLeg => ({
       name: "jury-payout",
       to: "backup-agent",
       address: backupAgent,
       amount: formatDecimal(jury.dues[i]?.amount ?? 0n),
-      state,
-      transactionHash: state === "confirmed" ? (payments.claims.get(backupAgent) ?? null) : null,
-    };
-  });
+      ...progressOf(claimed, payments.claims.get(backupAgent), backupAgent),
+    }),
+  );
   return [...settlement, ...votes.filter(({ amount }) => amount !== "0.0")];
 }
