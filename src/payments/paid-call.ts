@@ -70,7 +70,9 @@ export async function performPaidCall<Action extends PaidAction>(
     const { gasLimits: limits } = deps.config;
     const caller = { caller: call.caller, limits };
     const { earlier, ...relaying } = await readOutboxState(deps.db, { ...caller, authorization });
-    if (earlier === null) return await pay(deps, { call, payment, relaying });
+    // Another address's payment is refused as such, also if it is known here.
+    if (earlier === null || authorization.payer !== call.caller)
+      return await pay(deps, { call, payment, relaying });
     return await resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;

@@ -414,7 +414,7 @@ export const MUTANTS = [
   {
     name: "repetition-unknown",
     file: "src/payments/paid-call.ts",
-    edits: [["if (earlier === null) return await pay(", "if (earlier !== 0n) return await pay("]],
+    edits: [["if (earlier === null || authorization.payer !== call.caller)", "if (earlier !== 0n)"]],
     tests: "test/faults/crash.test.ts",
     only: "another process serves them",
   },
