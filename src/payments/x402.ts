@@ -190,11 +190,6 @@ export interface PaymentAuthorization {
 
 export type DecodedPayment = { ok: true; version: X402Version; payment: PaymentAuthorization } | Rejection;
 
-/** 8 KiB: passkey and multi-owner wallets sign with hundreds of bytes, none with thousands. */
-const MAX_SIGNATURE_BYTES = 8 * 1024;
-/** Room for the largest signature in hex, the echoed quote and extensions, in base64. */
-const MAX_HEADER_CHARACTERS = 32 * 1024;
-
 const AddressSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/, "expected an address")
@@ -210,7 +205,10 @@ const PayloadSchema = z.object({
   signature: z
     .string()
     .regex(/^0x(?:[0-9a-fA-F]{2})+$/, "expected a signature in hex")
-    .refine((hex) => hex.length <= 2 + 2 * MAX_SIGNATURE_BYTES, `exceeds ${MAX_SIGNATURE_BYTES} bytes`)
+    .refine(
+      (hex) => hex.length <= 2 + 2 * LIMITS.paymentSignatureBytes,
+      `exceeds ${LIMITS.paymentSignatureBytes} bytes`,
+    )
     .transform((hex) => hex.toLowerCase() as Hex),
   authorization: z.object({
     from: AddressSchema,
@@ -302,8 +300,8 @@ function decodeHeader(header: { name: string; value: string; version: X402Versio
 
 function parseBase64Json(header: { name: string; value: string }): { ok: true; value: unknown } | Rejection {
   const { name, value } = header;
-  if (value.length > MAX_HEADER_CHARACTERS) {
-    return reject("invalid_payload", `The ${name} header exceeds ${MAX_HEADER_CHARACTERS} characters.`);
+  if (value.length > LIMITS.paymentHeaderLength) {
+    return reject("invalid_payload", `The ${name} header exceeds ${LIMITS.paymentHeaderLength} characters.`);
   }
   // Headers joins repeated values with a comma, which base64 does not have.
   if (value.includes(",")) {

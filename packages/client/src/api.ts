@@ -382,6 +382,22 @@ export interface components {
                 labelLength: number;
                 signatureLength: number;
             };
+            signedActions: {
+                /** @description ISO 8601 duration */
+                validity: string;
+            };
+            payments: {
+                headerLength: number;
+                signatureBytes: number;
+            };
+            gas: {
+                /** @description Relayed in a day for one address beyond what it earned; null means unlimited */
+                allowance: number | null;
+                /** @description Relayed in an hour for all addresses beyond what they earned; null means unlimited */
+                budget: number | null;
+                /** @description Earned by 1.0 that a contract pays to the Treasury */
+                perFee: number;
+            };
             contracts: {
                 idempotencyKeyLength: number;
                 pendingAttempts: number;

@@ -23,6 +23,10 @@ export const LIMITS = {
   pendingAttempts: 5,
   pendingAttemptLifetime: 30 * MINUTE,
   paymentTimeout: MINUTE,
+  /** Passkey and multi-owner wallets sign payments with hundreds of bytes, none with thousands. */
+  paymentSignatureBytes: 8 * 1024,
+  /** Room for the largest signature in hex, the echoed quote and extensions, in base64. */
+  paymentHeaderLength: 32 * 1024,
 
   titleLength: 200,
   taskDescriptionLength: 65_536,

@@ -6,6 +6,7 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import { REWARD_PER_FEE } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Parameters } from "@working-contracts/protocol/parameters";
+import { MAX_SIGNATURE_VALIDITY } from "@working-contracts/protocol/signed-action";
 import { isoDuration } from "@working-contracts/protocol/time";
 import type { PublicClient } from "viem";
 import type { Config } from "../../config.js";
@@ -64,6 +65,10 @@ export const ProtocolSchema = z
 const duration = z.string().openapi({ example: "PT5M", description: "ISO 8601 duration" });
 const rate = z.number().nullable().openapi({ description: "Requests per minute; null means unlimited" });
 
+const allowance = z.number().nullable().openapi({
+  description: "Relayed in a day for one address beyond what it earned; null means unlimited",
+});
+
 export const LimitsSchema = z
   .object({
     requests: z.object({
@@ -87,6 +92,15 @@ export const LimitsSchema = z
       challengeAttempts: z.number(),
       labelLength: z.number(),
       signatureLength: z.number(),
+    }),
+    signedActions: z.object({ validity: duration }),
+    payments: z.object({ headerLength: z.number(), signatureBytes: z.number() }),
+    gas: z.object({
+      allowance,
+      budget: allowance.openapi({
+        description: "Relayed in an hour for all addresses beyond what they earned; null means unlimited",
+      }),
+      perFee: z.number().openapi({ description: "Earned by 1.0 that a contract pays to the Treasury" }),
     }),
     contracts: z.object({
       idempotencyKeyLength: z.number(),
@@ -163,10 +177,10 @@ const fraction = (basisPoints: number): number => basisPoints / 10_000;
 
 /**
  * All limits and windows that `GET /v1/protocol` does not serve: lengths in characters, sizes in bytes, windows as
- * ISO 8601 durations, rates in requests per minute (null if switched off).
+ * ISO 8601 durations, rates in requests per minute and gas (null if switched off).
  */
 export function presentLimits(
-  { minimumPrice, rateLimits }: Pick<Config, "minimumPrice" | "rateLimits">,
+  { minimumPrice, rateLimits, gasLimits }: Pick<Config, "minimumPrice" | "rateLimits" | "gasLimits">,
   { payoutHold }: Pick<Parameters, "payoutHold">,
 ) {
   return {
@@ -189,6 +203,13 @@ export function presentLimits(
       challengeAttempts: LIMITS.challengeAttempts,
       labelLength: LIMITS.labelLength,
       signatureLength: LIMITS.signatureLength,
+    },
+    signedActions: { validity: isoDuration(MAX_SIGNATURE_VALIDITY) },
+    payments: { headerLength: LIMITS.paymentHeaderLength, signatureBytes: LIMITS.paymentSignatureBytes },
+    gas: {
+      allowance: gasLimits.allowance || null,
+      budget: gasLimits.budget || null,
+      perFee: gasLimits.perFee,
     },
     contracts: {
       idempotencyKeyLength: LIMITS.idempotencyKeyLength,
