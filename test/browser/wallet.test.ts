@@ -252,6 +252,18 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     });
   });
 
+  test("the named client declines a listing, and no one else is offered it", async () => {
+    const [worker, client, stranger] = await Promise.all([newPerson(), newPerson(), newPerson()]);
+    const path = await post(worker, { listing: true, counterparty: client.address });
+    await Promise.all([client.page.goto(path), stranger.page.goto(path)]);
+    await client.page.getByRole("button", { name: "Accept", exact: true }).waitFor();
+    await client.press("Decline");
+    await client.done("Decline");
+    await expectUsd(worker, 1_000_000_000n);
+    for (const name of ["Accept", "Decline"])
+      expect(await stranger.page.getByRole("button", { name, exact: true }).isVisible()).toBe(false);
+  });
+
   test("a contract has one to ten criteria", async () => {
     const { page } = await newPerson();
     await page.goto("/post");

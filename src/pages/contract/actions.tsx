@@ -3,9 +3,17 @@ import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import type { PropsWithChildren } from "hono/jsx";
 import type { ContractPageData } from "./load.js";
 
-export function Actions({ data: { contract, now } }: { data: ContractPageData }) {
+export function Actions({ data: { contract, terms, now } }: { data: ContractPageData }) {
   return (
-    <section id="act" class="panel act" data-keep="" data-contract={contract.id} data-now={now} hidden>
+    <section
+      id="act"
+      class="panel act"
+      data-keep=""
+      data-contract={contract.id}
+      data-invited={terms.escrowTerms.counterparty}
+      data-now={now}
+      hidden
+    >
       <h2>Your actions</h2>
       <Action action="accept" name="Accept" text="You pay the deposit that the terms name into the escrow." />
       <Action action="decline" name="Decline" text="The initiator gets its deposit back." />

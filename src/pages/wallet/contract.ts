@@ -1,20 +1,18 @@
 /** The actions of a contract's page: shows those that the connected agent can take now. */
 import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { type Account, onSubmit, tell } from "./account.js";
 
 /** Fields of a form, by name. */
 type Fields = (name: string) => string;
 
 interface Action {
-  /** `now` is the chain's time in seconds. */
-  isOpen: (contract: Contract, me: string, now: number) => boolean;
+  isOpen: (contract: Contract, me: string, at: { now: number; invited: string }) => boolean;
   perform: (agent: Agent, id: string, fields: Fields, contract: Contract) => Promise<unknown>;
 }
 
 const initiatorOf = ({ initiator, client, worker }: Contract) => (initiator === "worker" ? worker : client);
-/** The named party of an open contract; null if it is open to anyone. */
-const invitedOf = ({ initiator, client, worker }: Contract) => (initiator === "worker" ? client : worker);
 const isParty = ({ client, worker }: Contract, me: string) => me === client || me === worker;
 const wasMatched = ({ escrowedFunds, workerStake }: Contract) =>
   escrowedFunds !== null && workerStake !== null;
@@ -22,12 +20,12 @@ const wasMatched = ({ escrowedFunds, workerStake }: Contract) =>
 /** By the name of the form in src/pages/contract/actions.tsx. */
 const ACTIONS: Record<string, Action> = {
   accept: {
-    isOpen: (c, me) =>
-      c.status === "created" && me !== initiatorOf(c) && [null, me].includes(invitedOf(c) ?? null),
+    isOpen: (c, me, { invited }) =>
+      c.status === "created" && me !== initiatorOf(c) && [ZERO_ADDRESS, me].includes(invited),
     perform: (agent, id) => agent.accept(id),
   },
   decline: {
-    isOpen: (c, me) => c.status === "created" && me === invitedOf(c),
+    isOpen: (c, me, { invited }) => c.status === "created" && me === invited,
     perform: (agent, id) => agent.decline(id),
   },
   cancel: {
@@ -40,7 +38,7 @@ const ACTIONS: Record<string, Action> = {
       agent.deliver(id, field("reference"), field("seal") === "" ? {} : { seal: true }),
   },
   withdraw: {
-    isOpen: (c, me, now) =>
+    isOpen: (c, me, { now }) =>
       c.status === "matched" && me === c.worker && now < Date.parse(c.withdrawalDeadline) / 1000,
     perform: (agent, id) => agent.withdraw(id),
   },
@@ -76,7 +74,7 @@ const ACTIONS: Record<string, Action> = {
   },
   complain: {
     // Whatever the status (docs/rules.md 53).
-    isOpen: (c, me, now) =>
+    isOpen: (c, me, { now }) =>
       isParty(c, me) && wasMatched(c) && now < Date.parse(c.reviewDeadline) / 1000 + LIMITS.complaintWindow,
     perform: (agent, id, field) => agent.complain(id, { reason: field("reason") }),
   },
@@ -90,8 +88,11 @@ export function showContractActions(account: Account): void {
   const references = readReferences(id);
   let contract: Contract | null = null;
   let connected: Agent | null = null;
-  /** The chain's time when the page was made, plus the time since. */
-  const now = (): number => Number(section.dataset.now) + performance.now() / 1000;
+  /** The chain's time in seconds, and the party that the terms name: the zero address if anyone can accept. */
+  const at = () => ({
+    now: Number(section.dataset.now) + performance.now() / 1000,
+    invited: section.dataset.invited ?? "",
+  });
 
   const update = async (agent: Agent | null): Promise<void> => {
     const latest = agent === null ? null : await agent.get(id);
@@ -99,7 +100,7 @@ export function showContractActions(account: Account): void {
     contract = latest;
     for (const form of forms) {
       const action = ACTIONS[form.dataset.action ?? ""];
-      form.hidden = agent === null || contract === null || !action?.isOpen(contract, agent.address, now());
+      form.hidden = agent === null || contract === null || !action?.isOpen(contract, agent.address, at());
     }
     section.hidden = forms.every((form) => form.hidden);
     references.show(agent);
