@@ -10,7 +10,7 @@ import {
 import { keccak256 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 
-/** What the nodes of these tests have at every address; the real code is on the chain of test/e2e/sdk.test.ts. */
+/** The code that nodes of these tests have at every address; the real code is on the chain of test/e2e/sdk.test.ts. */
 export const CODE = "0x60";
 for (const known of Object.values(DEPLOYED_CODE))
   Object.assign(known, { hash: keccak256(CODE), immutables: {} });
