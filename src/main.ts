@@ -11,6 +11,7 @@ import { createChainClients, createChainClock } from "./chain/clients.js";
 import { readDeployment, verifyChain, verifyDeployment, verifyNode } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, createNotifications, databaseOn, migrate } from "./db/client.js";
+import { lookWhenIndexed } from "./db/onchain.js";
 import { readsFrom } from "./db/replica.js";
 import { createEventFeed } from "./events/log.js";
 import { createLogWriter } from "./events/log-writer.js";
@@ -133,6 +134,7 @@ export async function createService(
     if (roles.has("api")) {
       const keys = createKeyOwners({ db: serving.db, notifications });
       const outbox = createOutboxWaiter({ db: serving.db, notifications });
+      lookWhenIndexed(serving.db, notifications);
       closing.push(() => outbox.stop());
       const feed = await createEventFeed({ db, notifications });
       endStreams = () => feed.stop();

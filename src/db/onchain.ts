@@ -11,7 +11,7 @@ import { type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
 import { AppError } from "../errors.js";
 import * as columns from "../indexer/columns.js";
-import { type Executor, hasSqlState, prepare, SQLSTATE } from "./client.js";
+import { type Executor, hasSqlState, type Notifications, prepare, SQLSTATE } from "./client.js";
 
 type Hex = `0x${string}`;
 
@@ -129,16 +129,20 @@ export interface IndexedTarget {
  * Resolves to true once the views show the target, or to false after `timeoutMs`. Database errors count as "not yet".
  */
 export function waitForIndexed(db: Executor, target: IndexedTarget): Promise<boolean> {
-  let waiters = waitersOf.get(db);
-  if (waiters === undefined) {
-    waiters = new Set();
-    waitersOf.set(db, waiters);
-  }
-  const set = waiters;
+  const waits = waitsOf(db);
   return new Promise((resolve) => {
-    set.add({ target, deadline: Date.now() + target.timeoutMs, resolve });
-    if (set.size === 1) void poll(db, set);
+    waits.waiters.add({ target, deadline: Date.now() + target.timeoutMs, resolve });
+    if (waits.waiters.size === 1) void poll(db, waits);
+    else waits.look();
   });
+}
+
+/** Has waits on this handle look when the index changes, and otherwise seldom. */
+export function lookWhenIndexed(db: Executor, notifications: Pick<Notifications, "listen">): void {
+  const waits = waitsOf(db);
+  waits.intervalMs = SAFETY_INTERVAL_MS;
+  const onNotification = (): void => waits.look();
+  notifications.listen(INDEX_CHANGED, { onNotification, onListening: onNotification });
 }
 
 interface Waiter {
@@ -149,13 +153,33 @@ interface Waiter {
 
 /** A stake still missing after this many blocks has been withdrawn; before that, the index might not have it yet. */
 const STAKE_DEPTH = 64n;
+/** Without notifications. */
 const POLL_INTERVAL_MS = 20;
+/** In case a notification is lost. */
+const SAFETY_INTERVAL_MS = 250;
 
-/** All requests that wait on one handle share one poll. */
-const waitersOf = new WeakMap<Executor, Set<Waiter>>();
+/** The requests that wait on one handle share one poll. */
+interface Waits {
+  waiters: Set<Waiter>;
+  intervalMs: number;
+  /** Ends the pause of the poll, or leaves out its next one. */
+  look(): void;
+}
 
-async function poll(db: Executor, waiters: Set<Waiter>): Promise<void> {
+const waitsByHandle = new WeakMap<Executor, Waits>();
+
+function waitsOf(db: Executor): Waits {
+  const waits = waitsByHandle.get(db) ?? { waiters: new Set(), intervalMs: POLL_INTERVAL_MS, look() {} };
+  waitsByHandle.set(db, waits);
+  return waits;
+}
+
+async function poll(db: Executor, waits: Waits): Promise<void> {
+  const { waiters } = waits;
   while (waiters.size > 0) {
+    const news = new Promise<void>((resolve) => {
+      waits.look = resolve;
+    });
     const asked = [...waiters];
     const visible = await visibleTargets(db, asked).catch(() => new Set<Waiter>());
     for (const waiter of asked) {
@@ -163,7 +187,9 @@ async function poll(db: Executor, waiters: Set<Waiter>): Promise<void> {
       waiters.delete(waiter);
       waiter.resolve(visible.has(waiter));
     }
-    if (waiters.size > 0) await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+    const timer = setTimeout(waits.look, waits.intervalMs);
+    if (waiters.size > 0) await news;
+    clearTimeout(timer);
   }
 }
 

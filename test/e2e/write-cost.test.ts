@@ -9,7 +9,7 @@ import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
-import { draft, newPair, UNKNOWN } from "../support/contracts.js";
+import { ballot, draft, matched, newJuror, newPair, UNKNOWN } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openScene, useWorld } from "../support/world.js";
@@ -23,7 +23,8 @@ const network = { ...world.info, wsRpcUrl: world.info.rpcUrl.replace("http", "ws
 const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "api" };
 const service = await createService(parseConfig(environment), { logger: createLogger("fatal") });
 const { url } = service;
-const { client, worker } = await newPair(await openScene({ ...world.target, url }));
+const place = await openScene({ ...world.target, url });
+const { client, worker } = await newPair(place);
 
 beforeAll(() => {
   pg.Client.prototype.query = function (this: pg.Client, ...args: [{ name?: string; text?: string }]) {
@@ -85,6 +86,22 @@ test("an approval by a delegated agent takes 9 statements, with the settlement t
   const { result, sent } = await costOf(() => client.post(`/v1/contracts/${id}/approve`));
   expect(result.status).toBe(200);
   expect(sent).toHaveLength(9);
+});
+
+test("a delivery takes 13 statements, a dispute 2 and 6, a vote 4 and 14 with its delegation", async () => {
+  const juror = await newJuror(place, { usd: "100" });
+  const { id } = await matched<{ id: string }>(place, { client, worker });
+  const registered = await matched<{ id: string }>(place, { client, worker });
+  const deliver = (contract: string) =>
+    worker.post(`/v1/contracts/${contract}/delivery`, { delivery: "ipfs://x" });
+  expect((await deliver(registered.id)).status).toBe(200);
+
+  const { result, sent } = await costOf(() => deliver(id));
+  expect([result.status, sent.length]).toEqual([200, 13]);
+  const dispute = await paidCall(client, `/v1/contracts/${id}/dispute`, {});
+  expect([dispute.quote.length, dispute.payment.length]).toEqual([2, 6]);
+  const voted = await paidCall(juror, `/v1/contracts/${id}/votes`, ballot("met", "met", "met"));
+  expect([voted.quote.length, voted.payment.length]).toEqual([4, 14]);
 });
 
 test("reads of contracts in one turn of the event loop share statements, of ten contracts each", async () => {

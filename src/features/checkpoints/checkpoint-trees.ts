@@ -68,12 +68,17 @@ export async function readLastCheckpoint(db: Executor, contractId: string): Prom
   return last ?? null;
 }
 
-/** Sorted by Postgres and fetched in parts, so neither blocks this process. */
+/** Sorted by Postgres and, if they are many, fetched in parts, so neither blocks this process. */
 async function readLeaves(db: Executor, contractId: string, count: number): Promise<Buffer[]> {
+  if (count === 0) return [];
+  const sorted = sql`select decode(substr(leaf, 3), 'hex') as leaf from app.checkpoint
+    where contract_id = ${contractId} and position < ${count} order by leaf`;
+  if (count <= ROWS_AT_ONCE) {
+    const { rows } = await db.execute<{ leaf: Buffer }>(sorted);
+    return rows.map(({ leaf }) => leaf);
+  }
   return db.transaction(async (tx) => {
-    await tx.execute(sql`declare sorted_leaves no scroll cursor for
-      select decode(substr(leaf, 3), 'hex') as leaf from app.checkpoint
-      where contract_id = ${contractId} and position < ${count} order by leaf`);
+    await tx.execute(sql`declare sorted_leaves no scroll cursor for ${sorted}`);
     const leaves: Buffer[] = [];
     for (;;) {
       const { rows } = await tx.execute<{ leaf: Buffer }>(

@@ -70,12 +70,7 @@ async function buildDelivery(
   const { row, id, caller, reference, requestHash } = input;
   const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
   const tree = await deps.checkpointTrees.of(db, id);
-  const metrics = (await readLastCheckpoint(db, id))?.data ?? null;
-  const outcomes = computedCriteria
-    ? packOutcomes(
-        computeCriteria({ criteriaCount, applicationTerms: await readApplicationTerms(db, id), metrics }),
-      )
-    : 0;
+  const outcomes = computedCriteria ? packOutcomes(await computeOutcomes(db, id, criteriaCount)) : 0;
   const delivery = deliverOperation({
     escrow: id,
     caller,
@@ -95,6 +90,12 @@ function checkpointAdded(): AppError {
     message: "A checkpoint was added while you signed. Sign the delivery again.",
     retryable: true,
   });
+}
+
+async function computeOutcomes(db: Executor, id: Address, criteriaCount: number) {
+  const applicationTerms = await readApplicationTerms(db, id);
+  const metrics = (await readLastCheckpoint(db, id))?.data ?? null;
+  return computeCriteria({ criteriaCount, applicationTerms, metrics });
 }
 
 async function readApplicationTerms(db: Executor, id: Address): Promise<Record<string, unknown> | null> {

@@ -3,7 +3,7 @@
 import { type Status, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
-import { eq, sql } from "drizzle-orm";
+import { eq, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { requireIndex, workingContract } from "../../db/onchain.js";
 import { AppError } from "../../errors.js";
@@ -14,8 +14,7 @@ import { type ContractRow, factsOf, noContract, selectContracts } from "./view.j
  * reported as applied: no one is refused, or asked for money, because of a state that is about to change.
  */
 export async function loadContractForAction(db: Executor, id: Address): Promise<ContractRow> {
-  const isReorganized = lacksReported(id);
-  const [row] = await selectContracts(db, eq(workingContract.id, id), { isReorganized }).limit(1);
+  const [row] = await preparedOn(db).execute({ id });
   if (row !== undefined) {
     await requireIndex(db, [row]);
     if (row.isReorganized) throw reorganized();
@@ -24,14 +23,31 @@ export async function loadContractForAction(db: Executor, id: Address): Promise<
   await requireIndex(db);
   // One query: a contract that reappears between two queries would look as if it had never existed.
   const { rows } = await db.execute<{ unsure: boolean }>(sql`
-    select ${isReorganized} or exists (
+    select ${lacksReported(sql`${id}`)} or exists (
       select 1 from ${workingContract} where ${workingContract.id} = ${id} and ${workingContract.phase} <> 'none'
     ) as unsure`);
   throw rows[0]?.unsure === true ? reorganized() : noContract(id);
 }
 
+/** By handle: the planner takes longer for this statement than the statement itself. */
+const prepared = new WeakMap<Executor, ReturnType<typeof prepareOn>>();
+
+function prepareOn(db: Executor) {
+  const id = sql.placeholder("id");
+  const isReorganized = lacksReported(sql`${id}`);
+  return selectContracts(db, eq(workingContract.id, id), { isReorganized })
+    .limit(1)
+    .prepare("contract_for_action");
+}
+
+function preparedOn(db: Executor) {
+  const statement = prepared.get(db) ?? prepareOn(db);
+  prepared.set(db, statement);
+  return statement;
+}
+
 /** SQL: whether an operation on the escrow that has a response waits to be applied or indexed again. */
-function lacksReported(escrow: Address) {
+function lacksReported(escrow: SQL) {
   return sql<boolean>`exists (
     select 1 from app.operation reported
     where reported.escrow = ${escrow} and reported.response is not null and (

@@ -10,9 +10,9 @@ import { bondNonce, type Outcome, packOutcomes, voteCommitment } from "@working-
 import { seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, type SQL, sql } from "drizzle-orm";
 import { parseEther } from "viem";
-import { type Executor, prepare } from "../../db/client.js";
+import { type Executor, prepare, selected } from "../../db/client.js";
 import { draw, stake, vote } from "../../db/onchain.js";
 import { sealedVote } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -178,23 +178,30 @@ export interface VoterFacts {
   voted: boolean;
 }
 
+type Numbers = { amount: string | null; since: string | null; releasableAt: string | null };
+
+const ofVoter = (table: typeof draw | typeof vote): SQL => {
+  const [id, agent] = [sql.placeholder("id"), sql.placeholder("agent")];
+  return sql`exists (select 1 from ${table} where ${and(eq(table.contractId, id), eq(table.backupAgent, agent))})`;
+};
+const voterFacts = prepare<Numbers & Pick<VoterFacts, "drawn" | "voted">>(
+  "voter_facts",
+  sql`select ${selected({
+    amount: stake.amount,
+    since: stake.since,
+    releasableAt: stake.releasableAt,
+    drawn: ofVoter(draw),
+    voted: ofVoter(vote),
+  })} from (values (1)) one left join ${stake} on ${eq(stake.agent, sql.placeholder("agent"))}`,
+);
+
 /** Reads the facts about `agent`. */
 export async function loadVoter(db: Executor, id: Address, agent: Address): Promise<VoterFacts> {
-  const [[staked], drawn, voted] = await Promise.all([
-    db
-      .select({ amount: stake.amount, since: stake.since, releasableAt: stake.releasableAt })
-      .from(stake)
-      .where(eq(stake.agent, agent)),
-    db
-      .select({ drawnAt: draw.drawnAt })
-      .from(draw)
-      .where(and(eq(draw.contractId, id), eq(draw.backupAgent, agent))),
-    db
-      .select({ position: vote.position })
-      .from(vote)
-      .where(and(eq(vote.contractId, id), eq(vote.backupAgent, agent))),
-  ]);
-  return { stake: staked ?? null, drawn: drawn.length > 0, voted: voted.length > 0 };
+  const [row] = await voterFacts(db, { id, agent });
+  const { amount = null, since = null, releasableAt = null, drawn = false, voted = false } = row ?? {};
+  if (amount === null || since === null) return { stake: null, drawn, voted };
+  const until = releasableAt === null ? null : BigInt(releasableAt);
+  return { stake: { amount: BigInt(amount), since: BigInt(since), releasableAt: until }, drawn, voted };
 }
 
 /** Throws 403 for an agent that may not vote on this contract, then 409 if it is too early or too late, or if the panel is full. */
