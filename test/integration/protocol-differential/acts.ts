@@ -5,7 +5,7 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import { disputeBond, voteDeposit, workerStake } from "@working-contracts/protocol/ledger";
 import { OUTCOMES, type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { effectiveOutcomes, STATUSES, statusOf } from "@working-contracts/protocol/status";
-import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import {
   type EncodeFunctionDataParameters,
   encodeFunctionData,
@@ -13,6 +13,7 @@ import {
   type PrivateKeyAccount,
   parseEventLogs,
 } from "viem";
+import type { Chance } from "../../../tools/soak/random.js";
 import {
   type Authorization,
   domainOf,
@@ -33,7 +34,6 @@ import {
   workerOf,
 } from "./model.js";
 import type { Call } from "./node.js";
-import type { Random } from "./random.js";
 
 export interface Attempt {
   name: string;
@@ -77,7 +77,7 @@ const LIKELY: Record<string, readonly ActName[]> = {
   disputed: ["vote", "vote", "vote", "openVote", "openVote", "tally"],
   resolved: ["settle", "claim"],
 };
-const PERCENT_OUT_OF_PLACE = 15;
+const OUT_OF_PLACE = 0.15;
 
 export function createActs({
   deployment,
@@ -85,7 +85,7 @@ export function createActs({
   voters,
 }: {
   deployment: Deployment;
-  random: Random;
+  random: Chance;
   voters: readonly PrivateKeyAccount[];
 }): Acts {
   const acts: Record<ActName, (life: Life, now: number) => Attempt[] | Promise<Attempt[]>> = {
@@ -106,7 +106,7 @@ export function createActs({
   return {
     random: async (life, now) => {
       const likely = LIKELY[lifeStatus(life, now)] ?? (["settle", "claim"] as const);
-      return acts[random.pick(random.chance(PERCENT_OUT_OF_PLACE) ? ANYTHING : likely)](life, now);
+      return acts[random.pick(random.hits(OUT_OF_PLACE) ? ANYTHING : likely)](life, now);
     },
     tally,
     settle,
@@ -114,7 +114,7 @@ export function createActs({
   };
 
   async function accept(life: Life, now: number): Promise<Attempt> {
-    const party = random.chance(10) ? random.pick([life.initiator, ...voters]) : life.counterparty;
+    const party = random.hits(0.1) ? random.pick([life.initiator, ...voters]) : life.counterparty;
     const { price, parameters, workerInitiated } = life.terms;
     const amount = workerInitiated ? price : workerStake(price, parameters);
     const named = life.terms.counterparty;
@@ -152,10 +152,10 @@ export function createActs({
   function deliver(life: Life, now: number): Attempt {
     const caller =
       random.pick([workerOf(life), workerOf(life), workerOf(life), clientOf(life)]) ?? life.initiator;
-    const computed = life.terms.computedCriteria !== random.chance(5);
+    const computed = life.terms.computedCriteria !== random.hits(0.05);
     const outcomes = computed ? packOutcomes(randomOutcomes(life)) : 0;
     return {
-      ...attempt(life, "deliver", caller, [random.hex(32), random.hex(32), outcomes]),
+      ...attempt(life, "deliver", caller, [randomWord(random), randomWord(random), outcomes]),
       allowed:
         lifeStatus(life, now) === "matched" &&
         caller === workerOf(life) &&
@@ -210,15 +210,15 @@ export function createActs({
   async function vote(life: Life, now: number): Promise<Attempt[]> {
     const { price, criteriaCount, parameters } = life.terms;
     const seats = parameters.baRecruitCount;
-    const seated = seats === 0 ? voters.filter(() => random.chance(60)) : [random.pick(voters)];
-    const candidates = random.chance(5) ? [life.initiator] : seated;
+    const seated = seats === 0 ? voters.filter(() => random.hits(0.6)) : [random.pick(voters)];
+    const candidates = random.hits(0.05) ? [life.initiator] : seated;
     const openToAllAt = seats === 0 ? 0 : (life.disputedAt ?? 0) + Math.floor(parameters.baVotingWindow / 2);
     return Promise.all(
       candidates.map(async (voter): Promise<Attempt> => {
         const ballot: Ballot = {
           voter,
           votes: packOutcomes(randomOutcomes(life)),
-          salt: random.hex(32),
+          salt: randomWord(random),
           opened: false,
           claimed: false,
         };
@@ -251,10 +251,10 @@ export function createActs({
 
   function openVotes(life: Life, now: number): Attempt[] {
     return life.ballots
-      .filter(() => random.chance(80))
+      .filter(() => random.hits(0.8))
       .map((ballot) => {
-        const wrong = random.chance(5);
-        const args = [ballot.voter.address, ballot.votes, wrong ? random.hex(32) : ballot.salt] as const;
+        const wrong = random.hits(0.05);
+        const args = [ballot.voter.address, ballot.votes, wrong ? randomWord(random) : ballot.salt] as const;
         return {
           ...attempt(life, "openVote", random.pick(voters), args),
           allowed:
@@ -340,7 +340,7 @@ export function createActs({
     // Votes lean one way per escrow, so that majorities are common but not the rule.
     const lean = OUTCOMES[Number(BigInt(life.id) % 3n)] as Outcome;
     return Array.from({ length: life.terms.criteriaCount }, () =>
-      random.chance(60) ? lean : random.pick(OUTCOMES),
+      random.hits(0.6) ? lean : random.pick(OUTCOMES),
     );
   }
 
@@ -353,7 +353,7 @@ export function createActs({
   }
 
   async function authorize(life: Life, payer: PrivateKeyAccount, value: bigint) {
-    return authorizePayment(deployment, payer, { to: life.id, value, nonce: random.hex(32) });
+    return authorizePayment(deployment, payer, { to: life.id, value, nonce: randomWord(random) });
   }
 }
 
@@ -369,6 +369,11 @@ function attempt(
     args,
   } as EncodeFunctionDataParameters);
   return { name, life, call: { from: lower(from.address), to: life.id, data } };
+}
+
+export function randomWord(random: Chance): Hex {
+  const bytes = Array.from({ length: 32 }, () => random.between(0, 255));
+  return `0x${Buffer.from(bytes).toString("hex")}`;
 }
 
 /** An EIP-3009 authorization that an escrow accepts. It never expires. */

@@ -20,11 +20,11 @@ import {
   type Transport,
 } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { type Chance, createChance } from "../../../tools/soak/random.js";
 import { FROM_ALLOWANCE } from "../indexer-actors.js";
-import { type Attempt, authorizePayment, createActs } from "./acts.js";
+import { type Attempt, authorizePayment, createActs, randomWord } from "./acts.js";
 import { bookedOf, clientOf, closesAt, type Life, lifeStatus, openableUntil, workerOf } from "./model.js";
 import { type Call, createStepper, type Receipt, type Stepper } from "./node.js";
-import { type Random, randomFrom } from "./random.js";
 
 const PARAMETER_SETS = 8;
 /** The token's highest daily cap. Rewards of a day stay below it, so that each claim mints at once. */
@@ -53,7 +53,7 @@ export interface Counts {
 
 /** Runs the whole comparison. Throws at the first difference, with the escrow, the action and the time. */
 export async function runLifecycles(options: LifecycleOptions): Promise<Counts> {
-  const random = randomFrom(options.seed);
+  const random = createChance(options.seed);
   const chain = await createStepper(options.client);
   const parties = accounts(random, 6);
   const voters = accounts(random, 7);
@@ -65,7 +65,7 @@ export async function runLifecycles(options: LifecycleOptions): Promise<Counts> 
   const counts: Counts = { statuses: {}, accepted: {}, rejected: {} };
 
   const step = async (now: number) => {
-    const acting = lives.filter((life) => random.chance(life.percentActing));
+    const acting = lives.filter((life) => random.hits(life.activity));
     await perform((await Promise.all(acting.map((life) => acts.random(life, now)))).flat(), now);
   };
   const perform = async (attempts: Attempt[], now: number) => {
@@ -81,7 +81,7 @@ export async function runLifecycles(options: LifecycleOptions): Promise<Counts> 
   for (let i = 0; i < VISITED_DISPUTE_BOUNDARIES; i++) {
     const ahead = lives.flatMap(disputeBoundaries).filter((boundary) => boundary - 1 > chain.time());
     if (ahead.length === 0) break;
-    const boundary = ahead.sort((a, b) => a - b)[random.below(Math.min(20, ahead.length))] as number;
+    const boundary = ahead.sort((a, b) => a - b)[random.between(0, Math.min(20, ahead.length) - 1)] as number;
     await step(boundary - 1);
     await step(boundary);
   }
@@ -203,7 +203,7 @@ async function prepare(
 async function createLives(
   options: LifecycleOptions,
   chain: Stepper,
-  { random, parties, start }: { random: Random; parties: PrivateKeyAccount[]; start: number },
+  { random, parties, start }: { random: Chance; parties: PrivateKeyAccount[]; start: number },
 ): Promise<Life[]> {
   const { deployment, owner, size } = options;
   const lives: Life[] = [];
@@ -220,10 +220,10 @@ async function createLives(
   return lives;
 }
 
-async function creation(deployment: Deployment, life: Life, random: Random): Promise<Call> {
+async function creation(deployment: Deployment, life: Life, random: Chance): Promise<Call> {
   const { price, parameters, workerInitiated } = life.terms;
   const value = workerInitiated ? workerStake(price, parameters) : price;
-  const fields = { to: life.id, value, nonce: random.hex(32) };
+  const fields = { to: life.id, value, nonce: randomWord(random) };
   const deposit = await authorizePayment(deployment, life.initiator, fields);
   return {
     from: life.initiator.address,
@@ -238,28 +238,28 @@ async function creation(deployment: Deployment, life: Life, random: Random): Pro
 
 function randomLife(
   deployment: Deployment,
-  choices: { random: Random; parties: PrivateKeyAccount[]; start: number; parameters: Parameters },
+  choices: { random: Chance; parties: PrivateKeyAccount[]; start: number; parameters: Parameters },
 ): Life {
   const { random, parties, start, parameters } = choices;
   const initiator = random.pick(parties);
   const counterparty = random.pick(parties.filter((party) => party !== initiator));
   const [match = 1, withdrawal = 1, delivery = 1] = [1, 2, 3]
-    .map(() => 1 + random.below(DEADLINES - 1))
+    .map(() => random.between(1, DEADLINES - 1))
     .sort((a, b) => a - b);
-  const review = delivery + 1 + random.below(DEADLINES - delivery);
+  const review = random.between(delivery + 1, DEADLINES);
   const at = (position: number) => start + position * SECONDS_BETWEEN_DEADLINES;
   const terms: EscrowTerms = {
     initiator: initiator.address.toLowerCase() as Address,
     price: randomPrice(random),
-    counterparty: random.chance(50) ? ZERO_ADDRESS : (counterparty.address.toLowerCase() as Address),
-    criteriaCount: 1 + random.below(random.pick([3, 10])),
-    workerInitiated: random.chance(40),
-    computedCriteria: random.chance(40),
+    counterparty: random.hits(0.5) ? ZERO_ADDRESS : (counterparty.address.toLowerCase() as Address),
+    criteriaCount: random.between(1, random.pick([3, 10])),
+    workerInitiated: random.hits(0.4),
+    computedCriteria: random.hits(0.4),
     matchDeadline: at(match),
     withdrawalDeadline: at(withdrawal),
     deliveryDeadline: at(delivery),
     reviewDeadline: at(review),
-    termsHash: random.hex(32),
+    termsHash: randomWord(random),
     parameters,
   };
   return {
@@ -267,7 +267,7 @@ function randomLife(
     terms,
     initiator,
     counterparty,
-    percentActing: random.pick([10, 45, 75]),
+    activity: random.pick([0.1, 0.45, 0.75]),
     matched: false,
     facts: { ...terms, phase: "created", settled: false, outcomes: 0, endedAt: null, juryLeftover: 0n },
     disputedAt: null,
@@ -276,35 +276,35 @@ function randomLife(
 }
 
 /** From one unit, at which shares round to zero, to a million dollars. */
-function randomPrice(random: Random): bigint {
-  return BigInt(1 + random.below(10 ** (1 + random.below(9)))) * (random.chance(30) ? 1_001n : 1n);
+function randomPrice(random: Chance): bigint {
+  return BigInt(random.between(1, 10 ** random.between(1, 9))) * (random.hits(0.3) ? 1_001n : 1n);
 }
 
 /** A quarter of the sets limit the seats, a third hold payouts. */
-function randomParameters(random: Random, set: number): Parameters {
-  const ratio = () => random.pick([0, 500, 3_333, 10_000, random.below(10_001)]);
+function randomParameters(random: Chance, set: number): Parameters {
+  const ratio = () => random.pick([0, 500, 3_333, 10_000, random.between(0, 10_000)]);
   return {
-    protocolFee: random.below(2_001),
+    protocolFee: random.between(0, 2_000),
     workerStakeRatio: ratio(),
     disputeBondRatio: ratio(),
     backupAgentBondRatio: ratio(),
     earlyWithdrawalSlashRatio: ratio(),
     absentNoneMetClientShare: ratio(),
     baUnclearSlashRatio: ratio(),
-    tokenMintRewardFull: random.below(40),
-    tokenMintRewardReduced: random.below(40),
-    baEligibilityStake: random.below(10_001),
-    baVotingWindow: 3_600 + random.below(40_000),
-    baRecruitCount: set % 4 === 3 ? 1 + random.below(4) : 0,
-    payoutHold: set % 3 === 2 ? random.below(40_000) : 0,
+    tokenMintRewardFull: random.between(0, 39),
+    tokenMintRewardReduced: random.between(0, 39),
+    baEligibilityStake: random.between(0, 10_000),
+    baVotingWindow: random.between(3_600, 43_599),
+    baRecruitCount: set % 4 === 3 ? random.between(1, 4) : 0,
+    payoutHold: set % 3 === 2 ? random.between(0, 39_999) : 0,
   };
 }
 
 /** A second before, at and after each deadline, and some times in between. */
-function deadlineVisits(start: number, random: Random): number[] {
+function deadlineVisits(start: number, random: Chance): number[] {
   return Array.from({ length: DEADLINES }, (_, i) => {
     const deadline = start + (i + 1) * SECONDS_BETWEEN_DEADLINES;
-    const between = deadline - 2 - random.below(SECONDS_BETWEEN_DEADLINES - 10);
+    const between = deadline - random.between(2, SECONDS_BETWEEN_DEADLINES - 9);
     return [between, deadline - 1, deadline, deadline + 1];
   }).flat();
 }
@@ -313,8 +313,8 @@ function disputeBoundaries(life: Life): number[] {
   return life.facts.phase === "disputed" ? [closesAt(life), openableUntil(life)] : [];
 }
 
-function accounts(random: Random, count: number): PrivateKeyAccount[] {
-  return Array.from({ length: count }, () => privateKeyToAccount(random.hex(32)));
+function accounts(random: Chance, count: number): PrivateKeyAccount[] {
+  return Array.from({ length: count }, () => privateKeyToAccount(randomWord(random)));
 }
 
 async function mineAll(chain: Stepper, calls: Call[]): Promise<void> {

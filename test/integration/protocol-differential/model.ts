@@ -36,7 +36,7 @@ export interface Life {
   /** The party that will match, or the named party that will not. */
   counterparty: PrivateKeyAccount;
   /** How likely someone acts on it at a step. Slow ones run into their deadlines. */
-  percentActing: number;
+  activity: number;
   matched: boolean;
   facts: SettlementFacts & { endedAt: number | null };
   disputedAt: number | null;
