@@ -51,7 +51,8 @@ chapter("POST /v1/agents/{address}/challenge", () => {
     },
   );
 
-  for (const address of ["0x12", "vitalik.eth", `0x${"zz".repeat(20)}`, `${"ab".repeat(20)}`]) {
+  const malformed = ["0x12", "vitalik.eth", `0x${"zz".repeat(20)}`, "ab".repeat(20), `0x${"1".repeat(41)}`];
+  for (const address of malformed) {
     says(`a malformed address (${address.slice(0, 12)}) is 400 \`invalid_request\``, async () => {
       const refused = await scene.call("POST", `/v1/agents/${address}/challenge`);
       expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
@@ -174,6 +175,7 @@ chapter("GET /v1/agents/me/api-keys", () => {
       expect(list.map(({ id }) => id)).toEqual([first.keyId, second.keyId, third.keyId]);
       for (const row of list)
         expect(Object.keys(row).sort()).toEqual(["createdAt", "id", "label", "revokedAt"]);
+      expect(list.map(({ label }) => label)).toEqual([null, "b", null]);
       expect(list.map(({ revokedAt }) => revokedAt !== null)).toEqual([false, true, false]);
     },
   );
@@ -182,7 +184,7 @@ chapter("GET /v1/agents/me/api-keys", () => {
     const agent = newAddress();
     const [one, other] = [await issue(agent), await issue(agent)];
     expect(await Promise.all([works(one.apiKey), works(other.apiKey)])).toEqual([true, true]);
-    expect((await scene.call("GET", "/v1/agents/me/api-keys")).status).toBe(401);
+    expect((await scene.call("GET", "/v1/agents/me/api-keys?limit=0")).status).toBe(401);
   });
 
   says("lists the caller's keys and no one else's", async () => {

@@ -207,6 +207,8 @@ describe("Names", () => {
     ["full width upper case", "\uff10\uff38", 400],
     ["mathematical bold", "\u{1d7ce}\u{1d431}", 400],
     ["circled", "\u24ea\u24e7", 400],
+    ["a Roman numeral", "0\u2179", 400],
+    ["a zero and an x that are apart", "0 x, x0, 10 \u00d7 2", "0 x, x0, 10 \u00d7 2"],
     ["a zero-width space between", "0\u200bx", 400],
     ["a soft hyphen between", "0\u00adx", 400],
     ["a variation selector between", "0\ufe0fx", 400],
@@ -221,6 +223,8 @@ describe("Names", () => {
     ["a byte order mark", "\ufeffabc", "abc"],
     ["nothing visible", "\u200b\u3164\u2800\u00ad", null],
     ["blanks", "   ", null],
+    ["blanks between invisible characters", "\u202e \u202c", null],
+    ["outer blanks", " \u00a0abc\u3000", "abc"],
     ["a separate accent", "e\u0301", "é"],
     ["an accent after an invisible character", "e\u200b\u0301", "é"],
     ["an emoji of four code points", "\u{1f469}\u200d\u{1f4bb}", "\u{1f469}\u{1f4bb}"],
@@ -230,6 +234,7 @@ describe("Names", () => {
     ["a property name of JavaScript objects", "__proto__", "__proto__"],
     ["33 letters of which one is invisible", `${"a".repeat(32)}\u200b`, "a".repeat(32)],
     ["33 letters", "a".repeat(33), 400],
+    ["32 emoji of two units each", "\u{1f916}".repeat(32), "\u{1f916}".repeat(32)],
   ];
   test.concurrent.each(names)("%s", async (_name, displayName, expected) => {
     const answer = await (await scene.newAgent()).post<Json>("/v1/agents/me/profile", { displayName });

@@ -80,14 +80,6 @@ it("registers no second sign-in that allows what the chain does, and obeys one t
   expect(await delegate(address)).toBe(false);
 });
 
-it("is ready: database, chain and indexer", async () => {
-  const answer = await fetch(`${url}/ready`);
-  expect(await answer.json()).toMatchObject({
-    data: { ready: true, database: { ok: true }, chain: { ok: true }, indexer: { ok: true } },
-  });
-  expect(answer.status).toBe(200);
-});
-
 it("reports requests to Prometheus by route pattern, never by path", async () => {
   const { address } = await signIn({ url, chainId });
   await fetch(`${url}/v1/nothing/at/${address}`);

@@ -1,16 +1,6 @@
 /** Requests that the contract routes reject, and the order of the checks. */
 import { describe, expect, test } from "vitest";
-import type { ContractView } from "../../src/features/contracts/view.js";
-import {
-  created,
-  DAY,
-  draft,
-  HOUR,
-  type Json,
-  matched,
-  newPair,
-  signedChallenge,
-} from "../support/contracts.js";
+import { DAY, draft, HOUR, newPair } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
@@ -81,37 +71,6 @@ describe("creating", () => {
       (await client.post("/v1/contracts", await draft(world, { ...equal, reviewDeadline: at }))).status,
     ).toBe(400);
     expect((await client.post("/v1/contracts", await draft(world, equal))).status).toBe(402);
-  });
-});
-
-describe("acting by delegation", () => {
-  test("ends with the revocation of every key, and resumes with a new one", async () => {
-    const leaver = await world.newAgent({ usd: "100" });
-    const { id } = await matched(world, { client: leaver, worker: worker });
-    await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
-    const other = await created(world, leaver, { budgetOrPrice: 1 });
-    expect((await leaver.post<ContractView>(`/v1/contracts/${other.id}/cancel`)).status).toBe(200);
-
-    const prove = async (path: string) =>
-      world.call<Json>("POST", `/v1/agents/${leaver.address}/${path}`, {
-        body: await signedChallenge(world, leaver),
-      });
-    await prove("api-key/revoke");
-    expect((await leaver.post(`/v1/contracts/${id}/approve`)).error?.code).toBe("unauthorized");
-
-    await expect
-      .poll(
-        async () => {
-          const issued = await prove("api-key");
-          const response = await fetch(`${world.url}/v1/contracts/${id}/approve`, {
-            method: "POST",
-            headers: { authorization: `Bearer ${issued.data?.apiKey}` },
-          });
-          return response.status;
-        },
-        { interval: 1_000 },
-      )
-      .toBe(200);
   });
 });
 

@@ -75,19 +75,6 @@ describe("a settled payment", () => {
     const accept = `/v1/contracts/${quote.payTo}/accept`;
     expect((await client.post(accept, { accept: true }, headers)).error?.code).toBe("conflict");
   });
-
-  test("moves money once even if a hundred copies of it arrive at once", async () => {
-    const payer = await world.newAgent({ usd: "100" });
-    const body = JSON.stringify(await draft(world));
-    const quote = quoteOf(await payer.post("/v1/contracts", body));
-    const headers = version2(quote, await authorize(payer, quote, world));
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, () => payer.post("/v1/contracts", body, headers)),
-    );
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
-    expect(await world.usdOf(payer.address)).toBe(50_000_000n);
-  });
 });
 
 describe("the same bytes", () => {

@@ -1,5 +1,5 @@
 /** Contract wallets as Client, Worker and Backup Agent, from the sign-in to the payout. */
-import type { Agent } from "@working-contracts/client/index";
+import { type Agent, connect, contractWallet, RefusedToSign } from "@working-contracts/client/index";
 import { toHex } from "@working-contracts/protocol/hex";
 import type { Address, Hex } from "viem";
 import { expect, test } from "vitest";
@@ -38,3 +38,8 @@ test("a Safe, a passkey wallet and an account with code create, accept, dispute,
     expect(await world.usdOf(address as Address)).toBe(197_500_000n);
   }
 }, 300_000);
+
+test("a wallet that is not deployed yet signs nothing (ERC-6492)", async () => {
+  const account = contractWallet(`0x${"12".repeat(20)}`, async () => `0x00${"6492".repeat(16)}`);
+  await expect(connect({ baseUrl: world.url, account })).rejects.toBeInstanceOf(RefusedToSign);
+});

@@ -41,13 +41,16 @@ const newJuror = async (options: AgentOptions = {}) => makeJuror(world, await ne
 
 describe("a contract", () => {
   it("goes from post to payout, and both sides read its references", async () => {
-    const [client, worker] = await Promise.all([newAgent(), newAgent()]);
+    const steps: string[] = [];
+    const onProgress: AgentOptions["onProgress"] = ({ step }) => steps.push(step);
+    const [client, worker] = await Promise.all([newAgent({ onProgress }), newAgent()]);
     const posted = await client.create({
       ...(await work(client)),
       worker: worker.address,
       supplementaryMaterials: "ipfs://paper",
     });
     expect(posted).toMatchObject({ status: "created", awardMethod: "direct_award", escrowedFunds: "50.0" });
+    expect(steps).toEqual(["quoted", "signing", "sent", "paid"]);
 
     expect(await worker.reveal(posted.id, "supplementaryMaterials")).toBe("ipfs://paper");
     expect(await worker.accept(posted.id)).toMatchObject({ status: "matched", workerStake: "2.5" });

@@ -135,22 +135,6 @@ test("parties that follow the events share as soon as a Backup Agent asks", asyn
 });
 
 describe("the service", () => {
-  test("that hides a key gets no sealed delivery in the clear", async () => {
-    const plain = await world.newAgent({ usd: "1000" });
-    const { id } = ok(
-      await plain.pay<{ id: string }>("/v1/contracts", {
-        ...(await draftOf(client)),
-        contractType: "fixed",
-        awardMethod: "open_tender",
-        idempotencyKey: crypto.randomUUID(),
-      }),
-    );
-    await worker.accept(id);
-    await expect(worker.deliver(id, REFERENCE, { seal: true })).rejects.toThrow("no encryption key");
-    await worker.deliver(id, REFERENCE);
-    expect(await operator.readDelivery(id)).toBe(REFERENCE);
-  });
-
   test("cannot put its own key in the place of the Client's", async () => {
     const key = await newKey();
     const fetch = lying(async (url, response) => {

@@ -75,19 +75,6 @@ test("pays by the last checkpoint, and anchors every checkpoint", async () => {
   ]);
 });
 
-test("without any checkpoint meets no criterion", async () => {
-  const { id } = await matched(
-    world,
-    { client, worker },
-    {
-      application: "usageticket",
-      applicationTerms: { criteria: [...rules.slice(0, 2), { metric: "uptime" }] },
-    },
-  );
-  const delivered = await worker.post<ContractView>(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://x" });
-  expect(delivered.data.criteriaMet).toEqual(["not met", "not met", "unclear"]);
-});
-
 test("a Worker that states outcomes on chain is shown by `verify`", async () => {
   const terms = { application: "usageticket", applicationTerms: { criteria: rules } };
   const { id } = await matched<{ id: Address }>(world, { client, worker }, terms);

@@ -4,12 +4,13 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
 import { databaseOn } from "../../src/db/client.js";
+import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import { viewContract } from "../../src/features/contracts/view.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
-import { ballot, draft, matched, newJuror, newPair, UNKNOWN } from "../support/contracts.js";
+import { ballot, draft, matched, newJuror, newPair, UNKNOWN, untilStatus } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openScene, useWorld } from "../support/world.js";
@@ -75,7 +76,7 @@ test("a paid accept takes 2 statements to quote and 5 to pay", async () => {
   expect(payment).toHaveLength(5);
 });
 
-test("an approval by a delegated agent takes 9 statements, with the settlement that travels behind it", async () => {
+test("an approval by a delegated agent takes 9 statements, and pays out in its own transaction", async () => {
   const { id } = await paidCall(client, "/v1/contracts", await draft(world));
   await paidCall(worker, `/v1/contracts/${id}/accept`, { accept: true });
   await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
@@ -86,6 +87,19 @@ test("an approval by a delegated agent takes 9 statements, with the settlement t
   const { result, sent } = await costOf(() => client.post(`/v1/contracts/${id}/approve`));
   expect(result.status).toBe(200);
   expect(sent).toHaveLength(9);
+
+  await untilStatus(client, id, "settled-all-met");
+  const { data: settlement } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
+  expect(settlement).toMatchObject({ ending: "approved", heldUntil: null });
+  const rows = await world.query(
+    "select kind, transaction_hash as hash from app.operation where escrow = $1 and kind in ('approve', 'settle') order by id",
+    [id],
+  );
+  const hash = settlement.legs[0]?.transactionHash;
+  expect(rows).toEqual([
+    { kind: "approve", hash },
+    { kind: "settle", hash },
+  ]);
 });
 
 test("a delivery takes 13 statements, a dispute 2 and 6, a vote 4 and 14 with its delegation", async () => {

@@ -109,29 +109,6 @@ describe("while the database cannot be reached", () => {
   });
 });
 
-describe("GET /v1/protocol", () => {
-  it("serves exactly the specified object from the chain, without a key", async () => {
-    const answer = await authClient(network.app()).call("GET", "/v1/protocol");
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({
-      data: {
-        protocolFee: 0.05,
-        workerStakeRatio: 0.05,
-        disputeBondRatio: 0.05,
-        backupAgentBondRatio: 0.05,
-        earlyWithdrawalSlashRatio: 0.3,
-        absentNoneMetClientShare: 0.8,
-        baUnclearSlashRatio: 0.3,
-        tokenMintRewardFull: 10,
-        tokenMintRewardReduced: 4,
-        baEligibilityStake: 1000,
-        baVotingWindow: "PT24H",
-        baRecruitCount: null,
-      },
-    });
-  });
-});
-
 describe("GET /ready", () => {
   it("is 503 while there is no index yet, and names what is missing", async () => {
     const answer = await authClient(network.app()).call("GET", "/ready");

@@ -195,22 +195,6 @@ describe("the keeper", { timeout: 300_000 }, () => {
     }
   });
 
-  it("tallies a dispute without votes when the window closes", async () => {
-    const escrow = await delivered("no votes");
-    await actors.dispute(client, escrow);
-    await pass(25 * HOUR);
-    await settles(escrow, SETTLED_PARTIAL);
-  });
-
-  it("draws the seats of a recruited panel", async () => {
-    await actors.setParameters({ baRecruitCount: 2 });
-    const escrow = await delivered("recruited");
-    await actors.dispute(client, escrow);
-    await actors.setParameters({ baRecruitCount: 0 });
-
-    await until(() => isDrawn(escrow));
-  });
-
   it("draws again if a draw came too late for its seed", async () => {
     await actors.setParameters({ baRecruitCount: 2 });
     const escrow = await delivered("drawn late");
