@@ -314,10 +314,10 @@ it("row 26: an authorization that expires before its block is made is reported a
   await expectTruth(scene, { ignoredEscrows });
 });
 
-it("row 28: 60 identical requests are one operation with one response, and another body is rejected", async () => {
+it("row 28: 100 identical requests are one operation with one response, and another body is rejected", async () => {
   const payment = await customers.signed(clients[1], "/v1/contracts", await customers.draft());
   const { agent, path, body, headers, authorization } = payment;
-  const copies = Array.from({ length: 60 }, () =>
+  const copies = Array.from({ length: 100 }, () =>
     customers.insist(() => customers.attempt(agent, path, body, headers)),
   );
   const answers = await Promise.all(copies);

@@ -821,7 +821,7 @@ export const MUTANTS = [
     file: "src/payments/paid-call.ts",
     edits: [["if (earlier.requestHash !== requestHash(call)) {", "if (earlier.requestHash === null) {"]],
     tests: "test/faults/payments.test.ts",
-    only: "row 28: 60",
+    only: "row 28: 100",
   },
   {
     name: "rivals-at-once",
