@@ -11,6 +11,7 @@ import { createService, type Service } from "../../src/main.js";
 import { localSignerKeys, type Network, type RemoteChain, startNetwork } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
 import { BLOCK_SECONDS } from "./blocks.js";
+import { partition } from "./partition.js";
 
 export interface StackOptions {
   /** A database to use instead of a new Postgres. */
@@ -90,6 +91,7 @@ export async function startStack({ databaseUrl, parameters, env = {} }: StackOpt
     parameters,
     report: () => {},
   });
+  if (process.env.DATABASE_LAYOUT === "partitioned") await partition(network.databaseUrl);
   const port = await freePort();
   const configure = (more: Record<string, string>): Config =>
     parseConfig({ ...serviceEnvironment(network, port), ...env, ...more });
