@@ -124,6 +124,16 @@ export function createMetrics({
     registers,
   }).set(gasLimits.budget);
   new Gauge({
+    name: "working_contracts_relayer_gas_allowance",
+    help: "Gas a day relayed for one address beyond what its fees earned; 0 for no limit",
+    registers,
+  }).set(gasLimits.allowance);
+  new Gauge({
+    name: "working_contracts_relayer_gas_per_fee",
+    help: "Gas earned by 1.0 paid to the Treasury",
+    registers,
+  }).set(gasLimits.perFee);
+  new Gauge({
     name: "working_contracts_relayer_gas_unearned",
     help: "Gas of that budget in use",
     registers,

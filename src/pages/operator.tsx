@@ -177,13 +177,18 @@ function Health({ readiness: { ready, database, chain, indexer } }: { readiness:
   );
 }
 
-function Gas({ gas: { budget, unearned, debtors } }: { gas: OperatorOverview["gas"] }) {
+function Gas({ gas: { allowance, budget, perFee, unearned, debtors } }: { gas: OperatorOverview["gas"] }) {
+  const orNoLimit = (limit: number) => (limit === 0 ? "no limit" : limit.toLocaleString("en"));
   return (
     <section class="panel">
       <h2>Gas not earned by fees</h2>
       <p id="gas">
         {Math.round(unearned).toLocaleString("en")} in use
         {budget > 0 && ` of ${budget.toLocaleString("en")} an hour`}
+      </p>
+      <p>
+        {orNoLimit(allowance)} a day for one address; 1.0 paid to the Treasury earns{" "}
+        {perFee.toLocaleString("en")}.
       </p>
       <ul class="entries">
         {debtors.map(({ address, owed, used, earned }) => (

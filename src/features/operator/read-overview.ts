@@ -10,7 +10,7 @@ import type { Executor } from "../../db/client.js";
 import { deferredPayout, workingContract as w } from "../../db/onchain.js";
 import { batch, type OperationState, operation, signerEpoch, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { readDebtors, readUnearned } from "../../relayer/gas-accounts.js";
+import { type GasLimits, readDebtors, readUnearned } from "../../relayer/gas-accounts.js";
 import { factsOf, selectContracts } from "../contracts/view.js";
 
 /** Rows of each list. */
@@ -31,8 +31,8 @@ export interface OperatorOverview {
     /** Transactions signed for the open batch with the most replacements. */
     attempts: number;
   }[];
-  /** Relayed beyond what fees earned: in this hour's budget, and by the addresses that owe most. */
-  gas: { budget: number; unearned: number; debtors: Awaited<ReturnType<typeof readDebtors>> };
+  /** The limits, and what was relayed beyond what fees earned: in this hour, and by the addresses that owe most. */
+  gas: GasLimits & { unearned: number; debtors: Awaited<ReturnType<typeof readDebtors>> };
   rejections: { id: string; kind: string; escrow: string | null; reason: string | null; at: string }[];
   /** Ended, and held for review. */
   heldPayouts: { contractId: Address; title: string; price: string; endedAt: string; heldUntil: string }[];
@@ -57,7 +57,7 @@ export async function readOverview(
     readWaiting(db, now),
     readDeferred(db),
   ]);
-  const gas = { budget: gasLimits.budget, unearned, debtors };
+  const gas = { ...gasLimits, unearned, debtors };
   return { queue, signers, gas, rejections, ...waiting, deferredPayouts };
 }
 
