@@ -15,8 +15,8 @@ const BATCH = 500;
 const REQUEST_SECONDS = 600;
 
 /**
- * Each statement deletes at most {@link BATCH} rows and returns one row for each. Ages are by the database's clock, which
- * wrote the times.
+ * Each statement changes at most {@link BATCH} rows of its table and returns one row for each. Ages are by the database's
+ * clock, which wrote the times.
  */
 const PURGES: SQL[] = [
   purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
@@ -34,24 +34,29 @@ const PURGES: SQL[] = [
       retries as (delete from app.webhook_retry where webhook_id in (select id from gone))
     select id from gone`,
   // The last two need the index. An escrow that a stranger opened is an open contract; a pending creation becomes one.
+  // For `exists`, Postgres can decide to read the whole of the other table.
   sql`
     with candidates as (
-      select t.id, exists (select 1 from onchain.working_contract c where c.id = t.id and c.phase <> 'none') as is_open,
-        exists (
-          select 1 from app.operation o where o.escrow = t.id and o.kind = 'create' and o.state <> 'rejected') as is_live
-      from app.terms t
-      where t.opened_at is null and ${isIndexWhole}
-        and t.first_quoted_at < now() - make_interval(secs => ${LIMITS.pendingAttemptLifetime + REQUEST_SECONDS})
-      order by t.first_quoted_at limit ${BATCH}),
+      select * from (
+        select t.id, t.first_quoted_at,
+          (select true from onchain.working_contract c where c.id = t.id and c.phase <> 'none') as is_open,
+          (select true from app.operation o
+            where o.escrow = t.id and o.kind = 'create' and o.state <> 'rejected' limit 1) as is_live
+        from app.terms t
+        where t.opened_at is null and ${isIndexWhole}
+          and t.first_quoted_at < now() - make_interval(secs => ${LIMITS.pendingAttemptLifetime + REQUEST_SECONDS})) unopened
+      where is_open or is_live is null
+      order by first_quoted_at limit ${BATCH}),
     opened as (update app.terms set opened_at = now() where id in (select id from candidates where is_open)),
     dropped as (
-      delete from app.terms where id in (select id from candidates where not is_open and not is_live)
+      delete from app.terms where id in (select id from candidates where is_open is null)
       returning id, caller, body_hash, escrow_terms),
-    unsealed as (delete from app.reference_key where contract_id in (select id from dropped))
-    insert into app.expired_attempt (id, caller, body_hash, escrow_terms)
-    select id, caller, body_hash, escrow_terms from dropped
-    on conflict (id) do update set expired_at = now()
-    returning id`,
+    unsealed as (delete from app.reference_key where contract_id in (select id from dropped)),
+    remembered as (
+      insert into app.expired_attempt (id, caller, body_hash, escrow_terms)
+      select id, caller, body_hash, escrow_terms from dropped
+      on conflict (id) do update set expired_at = now())
+    select id from candidates`,
   // A payment can arrive late, and is refunded by opening its escrow. Clients sign for a minute; after a month the same
   // bytes still lead to the same address, unless the protocol's parameters have changed. By these rows the keeper knows
   // escrows that strangers opened.
