@@ -1,0 +1,222 @@
+/** Rows one minute inside and one minute outside of each limit of docs/limits.md: the purge keeps the first, deletes the second. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, migrate } from "../../src/db/client.js";
+import { purgeAll } from "../../src/keeper/purge.js";
+import { newDatabase, type TestDatabase } from "../support/database.js";
+
+interface Purged {
+  table: string;
+  /** Column with the row's name. */
+  name: string;
+  columns: string;
+  /** Rows by name: the other columns as SQL, in which `id` is the name. Null if the purge itself inserts it. */
+  kept: Record<string, string | null>;
+  gone: Record<string, string>;
+  /** Deleted together with rows of another table. */
+  follows?: boolean;
+}
+
+const younger = (limit: string) => `now() - interval '${limit}' + interval '1 minute'`;
+const older = (limit: string) => `now() - interval '${limit}' - interval '1 minute'`;
+const textsOf = (quotedAt: string, openedAt = "null") =>
+  `'', id, '', '', '', '', '[]', '', '', '{}', ${quotedAt}, ${openedAt}`;
+const attempt = (expiredAt: string) => `'', id, '{}', ${expiredAt}`;
+const operation = (more: string) => `'create', id, '', 0, ${more}`;
+const REFERENCE = "'supplementaryMaterials', '', ''";
+
+const PURGES: Purged[] = [
+  {
+    table: "api_key",
+    name: "id",
+    columns: "address, hash, revoked_at",
+    kept: { active: "'', id, null", "just revoked": `'', id, ${younger("90 days")}` },
+    gone: { revoked: `'', id, ${older("90 days")}` },
+  },
+  {
+    table: "key_release",
+    name: "contract_id",
+    columns: "field, released_to, role, released_at",
+    kept: { "last year's": `'', '', '', ${younger("1 year")}` },
+    gone: { older: `'', '', '', ${older("1 year")}` },
+  },
+  {
+    table: "gas_account",
+    name: "address",
+    columns: "used, owed, earned, owed_at",
+    kept: { recent: `1, 1, 0, ${younger("7 days")}`, earned: `1, 1, 1, ${older("1 year")}` },
+    gone: { idle: `1, 1, 0, ${older("7 days")}` },
+  },
+  {
+    table: "operation",
+    name: "escrow",
+    columns: "kind, target, data, gas_limit, state, caller, published_at, updated_at",
+    kept: {
+      "just rejected": operation(`'rejected', '', null, ${younger("1 day")}`),
+      "the keeper's": operation(`'rejected', null, null, ${younger("30 days")}`),
+      published: operation(`'rejected', '', now(), ${older("1 year")}`),
+      applied: operation(`'final', '', now(), ${older("1 year")}`),
+      "being paid": operation(`'queued', '', null, ${older("1 year")}`),
+      "refused payment": operation("'rejected', '', null, now()"),
+      refunded: "'return-surplus', '', '', 0, 'queued', '', null, now()",
+    },
+    gone: {
+      rejected: operation(`'rejected', '', null, ${older("1 day")}`),
+      "the keeper's old": operation(`'rejected', null, null, ${older("30 days")}`),
+    },
+  },
+  {
+    table: "webhook",
+    name: "id",
+    columns: "owner, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to, disabled_at",
+    kept: {
+      enabled: "'', '', '', '', 0, 0, null",
+      "just disabled": `'', '', '', '', 0, 0, ${younger("90 days")}`,
+    },
+    gone: { disabled: `'', '', '', '', 0, 0, ${older("90 days")}` },
+  },
+  {
+    table: "webhook_retry",
+    name: "webhook_id",
+    columns: "position, attempts",
+    kept: { enabled: "1, 1", "just disabled": "1, 1" },
+    gone: { disabled: "1, 1" },
+    follows: true,
+  },
+  {
+    table: "terms",
+    name: "id",
+    columns: `caller, body_hash, document, terms_hash, title, task_description, acceptance_criteria, award_method,
+      initiator, escrow_terms, first_quoted_at, opened_at`,
+    kept: {
+      quoted: textsOf(younger("40 minutes")),
+      "being paid": textsOf(older("40 minutes")),
+      opened: textsOf(older("1 year"), "now()"),
+      "opened by a stranger": textsOf(older("40 minutes")),
+      applied: textsOf(older("40 minutes")),
+    },
+    gone: {
+      unpaid: textsOf(older("40 minutes")),
+      "refused payment": textsOf(older("40 minutes")),
+      refunded: textsOf(older("40 minutes")),
+      deployed: textsOf(older("40 minutes")),
+      "quoted again": textsOf(older("40 minutes")),
+    },
+  },
+  {
+    table: "reference_key",
+    name: "contract_id",
+    columns: "field, wrapped_key, master_key_id",
+    kept: {
+      quoted: REFERENCE,
+      "being paid": REFERENCE,
+      opened: REFERENCE,
+      "opened by a stranger": REFERENCE,
+    },
+    gone: { unpaid: REFERENCE, "refused payment": REFERENCE },
+    follows: true,
+  },
+  {
+    table: "expired_attempt",
+    name: "id",
+    columns: "caller, body_hash, escrow_terms, expired_at",
+    kept: {
+      recent: attempt(younger("30 days")),
+      "to be settled": attempt(older("30 days")),
+      "with a deferred payout": attempt(older("30 days")),
+      "quoted again": attempt(older("30 days")),
+      unpaid: null,
+      "refused payment": null,
+      refunded: null,
+      deployed: null,
+    },
+    gone: {
+      old: attempt(older("30 days")),
+      "never paid": attempt(older("30 days")),
+      settled: attempt(older("30 days")),
+    },
+  },
+];
+const CHAIN = `
+  create schema onchain;
+  create table onchain._ponder_meta as select 'app' as key, '{"is_ready": 1}'::jsonb as value;
+  create table onchain._ponder_checkpoint as select repeat('0', 41) || '7' || repeat('0', 33) as latest_checkpoint;
+  insert into app.event_log (id, last_position, scanned_block) values (1, 0, 7);
+  create table onchain.working_contract (id text, phase text, settled boolean);
+  insert into onchain.working_contract values
+    ('opened by a stranger', 'created', false), ('applied', 'created', false), ('deployed', 'none', false), ('never paid', 'none', false),
+    ('to be settled', 'created', false), ('settled', 'declined', true), ('with a deferred payout', 'declined', true);
+  create table onchain.deferred_payout (contract_id text, payee text, amount numeric);
+  insert into onchain.deferred_payout values
+    ('settled', '', 0), ('with a deferred payout', '', 0), ('with a deferred payout', ' ', 1)`;
+
+let own: TestDatabase;
+let database: ReturnType<typeof createDatabase>;
+
+beforeAll(async () => {
+  own = await newDatabase();
+  database = createDatabase(own.url);
+  await migrate(database.pool);
+  await database.pool.query(CHAIN);
+  for (const purged of PURGES) {
+    for (const [name, values] of Object.entries({ ...purged.kept, ...purged.gone })) {
+      if (values !== null) await insert(purged, [name], values);
+    }
+  }
+  await purgeAll(database.db);
+});
+afterAll(async () => {
+  await database.pool.end();
+  await own.drop();
+});
+
+async function insert({ table, name, columns }: Purged, names: string[], values: string): Promise<void> {
+  const text = `insert into app.${table} (${name}, ${columns}) select id, ${values} from unnest($1::text[]) id`;
+  await database.pool.query(text, [names]);
+}
+
+async function namesIn(
+  { table, name }: Pick<Purged, "table" | "name">,
+  condition = "true",
+): Promise<string[]> {
+  const text = `select ${name} as name from app.${table} where ${condition} order by 1`;
+  return (await database.pool.query<{ name: string }>(text)).rows.map((row) => row.name);
+}
+
+const tables = PURGES.map((purged) => ({ ...purged, expected: Object.keys(purged.kept).sort() }));
+const statements = tables.filter(({ follows }) => !follows);
+const insertOld = (purged: Purged, names: string[]) =>
+  insert(purged, names, Object.values(purged.gone)[0] as string);
+
+test.each(tables)("of $table, just the rows inside the limits remain", async (purged) => {
+  expect(await namesIn(purged)).toEqual(purged.expected);
+});
+
+test("an attempt whose escrow was opened becomes an open contract, whoever opened it", async () => {
+  const opened = await namesIn({ table: "terms", name: "id" }, "opened_at is not null");
+  expect(opened).toEqual(["applied", "opened", "opened by a stranger"]);
+});
+
+test.each(statements)("of $table, 500 are deleted at a time", async (purged) => {
+  const many = Array.from({ length: 501 }, (_, i) => `one of many ${purged.table} ${i}`);
+  const remaining = () => namesIn(purged, `${purged.name} like 'one of many ${purged.table} %'`);
+  await insertOld(purged, many);
+  expect(await purgeAll(database.db)).toBe(true);
+  expect(await remaining()).toHaveLength(1);
+  expect(await purgeAll(database.db)).toBe(false);
+  expect(await remaining()).toEqual([]);
+});
+
+test.each(statements.filter(({ table }) => ["terms", "expired_attempt"].includes(table)))(
+  "of $table, none is deleted while the index is older than what it has shown",
+  async (purged) => {
+    const name = `a waiting ${purged.table}`;
+    const remaining = () => namesIn(purged, `${purged.name} = '${name}'`);
+    await insertOld(purged, [name]);
+    await database.pool.query("update app.event_log set scanned_block = 8");
+    await purgeAll(database.db);
+    expect(await remaining()).toEqual([name]);
+    await database.pool.query("update app.event_log set scanned_block = 7");
+    await purgeAll(database.db);
+    expect(await remaining()).toEqual([]);
+  },
+);
