@@ -375,6 +375,37 @@ describe("a target that fails", () => {
     expect((await read(client, id)).givenUp).toEqual([]);
   });
 
+  test("keeps its 100 newest abandoned events, beside those that wait for a retry", async () => {
+    const receiver = await startReceiver();
+    receiver.answer((response) => response.writeHead(503).end());
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    await world.pool.query(
+      `insert into app.webhook_retry (webhook_id, position, attempts, next_attempt_at)
+       select $1, -i, 9, case when i = 1 then now() + interval '1 day' end from generate_series(1, 101) i`,
+      [id],
+    );
+    const rows = async () =>
+      (
+        await world.pool.query<{ position: number; attempts: number }>(
+          "select position::int, attempts from app.webhook_retry where webhook_id = $1 order by 1",
+          [id],
+        )
+      ).rows;
+    await created(world, client);
+    await eventually("its first attempt failed", async () => (await rows()).length === 102);
+    await world.pool.query("update app.webhook_retry set attempts = 9 where webhook_id = $1", [id]);
+    await world.pool.query(
+      "update app.webhook_retry set next_attempt_at = now() where webhook_id = $1 and position > 0",
+      [id],
+    );
+    await eventually("its last attempt failed", async () => {
+      await skipRest(id);
+      return (await rows()).at(-1)?.attempts === 10;
+    });
+    const positions = (await rows()).map(({ position }) => position);
+    expect(positions.slice(0, -1)).toEqual(Array.from({ length: 100 }, (_, i) => i - 100));
+  });
+
   test("gets nothing more after it reports that it is gone, until its owner switches it on", async () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
@@ -420,6 +451,37 @@ describe("a target that fails", () => {
     await eventually("the prompt target is served", async () => prompt.received.length === 3);
     expect(most).toBeLessThanOrEqual(SLOW_LANE);
   });
+});
+
+test("webhooks that look for their next event use 6 connections at a time, however many there are", async () => {
+  /** Nothing to send, but due, in both lanes. */
+  const makeDue = (name: string) =>
+    world.pool.query(
+      `insert into app.webhook (id, owner, agent, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to,
+         last_success_at, next_attempt_at)
+       select $1 || i, $1 || i, $1 || i, 'http://127.0.2.' || i || ':9/', '', '', 0, 0, case when i > 10 then now() end,
+         now() from generate_series(1, 20) i`,
+      [name],
+    );
+  const count = async (condition: string): Promise<number> =>
+    (await world.pool.query(`select ${condition}`)).rowCount ?? 0;
+  const looking = () =>
+    count("from pg_stat_activity where wait_event_type = 'Lock' and query like '%webhook_retry%'");
+  const areClaimed = async (name: string) =>
+    (await count(`from app.webhook where id like '${name}%' and claimed_until > now()`)) === 20;
+  const holder = await world.pool.connect();
+  try {
+    await holder.query("begin");
+    await holder.query("lock table app.event");
+    await makeDue("early ");
+    await eventually("they look", async () => (await areClaimed("early ")) && (await looking()) >= 6);
+    await makeDue("late ");
+    await eventually("others would look, too", () => areClaimed("late "));
+    expect(await looking()).toBe(6);
+  } finally {
+    await holder.query("rollback");
+    holder.release();
+  }
 });
 
 describe("a replay", () => {
