@@ -29,7 +29,8 @@ abstract contract EscrowJury is EscrowCustody {
     uint256 private constant OPENED_COUNTER = 20 * COUNTER_BITS;
 
     uint40 private constant OPENING_PERIOD = 24 hours;
-    uint256 private constant DRAW_TRIES_PER_SEAT = 4;
+    /// @dev Bounds the gas of a draw, however large the pool is.
+    uint256 private constant LOOKS_PER_SEAT = 4;
     uint256 private constant TOKEN_UNIT = 1e18;
     uint256 private constant STABLECOIN_UNIT = 1e6;
     /// @dev Whole tokens that a dispute can mint for 1.0 paid to the Treasury; `npm run economics` shows why.
@@ -74,11 +75,15 @@ abstract contract EscrowJury is EscrowCustody {
 
         _jury.drawn = true;
         uint256 pool = REGISTRY.poolSize(f.matchedOrEndedAt);
+        // The first steps of a shuffle: each slot is looked at once, and no two slots hold the same agent. With
+        // replacement, seats stayed empty although a small pool had the agents for them.
+        uint256 looks = Math.min(seats * LOOKS_PER_SEAT, pool);
+        uint256[] memory moved = new uint256[](2 * looks);
         address[] memory chosen = new address[](seats);
         uint256 count;
-        for (uint256 i = 0; i < seats * DRAW_TRIES_PER_SEAT && count < seats && pool != 0; ++i) {
-            address candidate = REGISTRY.poolAt(uint256(keccak256(abi.encode(seed, i))) % pool, f.matchedOrEndedAt);
-            if (isDrawn[candidate] || _isParty(t, candidate)) continue;
+        for (uint256 i = 0; i < looks && count < seats; ++i) {
+            address candidate = REGISTRY.poolAt(_shuffle(moved, pool, seed, i), f.matchedOrEndedAt);
+            if (_isParty(t, candidate)) continue;
             if (!REGISTRY.isEligible(candidate, _eligibilityStakeOf(t), f.matchedOrEndedAt)) continue;
             isDrawn[candidate] = true;
             chosen[count++] = candidate;
@@ -292,6 +297,31 @@ abstract contract EscrowJury is EscrowCustody {
             return true;
         } catch {
             return false;
+        }
+    }
+
+    /// @dev Step `i` of a shuffle: takes one of the slots that are left, and moves the slot of place `i` to its place.
+    function _shuffle(uint256[] memory moved, uint256 pool, bytes32 seed, uint256 i)
+        private
+        pure
+        returns (uint256 slot)
+    {
+        uint256 place = i + uint256(keccak256(abi.encode(seed, i))) % (pool - i);
+        slot = _slotAt(moved, place);
+        moved[_entryOf(moved, place)] = ((place + 1) << 128) | _slotAt(moved, i);
+    }
+
+    function _slotAt(uint256[] memory moved, uint256 place) private pure returns (uint256) {
+        uint256 entry = moved[_entryOf(moved, place)];
+        return entry == 0 ? place : uint128(entry);
+    }
+
+    /// @dev Where `moved` has `place`, or room for it: a hash table, at most half full. An entry is the place plus one,
+    /// then its slot. A place without an entry holds the slot of its number: memory does not grow with the pool.
+    function _entryOf(uint256[] memory moved, uint256 place) private pure returns (uint256 entry) {
+        entry = place % moved.length;
+        while (moved[entry] != 0 && moved[entry] >> 128 != place + 1) {
+            entry = (entry + 1) % moved.length;
         }
     }
 

@@ -135,8 +135,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// - Status is Disputed, the contract has a recruit count, and no draw was made.
     /// - The block after the seed's has begun.
     ///
-    /// Seats go to agents that were in the pool before the match and are still eligible. Someone who sees the seed
-    /// can change nothing but their own place.
+    /// Seats go to agents that were in the pool before the match and are still eligible. The draw looks at up to four
+    /// slots of the pool per seat, each once. Someone who sees the seed can change nothing but their own place.
     ///
     /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and so among juries.
     function draw() external;

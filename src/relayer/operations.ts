@@ -32,8 +32,8 @@ export const GAS_LIMITS = {
   approve: 80_000,
   dispute: 220_000,
   vote: 280_000,
-  // 31 seats, up to four tries each.
-  draw: 3_000_000,
+  // 31 seats, each with four slots of the pool, whose histories get longer with time.
+  draw: 4_000_000,
   "open-vote": 150_000,
   tally: 150_000,
   settle: 250_000,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
+import {Vm} from "forge-std/Vm.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Parameters, Status} from "../../../contracts/types/Types.sol";
@@ -77,9 +78,7 @@ contract DrawTest is BaseTest {
         _prepare(seed);
         address[] memory drawn = _draw();
 
-        // Twelve tries for three seats: a pool of nine with two parties can leave a seat empty, hardly ever.
-        assertGe(drawn.length, 1, "drawn");
-        assertLe(drawn.length, 3, "drawn");
+        assertEq(drawn.length, 3, "drawn");
         for (uint256 i = 0; i < drawn.length; ++i) {
             assertTrue(escrow.isDrawn(drawn[i]), "marked");
             assertTrue(drawn[i] != client && drawn[i] != worker, "no party");
@@ -106,6 +105,62 @@ contract DrawTest is BaseTest {
         _draw();
         assertFalse(escrow.isDrawn(agents[2]), "unbonding");
         assertFalse(escrow.isDrawn(agents[3]), "staked after the match");
+    }
+
+    function test_GivenAsManyAgentsAsSeats() public {
+        uint256 fresh = vm.snapshotState();
+        uint8[3] memory sizes = [5, 15, 31];
+        for (uint256 i = 0; i < sizes.length; ++i) {
+            _setPanel(sizes[i], 1000);
+            _stakeMembers(0, sizes[i], ELIGIBILITY_STAKE);
+            _prepare(0);
+            _assertAllDrawn(sizes[i]);
+            vm.revertToState(fresh);
+        }
+    }
+
+    /// Twenty slots for five seats: five agents that can be drawn, eight below the threshold, five that staked more
+    /// after the match, and both parties.
+    function test_GivenAgentsNotEligible_WhenPoolIsLookedAtWhole() public {
+        _setPanel(5, 500);
+        _stakeMembers(5, 8, ELIGIBILITY_STAKE / 2);
+        _setPanel(5, 1000);
+        _stakeMembers(13, 5, ELIGIBILITY_STAKE);
+        _stakeMembers(0, 5, ELIGIBILITY_STAKE);
+        _stake(client, ELIGIBILITY_STAKE);
+        _stake(worker, ELIGIBILITY_STAKE);
+        vm.warp(_now() + 1);
+        escrow = _matched(_newTerms());
+        _stakeMembers(13, 5, 1);
+        _deliver(escrow, 0);
+        _dispute(escrow);
+        _seed(0);
+        _assertAllDrawn(5);
+    }
+
+    /// Compares with a shuffle of the whole pool in memory. No one is eligible, so that no seat ends it early.
+    /// forge-config: default.fuzz.runs = 100
+    function testFuzz_GivenAnyPool(uint256 seed, uint256 size) public {
+        size = bound(size, 1, 40);
+        _setPanel(3, 500);
+        _stakeMembers(0, size, ELIGIBILITY_STAKE / 2);
+        _setPanel(3, 1000);
+        _prepare(seed);
+
+        vm.startStateDiffRecording();
+        assertEq(_draw().length, 0, "drawn");
+        Vm.AccountAccess[] memory calls = vm.stopAndReturnStateDiff();
+
+        uint256[] memory slots = _slots(size);
+        uint256 looks;
+        for (uint256 i = 0; i < calls.length; ++i) {
+            bytes memory data = calls[i].data;
+            if (calls[i].account != address(registry) || bytes4(data) != registry.poolAt.selector) continue;
+            uint256 other = looks + uint256(keccak256(abi.encode(blockhash(drawBlock), looks))) % (size - looks);
+            (slots[looks], slots[other]) = (slots[other], slots[looks]);
+            assertEq(data, abi.encodeCall(registry.poolAt, (slots[looks++], _now())), "slot");
+        }
+        assertEq(looks, size < 12 ? size : 12, "slots looked at");
     }
 
     function test_GivenFewerAgentsThanSeats() public {
@@ -180,6 +235,43 @@ contract DrawTest is BaseTest {
         vm.prank(stranger);
         escrow.draw();
         return abi.decode(vm.getRecordedLogs()[0].data, (address[]));
+    }
+
+    function _setPanel(uint8 seats, uint32 eligibilityStake) private {
+        Parameters memory p = _defaultParameters();
+        (p.baRecruitCount, p.baEligibilityStake) = (seats, eligibilityStake);
+        _setParameters(p);
+    }
+
+    function _member(uint256 i) private returns (address) {
+        return makeAddr(string.concat("member ", vm.toString(i)));
+    }
+
+    function _stakeMembers(uint256 first, uint256 count, uint256 amount) private {
+        for (uint256 i = first; i < first + count; ++i) {
+            _stake(_member(i), amount);
+        }
+        vm.warp(_now() + 1);
+    }
+
+    /// @dev With any of a hundred seeds, exactly the first `count` members are drawn.
+    function _assertAllDrawn(uint256 count) private {
+        uint256 prepared = vm.snapshotState();
+        for (uint256 seed = 0; seed < 100; ++seed) {
+            vm.setBlockhash(drawBlock, keccak256(abi.encode(seed)));
+            assertEq(_draw().length, count, "drawn");
+            for (uint256 i = 0; i < count; ++i) {
+                assertTrue(escrow.isDrawn(_member(i)), "member drawn");
+            }
+            vm.revertToState(prepared);
+        }
+    }
+
+    function _slots(uint256 size) private pure returns (uint256[] memory slots) {
+        slots = new uint256[](size);
+        for (uint256 i = 0; i < size; ++i) {
+            slots[i] = i;
+        }
     }
 
     function _countDrawn() private view returns (uint256 count) {

@@ -112,6 +112,24 @@ contract GasTest is GasBaseTest {
         _measure("settle, tallied", _operation(escrow, abi.encodeCall(IWorkingContractEscrow.settle, ())));
     }
 
+    /// The most that a draw costs: it looks at as many slots as it may, and almost all seats are taken.
+    function test_LargestDraw() public {
+        Parameters memory p = _parameters();
+        _addJurors(31 * 4);
+        (p.baRecruitCount, p.baEligibilityStake) = (31, 1001);
+        factory.setParameters(p);
+        for (uint256 i = 0; i < 30; ++i) {
+            vm.prank(jurors[i].addr);
+            registry.stake(jurors[i].addr, 1e18, Authorization(0, 0, 0, ""));
+        }
+        vm.warp(vm.getBlockTimestamp() + 1);
+        address escrow = _disputed(_terms(5, 1));
+        vm.roll(vm.getBlockNumber() + 2);
+        Operation memory draw = _operation(escrow, abi.encodeCall(IWorkingContractEscrow.draw, ()));
+        draw.gasLimit = 10_000_000;
+        _measure("draw, 30 of 31 seats in a pool of 124", draw);
+    }
+
     function test_DirectTransferAndRefusedPayee() public {
         address escrow = _matched(_terms(3, 1));
         Authorization memory lost = _directTransfer(client, escrow, SHARE);

@@ -11,7 +11,7 @@ import type { Address, Client, Hex } from "viem";
 import { getBlock, getContractEvents, getTransaction, readContract } from "viem/actions";
 import { type EscrowOnChain, inRanges, lower, type Protocol } from "./read-chain.js";
 
-const TRIES_PER_SEAT = 4;
+const LOOKS_PER_SEAT = 4n;
 const UNBONDING_SECONDS = 48 * 3600;
 
 /** The agents that the rule of `draw` chooses, in order; null if none were drawn. */
@@ -54,16 +54,19 @@ export async function juryByRule(
     ...registry,
     ...{ functionName: "poolSize", args: [before], blockNumber },
   });
-  const seats = terms.parameters.baRecruitCount;
-  const chosen = new Set<string>();
-  for (let i = 0; i < seats * TRIES_PER_SEAT && chosen.size < seats && pool !== 0n; i++) {
-    const slot = BigInt(keccak256(encodeWords(seed, i))) % pool;
+  const seats = BigInt(terms.parameters.baRecruitCount);
+  const chosen: string[] = [];
+  /** The slots at places of the pool that the shuffle has changed so far. */
+  const moved = new Map<bigint, bigint>();
+  for (let i = 0n; i < seats * LOOKS_PER_SEAT && i < pool && chosen.length < seats; i++) {
+    const at = i + (BigInt(keccak256(encodeWords(seed, i))) % (pool - i));
+    const slot = moved.get(at) ?? at;
+    moved.set(at, moved.get(i) ?? i);
     const place = { functionName: "poolAt", args: [slot, before], blockNumber } as const;
     const candidate = lower(await readContract(client, { ...registry, ...place }));
-    if (parties.includes(candidate) || chosen.has(candidate)) continue;
-    if (await wasEligible(candidate)) chosen.add(candidate);
+    if (!parties.includes(candidate) && (await wasEligible(candidate))) chosen.push(candidate);
   }
-  return [...chosen];
+  return chosen;
 }
 
 export interface OpenedVote {
