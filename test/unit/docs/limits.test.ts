@@ -88,7 +88,7 @@ it("the page about limits has every table of the service, and no other", () => {
   const tables = Object.values(schema).flatMap((table) =>
     table instanceof PgTable ? [getTableConfig(table).name] : [],
   );
-  const named = rowsUnder("500 rows of a table each.\n\n").flatMap(([, names = ""]) =>
+  const named = rowsUnder("500 rows of a table at a time.\n\n").flatMap(([, names = ""]) =>
     [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name),
   );
   expect(named.sort()).toEqual(tables.sort());
