@@ -116,7 +116,7 @@ function faults() {
 /** The end-to-end tests on several processes of each kind, without those that start their own stack. */
 function cluster() {
   const files = [
-    ...["contract-lifecycle", "contract-payments", "disputes", "votes", "stakes", "outside-money"],
+    ...["contract-lifecycle", "contract-payments", "disputes", "votes", "stakes", "direct-transfers"],
     ...["contract-list", "checkpoints", "complaints", "events", "usage-ticket", "workload"],
   ];
   return {

@@ -13,7 +13,7 @@ import {TermsCodec} from "./libraries/TermsCodec.sol";
 import {Authorization, Phase, Status} from "./types/Types.sol";
 
 /// @notice Money in and out: deposits by authorization or allowance, payouts that cannot block each other, and direct
-/// transfers (the ABI calls them surplus), which are money that arrived outside the escrow's own calls.
+/// transfers, which are money that arrived outside the escrow's own calls.
 abstract contract EscrowCustody is EscrowState {
     using SafeERC20 for IERC20;
     using TermsCodec for bytes;
@@ -32,7 +32,7 @@ abstract contract EscrowCustody is EscrowState {
     mapping(address payee => uint256) public deferred;
 
     /// @notice Authorizations credited or refunded after someone used them directly at the token.
-    mapping(address payer => mapping(bytes32 nonce => bool)) public surplusSpent;
+    mapping(address payer => mapping(bytes32 nonce => bool)) public directTransferSpent;
 
     /// @dev Whether a direct transfer can pay for the current action.
     bool private transient _acceptsDirectTransfer;
@@ -51,15 +51,18 @@ abstract contract EscrowCustody is EscrowState {
     }
 
     /// @inheritdoc IWorkingContractEscrow
-    function withSurplus(bytes calldata act) external {
+    function withDirectTransfer(bytes calldata action) external {
         require(msg.sender == OPERATOR, NotOperator(msg.sender));
         _acceptsDirectTransfer = true;
-        Address.functionDelegateCall(address(this), act);
+        Address.functionDelegateCall(address(this), action);
         _acceptsDirectTransfer = false;
     }
 
     /// @inheritdoc IWorkingContractEscrow
-    function returnSurplus(address payer, uint256 amount, Authorization calldata authorization) external nonReentrant {
+    function refundDirectTransfer(address payer, uint256 amount, Authorization calldata authorization)
+        external
+        nonReentrant
+    {
         bytes memory t = _terms();
         Facts memory f = _facts;
         // Before opening, money here belongs to the initiator alone: `open` credits or refunds it.
@@ -67,19 +70,19 @@ abstract contract EscrowCustody is EscrowState {
         if (msg.sender != OPERATOR) {
             // Anyone can sign an authorization to this escrow and cancel it, so strangers come last.
             uint40 delay = _hasBooked(t, f, payer) ? BOOKED_PAYER_REFUND_DELAY : REFUND_DELAY;
-            uint40 returnableAt = t.reviewDeadline() + delay;
-            require(block.timestamp >= returnableAt, SurplusNotReturnable(returnableAt));
+            uint40 refundableAt = t.reviewDeadline() + delay;
+            require(block.timestamp >= refundableAt, DirectTransferNotRefundable(refundableAt));
         }
         if (f.openedFromBalance && payer == t.initiator() && amount == _depositOf(t)) {
             // `open` credited the deposit that this authorization paid: mark it spent and refund nothing.
             _facts.openedFromBalance = false;
             _spendDirectTransfer(payer, amount, authorization, _bookedOf(t, f));
-            emit SurplusCredited(payer, authorization.nonce, amount);
+            emit DirectTransferCredited(payer, authorization.nonce, amount);
             return;
         }
         _spendDirectTransfer(payer, amount, authorization, _bookedOf(t, f) + amount);
 
-        emit SurplusReturned(payer, authorization.nonce, amount);
+        emit DirectTransferRefunded(payer, authorization.nonce, amount);
 
         IERC20(address(ASSET)).safeTransfer(payer, amount);
     }
@@ -113,7 +116,7 @@ abstract contract EscrowCustody is EscrowState {
             _acceptsDirectTransfer && ASSET.authorizationState(payer, authorization.nonce), PaymentFailed(payer, amount)
         );
         _spendDirectTransfer(payer, amount, authorization, bookedAfter);
-        emit SurplusCredited(payer, authorization.nonce, amount);
+        emit DirectTransferCredited(payer, authorization.nonce, amount);
     }
 
     /// @dev Uses the authorization at the token; false if the token refuses.
@@ -158,7 +161,7 @@ abstract contract EscrowCustody is EscrowState {
         uint256 bookedAfter
     ) private {
         bytes32 nonce = authorization.nonce;
-        require(!surplusSpent[payer][nonce], AuthorizationSpent(payer, nonce));
+        require(!directTransferSpent[payer][nonce], AuthorizationSpent(payer, nonce));
         bytes32 structHash = keccak256(
             abi.encode(
                 TRANSFER_WITH_AUTHORIZATION_TYPEHASH,
@@ -177,9 +180,9 @@ abstract contract EscrowCustody is EscrowState {
             InvalidAuthorization(payer, nonce)
         );
         uint256 balance = ASSET.balanceOf(address(this));
-        require(balance >= bookedAfter, InsufficientSurplus(balance, bookedAfter));
+        require(balance >= bookedAfter, InsufficientUnbookedBalance(balance, bookedAfter));
 
-        surplusSpent[payer][nonce] = true;
+        directTransferSpent[payer][nonce] = true;
     }
 
     function _hasBooked(bytes memory t, Facts memory f, address payer) private view returns (bool) {

@@ -12,7 +12,7 @@ import {IAgentSignatures} from "./IAgentSignatures.sol";
 /// time-outs, the tally, settlement and claims.
 ///
 /// A direct transfer is money that reached the escrow outside its own calls, for example because someone broadcast a
-/// payer's authorization at the token. The functions, events and errors below call it surplus.
+/// payer's authorization at the token. The escrow's balance beyond {booked} is called unbooked.
 interface IWorkingContractEscrow is IAgentSignatures {
     event WorkingContractCreated(uint256 deposit);
     event WorkingContractMatched(address indexed counterparty, uint256 deposit);
@@ -33,8 +33,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     event RewardDeferred(address indexed backupAgent, uint256 reward);
     event PayoutDeferred(address indexed payee, uint256 amount);
     event PayoutClaimed(address indexed payee, uint256 amount);
-    event SurplusCredited(address indexed payer, bytes32 nonce, uint256 amount);
-    event SurplusReturned(address indexed payer, bytes32 nonce, uint256 amount);
+    event DirectTransferCredited(address indexed payer, bytes32 nonce, uint256 amount);
+    event DirectTransferRefunded(address indexed payer, bytes32 nonce, uint256 amount);
 
     error WrongStatus(Status actual, Status expected);
     error NotParty(address caller, address party);
@@ -48,8 +48,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     error PaymentFailed(address payer, uint256 amount);
     error AuthorizationSpent(address payer, bytes32 nonce);
     error InvalidAuthorization(address payer, bytes32 nonce);
-    error InsufficientSurplus(uint256 surplus, uint256 amount);
-    error SurplusNotReturnable(uint40 returnableAt);
+    error InsufficientUnbookedBalance(uint256 balance, uint256 bookedAfter);
+    error DirectTransferNotRefundable(uint40 refundableAt);
     error PayoutHeld(uint40 until);
     error AlreadySettled();
     error NothingToClaim(address payee);
@@ -193,22 +193,21 @@ interface IWorkingContractEscrow is IAgentSignatures {
     ///
     /// Requirements:
     /// - The caller is the operator's Relay, which has seen that transfer.
-    /// - The authorization is used, neither credited nor refunded yet, and the surplus covers its amount.
-    function withSurplus(bytes calldata act) external;
+    /// - The authorization is used, neither credited nor refunded yet, and the unbooked balance covers its amount.
+    function withDirectTransfer(bytes calldata action) external;
 
     /// @notice Refunds a direct transfer made with `payer`'s authorization to `payer`.
     ///
     /// Requirements:
     /// - The payer signed the authorization, to this escrow and for `amount`. It is used, and neither credited nor
     ///   refunded yet.
-    /// - The contract has been opened: before that, money here belongs to the initiator, and {open} credits or refunds
-    /// it. - The caller is the operator's Relay, which has seen the transfer. Anyone else must wait until a week after
-    /// the
+    /// - The contract has been opened: before that, money here is the initiator's, and {open} credits or refunds it.
+    /// - The caller is the operator's Relay, which has seen the transfer. Anyone else must wait until a week after the
     ///   review deadline if `payer` has money booked here, otherwise two weeks.
     ///
     /// Warning: a cancelled authorization looks like a used one. A Relay signer that colludes with the signer of a
     /// cancelled authorization can have it paid from other direct transfers.
-    function returnSurplus(address payer, uint256 amount, Authorization calldata authorization) external;
+    function refundDirectTransfer(address payer, uint256 amount, Authorization calldata authorization) external;
 
     /// @notice The terms that this escrow's address commits to.
     function terms() external view returns (Terms memory);

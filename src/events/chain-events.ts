@@ -190,8 +190,8 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
   }),
   PayoutDeferred: transferOf("payout.deferred", "payee"),
   PayoutClaimed: transferOf("payout.paid", "payee", { role: "deferred" }),
-  SurplusCredited: transferOf("surplus.credited", "payer"),
-  SurplusReturned: transferOf("surplus.returned", "payer"),
+  DirectTransferCredited: transferOf("direct-transfer.credited", "payer"),
+  DirectTransferRefunded: transferOf("direct-transfer.refunded", "payer"),
 };
 
 function payoutsOf({ event }: Known): { role: "client" | "worker"; payee: Address; amount: bigint }[] {

@@ -33,7 +33,7 @@ const tokenAbi = parseAbi([
  */
 export async function isDirectTransfer(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
   const use = await findUse(deps, payment);
-  if (use === null || !(await isOutsideDeposit(deps, payment, use))) return false;
+  if (use === null || !(await isTransferredDirectly(deps, payment, use))) return false;
   const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
   const isDeep = head - use.blockNumber + 1n >= BigInt(deps.config.confirmations);
   // The receipt can come from a branch that the chain has left.
@@ -43,7 +43,7 @@ export async function isDirectTransfer(deps: Deps, payment: PaymentAuthorization
 }
 
 /** Whether a transaction moved the money without a deposit of its payer at the escrow. */
-async function isOutsideDeposit(
+async function isTransferredDirectly(
   deps: UseDeps,
   payment: PaymentAuthorization,
   { logs }: TransactionReceipt,
@@ -76,8 +76,8 @@ async function isOfPayer(
     }
     case "VoteSealed":
       return args.backupAgent.toLowerCase() === from;
-    case "SurplusCredited":
-    case "SurplusReturned":
+    case "DirectTransferCredited":
+    case "DirectTransferRefunded":
       return args.payer.toLowerCase() === from && args.nonce === nonce;
     default:
       return false;
@@ -136,7 +136,7 @@ export async function findOpening(deps: Deps, payment: PaymentAuthorization): Pr
   const own = emittedBy(payment.to, logs);
   const atOnce = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs: own });
   if (atOnce.length > 0) return { transactionHash, blockNumber, blockHash };
-  if (!(await isOutsideDeposit(deps, payment, use))) return null;
+  if (!(await isTransferredDirectly(deps, payment, use))) return null;
   const opened = await findOpeningFromBalance(deps, payment);
   return opened === null ? null : { transactionHash, ...opened };
 }
@@ -176,7 +176,7 @@ async function readDeposit(
     .where(
       and(
         eq(escrowEvent.contractId, payment.to),
-        inArray(escrowEvent.name, ["WorkingContractCreated", "SurplusCredited"]),
+        inArray(escrowEvent.name, ["WorkingContractCreated", "DirectTransferCredited"]),
       ),
     );
   const created = events.find(({ name }) => name === "WorkingContractCreated");
@@ -184,7 +184,7 @@ async function readDeposit(
   const amount = BigInt(String(created.args.deposit));
   const credited = events.filter(
     ({ name, args }) =>
-      name === "SurplusCredited" &&
+      name === "DirectTransferCredited" &&
       String(args.payer).toLowerCase() === payment.from &&
       BigInt(String(args.amount)) === amount,
   );

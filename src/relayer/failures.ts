@@ -26,7 +26,7 @@ const TOO_EARLY: ReadonlySet<string> = new Set([
   "TallyNotDue",
   "PayoutHeld",
   "NoDraw",
-  "SurplusNotReturnable",
+  "DirectTransferNotRefundable",
 ]);
 /** Hold reason while the stablecoin is paused. */
 export const TOKEN_PAUSED = "TokenPaused";
@@ -55,7 +55,7 @@ export const SIGNATURE_FAULTS: ReadonlySet<string> = new Set([
   "UnknownError",
 ]);
 
-/** Error of a call inside `withSurplus` that failed without a reason. */
+/** Error of a call inside `withDirectTransfer` that failed without a reason. */
 const WITHOUT_REASON = "FailedCall";
 
 /** The Solidity error's name, or the relayer's own reason if there is none. */

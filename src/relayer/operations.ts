@@ -39,7 +39,7 @@ export const GAS_LIMITS = {
   settle: 250_000,
   claim: 250_000,
   "claim-deferred": 150_000,
-  "return-surplus": 200_000,
+  "refund-direct-transfer": 200_000,
   stake: 280_000,
   "request-unstake": 120_000,
   "withdraw-stake": 120_000,
@@ -232,8 +232,13 @@ export function refundDirectTransferOperation(
   action: EscrowAction & { amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
   const { escrow, caller: payer, amount, authorization } = action;
-  const data = escrowCall("returnSurplus", [payer, amount, authorizationOf(action)]);
-  return onEscrow("return-surplus", action, data, `return-surplus:${escrow}:${payer}:${authorization.nonce}`);
+  const data = escrowCall("refundDirectTransfer", [payer, amount, authorizationOf(action)]);
+  return onEscrow(
+    "refund-direct-transfer",
+    action,
+    data,
+    `refund-direct-transfer:${escrow}:${payer}:${authorization.nonce}`,
+  );
 }
 
 /** Stakes protocol tokens to become eligible as a Backup Agent. `authorization` must be for the protocol token. */
@@ -302,7 +307,7 @@ function paidOnEscrow(
   data: Hex,
   onceKey: string,
 ): NewOperation {
-  const call = action.directTransfer === true ? escrowCall("withSurplus", [data]) : data;
+  const call = action.directTransfer === true ? escrowCall("withDirectTransfer", [data]) : data;
   return { ...onEscrow(kind, action, call, onceKey), payment: paymentOf(action) };
 }
 

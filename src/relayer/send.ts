@@ -29,7 +29,7 @@ const MAX_KNOWN_NONCES = 1000;
 /** Errors of our contracts that a paused token can cause. */
 const TRANSFER_FAILURES: ReadonlySet<string> = new Set(["PaymentFailed", "SafeERC20FailedOperation"]);
 /** For these kinds the token's own error comes through, under any name. */
-const PAYS_OUT: ReadonlySet<string> = new Set(["return-surplus", "claim-deferred"]);
+const PAYS_OUT: ReadonlySet<string> = new Set(["refund-direct-transfer", "claim-deferred"]);
 
 /**
  * Blocks deeper than this are not checked. The owner or caretaker resends a batch that lost its block long before; if

@@ -538,8 +538,10 @@ abstract contract BaseTest is Test {
         }
     }
 
-    function _expectInsufficientSurplus(uint256 surplus, uint256 amount) internal {
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InsufficientSurplus.selector, surplus, amount));
+    function _expectInsufficientUnbookedBalance(uint256 balance, uint256 bookedAfter) internal {
+        vm.expectRevert(
+            abi.encodeWithSelector(IWorkingContractEscrow.InsufficientUnbookedBalance.selector, balance, bookedAfter)
+        );
     }
 
     function _expectAuthorizationSpent(address payer, bytes32 nonce) internal {

@@ -312,7 +312,7 @@ describe("a wallet that signs only for simulations", () => {
     await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
 
     const accept = () => agent.post(path, { accept: true }, version2(quote, payment));
-    expect(await failuresOf(agent, accept)).toEqual([{ kind: "return-surplus", count: 3 }]);
+    expect(await failuresOf(agent, accept)).toEqual([{ kind: "refund-direct-transfer", count: 3 }]);
     expect(await world.usdOf(id)).toBe(55_000_000n);
     expect(await charged()).toEqual(before);
   });

@@ -194,7 +194,7 @@ describe("an operator with a stolen Relay key", () => {
       const cancellation = await cancellationOf(world.deployment, accomplice.account, cancelled.nonce);
       await mined(world, await operator.wallet.sendTransaction(cancellation));
       const args = [accomplice.address, amount, cancelled] as const;
-      const data = encodeFunctionData({ abi: escrowAbi, functionName: "returnSurplus", args });
+      const data = encodeFunctionData({ abi: escrowAbi, functionName: "refundDirectTransfer", args });
       return operator.relayed(escrow, data);
     };
     const [first, second] = [await created<Escrow>(world, client), await created<Escrow>(world, client)];
@@ -222,7 +222,7 @@ describe("an operator with a stolen Relay key", () => {
     }
     const ours = await refundOf(second.id, amount);
     rows.push(["take a Worker Stake for an accomplice", stock, stock, stock, ours]);
-    expect([stock, ours]).toEqual(["succeeds", "`InsufficientSurplus`"]);
+    expect([stock, ours]).toEqual(["succeeds", "`InsufficientUnbookedBalance`"]);
   });
 
   test("cannot unstake the jurors of a matched contract in time", async () => {

@@ -197,13 +197,13 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
     },
 
     /** A payment that someone broadcast at the token, which the operator then refunds. */
-    async strayPayment(payer: Wallet, escrow: Address, amount: bigint, nonce: Hex) {
+    async directTransfer(payer: Wallet, escrow: Address, amount: bigint, nonce: Hex) {
       const fields = { to: escrow, value: amount, validBefore: 2n ** 48n, nonce };
       const payment = await signAuthorization(payer.account, domainOf(deployment), fields);
       await send(owner, usd.address, transferData(payment));
       const data = encodeFunctionData({
         abi: escrowAbi,
-        functionName: "returnSurplus",
+        functionName: "refundDirectTransfer",
         args: [payer.account.address, amount, payment],
       });
       return send(

@@ -370,10 +370,10 @@ describe("a dispute with a drawn jury", () => {
 describe("actions of agents outside their contracts", () => {
   it("shows a refunded direct transfer", async () => {
     const payer = network.wallet(7);
-    const escrow = await actors.create({ title: "stray", initiator: client });
-    await actors.strayPayment(payer, escrow, 1_000_000n, numberToHex(7, { size: 32 }));
+    const escrow = await actors.create({ title: "paid directly", initiator: client });
+    await actors.directTransfer(payer, escrow, 1_000_000n, numberToHex(7, { size: 32 }));
     expect((await eventsOf(escrow)).map(({ name, args }) => ({ name, args })).at(-1)).toEqual({
-      name: "SurplusReturned",
+      name: "DirectTransferRefunded",
       args: { payer: addressOf(payer), nonce: numberToHex(7, { size: 32 }), amount: "1000000" },
     });
   });

@@ -57,7 +57,7 @@ const PURGES: Purged[] = [
       applied: operation(`'final', '', now(), ${older("1 year")}`),
       "being paid": operation(`'queued', '', null, ${older("1 year")}`),
       "refused payment": operation("'rejected', '', null, now()"),
-      refunded: "'return-surplus', '', '', 0, 'queued', '', null, now()",
+      refunded: "'refund-direct-transfer', '', '', 0, 'queued', '', null, now()",
     },
     gone: {
       rejected: operation(`'rejected', '', null, ${older("1 day")}`),

@@ -217,8 +217,8 @@ describe("the relayer's queue", () => {
     const before = await network.balanceOf(caller);
     await network.broadcast(authorization);
     await network.setPaused(true);
-    const returning = refundDirectTransferOperation({ escrow, caller, amount: STAKE, authorization });
-    const row = await network.store(returning);
+    const refund = refundDirectTransferOperation({ escrow, caller, amount: STAKE, authorization });
+    const row = await network.store(refund);
     await until(async () => (await network.rowOf(row))?.state !== "queued");
     expect(await network.rowOf(row)).toMatchObject({ state: "held", reason: "TokenPaused" });
 
@@ -255,12 +255,12 @@ describe("the relayer's queue", () => {
     const { deployment } = network;
     network.startRelayer();
     const escrow = await network.created(client);
-    const stray = await network.authorize(payer, escrow, STAKE);
-    await network.broadcast(stray);
+    const transferred = await network.authorize(payer, escrow, STAKE);
+    await network.broadcast(transferred);
     const cancelled = await network.authorize(thief, escrow, STAKE);
     await network.ownerCall(await cancellationOf(deployment, thief, cancelled.nonce));
 
-    const accept = (agent: PrivateKeyAccount, authorization: typeof stray, seen: boolean) =>
+    const accept = (agent: PrivateKeyAccount, authorization: typeof transferred, seen: boolean) =>
       network.store(
         acceptOperation({
           deployment,
@@ -271,8 +271,10 @@ describe("the relayer's queue", () => {
         }),
       );
     expect(fate(await network.outcome(await accept(thief, cancelled, false)))).toBe("rejected PaymentFailed");
-    expect(fate(await network.outcome(await accept(payer, stray, false)))).toBe("rejected PaymentFailed");
-    expect(fate(await network.outcome(await accept(payer, stray, true)))).toBe("applied");
+    expect(fate(await network.outcome(await accept(payer, transferred, false)))).toBe(
+      "rejected PaymentFailed",
+    );
+    expect(fate(await network.outcome(await accept(payer, transferred, true)))).toBe("applied");
     expect(await network.statusOf(escrow)).toBe(MATCHED);
   });
 

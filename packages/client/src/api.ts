@@ -1043,7 +1043,7 @@ export interface components {
             /** @description Position in the log: 1, 2, 3 and so on */
             id: string;
             /** @enum {string} */
-            type: "contract.created" | "contract.accepted" | "contract.declined" | "contract.cancelled" | "contract.withdrawn" | "contract.delivered" | "contract.approved" | "contract.disputed" | "contract.drawn" | "contract.tallied" | "contract.settled" | "vote.sealed" | "vote.opened" | "payout.paid" | "payout.deferred" | "reward.deferred" | "surplus.credited" | "surplus.returned" | "contract.unmatched" | "contract.absent" | "contract.review-timeout" | "checkpoint.accepted" | "complaint.filed" | "complaint.resolved" | "key.released" | "deadline.approaching" | "event.reverted";
+            type: "contract.created" | "contract.accepted" | "contract.declined" | "contract.cancelled" | "contract.withdrawn" | "contract.delivered" | "contract.approved" | "contract.disputed" | "contract.drawn" | "contract.tallied" | "contract.settled" | "vote.sealed" | "vote.opened" | "payout.paid" | "payout.deferred" | "reward.deferred" | "direct-transfer.credited" | "direct-transfer.refunded" | "contract.unmatched" | "contract.absent" | "contract.review-timeout" | "checkpoint.accepted" | "complaint.filed" | "complaint.resolved" | "key.released" | "deadline.approaching" | "event.reverted";
             /**
              * Format: date-time
              * @description Time by the chain's clock; events are ordered by `id`
@@ -1069,7 +1069,7 @@ export interface components {
             description: string | null;
             agent: string | null;
             contractId: string | null;
-            types: ("contract.created" | "contract.accepted" | "contract.declined" | "contract.cancelled" | "contract.withdrawn" | "contract.delivered" | "contract.approved" | "contract.disputed" | "contract.drawn" | "contract.tallied" | "contract.settled" | "vote.sealed" | "vote.opened" | "payout.paid" | "payout.deferred" | "reward.deferred" | "surplus.credited" | "surplus.returned" | "contract.unmatched" | "contract.absent" | "contract.review-timeout" | "checkpoint.accepted" | "complaint.filed" | "complaint.resolved" | "key.released" | "deadline.approaching" | "event.reverted")[] | null;
+            types: ("contract.created" | "contract.accepted" | "contract.declined" | "contract.cancelled" | "contract.withdrawn" | "contract.delivered" | "contract.approved" | "contract.disputed" | "contract.drawn" | "contract.tallied" | "contract.settled" | "vote.sealed" | "vote.opened" | "payout.paid" | "payout.deferred" | "reward.deferred" | "direct-transfer.credited" | "direct-transfer.refunded" | "contract.unmatched" | "contract.absent" | "contract.review-timeout" | "checkpoint.accepted" | "complaint.filed" | "complaint.resolved" | "key.released" | "deadline.approaching" | "event.reverted")[] | null;
             /** @enum {string} */
             status: "active" | "failing" | "disabled";
             /** Format: date-time */
@@ -1106,7 +1106,7 @@ export interface components {
             description: string | null;
             agent: string | null;
             contractId: string | null;
-            types: ("contract.created" | "contract.accepted" | "contract.declined" | "contract.cancelled" | "contract.withdrawn" | "contract.delivered" | "contract.approved" | "contract.disputed" | "contract.drawn" | "contract.tallied" | "contract.settled" | "vote.sealed" | "vote.opened" | "payout.paid" | "payout.deferred" | "reward.deferred" | "surplus.credited" | "surplus.returned" | "contract.unmatched" | "contract.absent" | "contract.review-timeout" | "checkpoint.accepted" | "complaint.filed" | "complaint.resolved" | "key.released" | "deadline.approaching" | "event.reverted")[] | null;
+            types: ("contract.created" | "contract.accepted" | "contract.declined" | "contract.cancelled" | "contract.withdrawn" | "contract.delivered" | "contract.approved" | "contract.disputed" | "contract.drawn" | "contract.tallied" | "contract.settled" | "vote.sealed" | "vote.opened" | "payout.paid" | "payout.deferred" | "reward.deferred" | "direct-transfer.credited" | "direct-transfer.refunded" | "contract.unmatched" | "contract.absent" | "contract.review-timeout" | "checkpoint.accepted" | "complaint.filed" | "complaint.resolved" | "key.released" | "deadline.approaching" | "event.reverted")[] | null;
             /** @enum {string} */
             status: "active" | "failing" | "disabled";
             /** Format: date-time */

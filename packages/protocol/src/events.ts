@@ -18,8 +18,8 @@ const CHAIN_TYPES = [
   "payout.paid",
   "payout.deferred",
   "reward.deferred",
-  "surplus.credited",
-  "surplus.returned",
+  "direct-transfer.credited",
+  "direct-transfer.refunded",
 ] as const;
 
 /** Caused by time alone: the status changes at the deadline, regardless of who moves the money later. */

@@ -223,12 +223,12 @@ ponder.on("Escrow:PayoutClaimed", async (args) => {
     .set((row) => ({ amount: row.amount - amount }));
 });
 
-ponder.on("Escrow:SurplusCredited", async (args) => {
-  await recordEvent(args, "SurplusCredited");
+ponder.on("Escrow:DirectTransferCredited", async (args) => {
+  await recordEvent(args, "DirectTransferCredited");
 });
 
-ponder.on("Escrow:SurplusReturned", async (args) => {
-  await recordEvent(args, "SurplusReturned");
+ponder.on("Escrow:DirectTransferRefunded", async (args) => {
+  await recordEvent(args, "DirectTransferRefunded");
 });
 
 ponder.on("BackupAgentRegistry:Staked", async ({ event, context }) => {

@@ -111,9 +111,9 @@ function describe(
       return say`The token refused to pay ${amount(args.amount)} to ${agent(args.payee)}. The amount stays claimable.`;
     case "PayoutClaimed":
       return say`${agent(args.payee)} received ${amount(args.amount)} on a later attempt.`;
-    case "SurplusCredited":
+    case "DirectTransferCredited":
       return say`A direct transfer of ${amount(args.amount)} was credited to ${agent(args.payer)}.`;
-    case "SurplusReturned":
+    case "DirectTransferRefunded":
       return say`A direct transfer of ${amount(args.amount)} was refunded to ${agent(args.payer)}.`;
     default:
       return name;

@@ -122,9 +122,9 @@ contract AcceptTest is BaseTest {
         vm.prank(operator);
         escrow.accept(worker, deposit);
 
-        _expectInsufficientSurplus(PRICE, PRICE + STAKE);
+        _expectInsufficientUnbookedBalance(PRICE, PRICE + STAKE);
         vm.prank(operator);
-        escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
+        escrow.withDirectTransfer(abi.encodeCall(escrow.accept, (worker, deposit)));
     }
 
     /// An authorization cancelled after its verification must not take someone else's direct transfer.
@@ -141,7 +141,7 @@ contract AcceptTest is BaseTest {
         Authorization memory theirs = _directTransfer(stranger, address(escrow), STAKE);
         Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
         vm.startPrank(operator);
-        escrow.withSurplus(abi.encodeCall(escrow.status, ()));
+        escrow.withDirectTransfer(abi.encodeCall(escrow.status, ()));
         _expectPaymentFailed(worker, STAKE);
         escrow.accept(worker, deposit);
     }
@@ -150,7 +150,7 @@ contract AcceptTest is BaseTest {
         Authorization memory deposit = _directTransfer(worker, address(escrow), STAKE);
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotOperator.selector, worker));
         vm.prank(worker);
-        escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
+        escrow.withDirectTransfer(abi.encodeCall(escrow.accept, (worker, deposit)));
     }
 
     function test_RevertWhen_OperatorBringsNoSignature() public {
@@ -231,14 +231,14 @@ contract AcceptTest is BaseTest {
 
         _expectMatched(worker, STAKE);
         vm.expectEmit(address(escrow));
-        emit IWorkingContractEscrow.SurplusCredited(worker, deposit.nonce, STAKE);
+        emit IWorkingContractEscrow.DirectTransferCredited(worker, deposit.nonce, STAKE);
         vm.prank(operator);
-        escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, deposit)));
+        escrow.withDirectTransfer(abi.encodeCall(escrow.accept, (worker, deposit)));
         _assertMatched();
 
         _expectAuthorizationSpent(worker, deposit.nonce);
         vm.prank(operator);
-        escrow.returnSurplus(worker, STAKE, deposit);
+        escrow.refundDirectTransfer(worker, STAKE, deposit);
     }
 
     function test_WhenOnlyTheEscrowCanReceive() public {
@@ -260,7 +260,7 @@ contract AcceptTest is BaseTest {
             abi.encodeWithSelector(IWorkingContractEscrow.InvalidAuthorization.selector, worker, deposit.nonce)
         );
         vm.prank(operator);
-        escrow.returnSurplus(worker, STAKE, deposit);
+        escrow.refundDirectTransfer(worker, STAKE, deposit);
     }
 
     function test_RevertWhen_FrontRunAndCallerIsPayer() public {
@@ -275,7 +275,7 @@ contract AcceptTest is BaseTest {
         Authorization memory theirs = _directTransfer(stranger, address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
-        escrow.withSurplus(abi.encodeCall(escrow.accept, (worker, theirs)));
+        escrow.withDirectTransfer(abi.encodeCall(escrow.accept, (worker, theirs)));
     }
 
     function _expectMatched(address party, uint256 amount) private {

@@ -65,9 +65,9 @@ contract DisputeTest is BaseTest {
     function test_WhenFrontRun() public {
         Authorization memory bond = _directTransfer(client, address(escrow), BOND);
         vm.expectEmit(address(escrow));
-        emit IWorkingContractEscrow.SurplusCredited(client, bond.nonce, BOND);
+        emit IWorkingContractEscrow.DirectTransferCredited(client, bond.nonce, BOND);
         vm.prank(operator);
-        escrow.withSurplus(abi.encodeCall(escrow.dispute, (bond)));
+        escrow.withDirectTransfer(abi.encodeCall(escrow.dispute, (bond)));
         _assertDisputed();
     }
 

@@ -133,8 +133,8 @@ contract GasTest is GasBaseTest {
     function test_DirectTransferAndRefusedPayee() public {
         address escrow = _matched(_terms(3, 1));
         Authorization memory lost = _directTransfer(client, escrow, SHARE);
-        bytes memory returning = abi.encodeCall(IWorkingContractEscrow.returnSurplus, (client.addr, SHARE, lost));
-        _measure("return-surplus", _operation(escrow, returning));
+        bytes memory refunding = abi.encodeCall(IWorkingContractEscrow.refundDirectTransfer, (client.addr, SHARE, lost));
+        _measure("refund-direct-transfer", _operation(escrow, refunding));
 
         _relay(_one(_operation(escrow, abi.encodeCall(IWorkingContractEscrow.withdraw, ()))));
         usd.setBlacklisted(worker.addr, true);
@@ -226,7 +226,7 @@ contract GasTest is GasBaseTest {
     }
 
     function _measureFromDirectTransfer(string memory action, address escrow, bytes memory data) private {
-        bytes memory paying = abi.encodeCall(IWorkingContractEscrow.withSurplus, (data));
+        bytes memory paying = abi.encodeCall(IWorkingContractEscrow.withDirectTransfer, (data));
         _measure(string.concat(action, ", from direct transfer"), _operation(escrow, paying));
     }
 }

@@ -133,7 +133,7 @@ contract ProtocolHandler is ProtocolExits {
         address payer = actors[payerSeed % actors.length];
         if (usd.isBlacklisted(payer)) return;
         amount = 1 + amount % 100e6;
-        // ReturnSurplusTest covers equal payments of the initiator.
+        // RefundDirectTransferTest covers equal payments of the initiator.
         if (amount == _depositOf(escrow.terms())) ++amount;
         Authorization memory authorization = _directTransfer(payer, address(escrow), amount);
         directTransfers.push(DirectTransfer(escrow, payer, amount, authorization));
@@ -294,7 +294,7 @@ contract ProtocolHandler is ProtocolExits {
     /// @dev The operator allows a direct transfer for every action: without one it is the same as the plain call.
     function _bring(WorkingContractEscrow escrow, address caller, bytes memory action) private {
         vm.prank(caller);
-        if (caller == operator) escrow.withSurplus(action);
+        if (caller == operator) escrow.withDirectTransfer(action);
         else Address.functionCall(address(escrow), action);
     }
 
@@ -303,13 +303,13 @@ contract ProtocolHandler is ProtocolExits {
         Terms memory t = escrow.terms();
         if (usedBy[escrow].nonce != 0 && _now() < t.reviewDeadline + 7 days) {
             address matched = t.workerInitiated ? escrow.client() : escrow.worker();
-            try escrow.returnSurplus(matched, t.workerInitiated ? t.price : _stakeOf(t), usedBy[escrow]) {
+            try escrow.refundDirectTransfer(matched, t.workerInitiated ? t.price : _stakeOf(t), usedBy[escrow]) {
                 violations.push("a booked payment was refunded");
             } catch {}
         }
         if (directTransfers.length == 0) return;
         DirectTransfer memory s = directTransfers[choice % directTransfers.length];
-        try s.escrow.returnSurplus(makeAddr("attacker"), s.amount, s.authorization) {
+        try s.escrow.refundDirectTransfer(makeAddr("attacker"), s.amount, s.authorization) {
             violations.push("direct transfer refunded to another");
         } catch {}
         try s.escrow.accept(s.payer, s.authorization) {
@@ -340,7 +340,7 @@ contract ProtocolHandler is ProtocolExits {
         Terms memory t = escrow.terms();
         uint256 before = usd.balanceOf(address(escrow));
         vm.prank(operator);
-        try escrow.returnSurplus(t.initiator, _depositOf(t), openedBy[escrow]) {
+        try escrow.refundDirectTransfer(t.initiator, _depositOf(t), openedBy[escrow]) {
             if (usd.balanceOf(address(escrow)) != before) violations.push("the opening deposit was refunded");
         } catch {}
     }

@@ -126,7 +126,7 @@ abstract contract ProtocolWorld is BaseTest {
         if (usd.isBlacklisted(s.payer)) return;
         uint256 before = usd.balanceOf(s.payer);
         vm.prank(caller);
-        s.escrow.returnSurplus(s.payer, s.amount, s.authorization);
+        s.escrow.refundDirectTransfer(s.payer, s.amount, s.authorization);
         if (usd.balanceOf(s.payer) != before + s.amount) violations.push("direct transfer refunded elsewhere");
         directlySentTo[s.escrow] -= s.amount;
         directTransfers[index] = directTransfers[directTransfers.length - 1];

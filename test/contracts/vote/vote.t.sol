@@ -201,9 +201,9 @@ contract VoteTest is BaseTest {
     function test_WhenFrontRun() public {
         Authorization memory bond = _directTransfer(agent, address(escrow), VOTE_BOND);
         vm.expectEmit(address(escrow));
-        emit IWorkingContractEscrow.SurplusCredited(agent, bond.nonce, VOTE_BOND);
+        emit IWorkingContractEscrow.DirectTransferCredited(agent, bond.nonce, VOTE_BOND);
         vm.prank(operator);
-        escrow.withSurplus(abi.encodeCall(escrow.vote, (agent, COMMITMENT, bond)));
+        escrow.withDirectTransfer(abi.encodeCall(escrow.vote, (agent, COMMITMENT, bond)));
         _assertSealed();
     }
 

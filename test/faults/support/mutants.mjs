@@ -89,8 +89,8 @@ export const MUTANTS = [
     file: "src/relayer/operations.ts",
     edits: [
       [
-        '  return onEscrow("return-surplus", action, data,',
-        '  return onEscrow("return-surplus", { ...action, caller: undefined }, data,',
+        '    "refund-direct-transfer",\n    action,\n',
+        '    "refund-direct-transfer",\n    { ...action, caller: undefined },\n',
       ],
     ],
     tests: "test/e2e/contract-payments.test.ts",
@@ -808,7 +808,7 @@ export const MUTANTS = [
     only: "row 20",
   },
   {
-    name: "stray-money-lost",
+    name: "direct-transfer-lost",
     file: "src/payments/paid-call.ts",
     edits: [["  if (!(await isCreditable(deps, action, payment))) return result;\n", "  return result;\n"]],
     tests: "test/faults/payments.test.ts",
@@ -933,7 +933,7 @@ export const MUTANTS = [
     only: "row 24",
   },
   {
-    name: "any-surplus-pays",
+    name: "unseen-direct-transfer-pays",
     file: "contracts/EscrowCustody.sol",
     edits: [["_acceptsDirectTransfer && ASSET", "msg.sender == OPERATOR && ASSET"]],
     tests: "test/integration/relayer-queue.test.ts",
@@ -952,14 +952,14 @@ export const MUTANTS = [
     only: "behind the one",
   },
   {
-    name: "stray-before-final",
+    name: "direct-transfer-before-final",
     file: "src/payments/direct-transfer.ts",
     edits: [["BigInt(deps.config.confirmations);", "1n;"]],
     tests: "test/e2e/authorization-use.test.ts",
     only: "before: its payer",
   },
   {
-    name: "stray-of-another-branch",
+    name: "direct-transfer-of-another-branch",
     file: "src/payments/direct-transfer.ts",
     edits: [["(await isCanonical(deps, use.blockNumber, use.blockHash)) === true", "true"]],
     tests: "test/e2e/authorization-use.test.ts",

@@ -129,10 +129,10 @@ describe("choosing a batch", () => {
   });
 
   it("takes no more shared operations on an escrow while an agent's exclusive one waits for those being sent", () => {
-    const busy: BusyOperation[] = [{ kind: "return-surplus", escrow: "one", caller: null }];
+    const busy: BusyOperation[] = [{ kind: "refund-direct-transfer", escrow: "one", caller: null }];
     const delivery = candidate(1, { kind: "deliver", escrow: "one" });
     const refund = (id: number, changes = {}) =>
-      candidate(id, { kind: "return-surplus", escrow: "one", caller: null, ...changes });
+      candidate(id, { kind: "refund-direct-transfer", escrow: "one", caller: null, ...changes });
     expect(choose([delivery, refund(2), candidate(3)], { busy })).toEqual([3]);
     expect(choose([delivery, refund(2, { notAfter: 1 })], { busy })).toEqual([2]);
     expect(choose([delivery, refund(2)])).toEqual([1, 2]);

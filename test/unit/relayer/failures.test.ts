@@ -15,7 +15,7 @@ describe("why an operation failed", () => {
     expect(failureReason("0x", true)).toBe("OutOfGas");
     expect(failureReason("0x", false)).toBe("Reverted");
     const within = encodeErrorResult({ abi: escrowAbi, errorName: "FailedCall" });
-    expect(failureReason(within, false), "an action within withSurplus").toBe("Reverted");
+    expect(failureReason(within, false), "an action within withDirectTransfer").toBe("Reverted");
     expect(failureReason("0xdeadbeef", false)).toBe("UnknownError");
   });
 

@@ -78,7 +78,7 @@ describe("the relayer's calls", () => {
     expect({ ...same, data: plain.data }).toEqual(plain);
     expect(same.kind).toBe(kind);
     expect(decodeFunctionData({ abi: escrowAbi, data })).toEqual({
-      functionName: "withSurplus",
+      functionName: "withDirectTransfer",
       args: [plain.data],
     });
   });

@@ -171,7 +171,7 @@ export async function stepsOf(
     if (actor !== undefined) return by(actor[0], await actionOf(event, receipt, actor));
     const payer = name === "VoteSealed" ? (lower(args.backupAgent) as Address) : payers[name];
     if (payer !== undefined) return by(payer, await paidBy(event, receipt, payer));
-    if (name.startsWith("Surplus")) return by(args.payer, USED_BEFORE);
+    if (name.startsWith("DirectTransfer")) return by(args.payer, USED_BEFORE);
     if (name === "VoteOpened") return by(args.backupAgent, `its sealed vote, opened by ${receipt.from}`);
     const isLate = name === "BackupAgentsDrawn" && escrow.drawBlock !== disputedIn + 1n;
     const seed = isLate ? `, by the hash of block ${escrow.drawBlock}: the first was out of reach` : "";

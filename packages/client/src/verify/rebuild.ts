@@ -210,7 +210,7 @@ function transfersOf({ events, paid }: EscrowOnChain, legs: readonly RebuiltLeg[
   const add = (payee: string, amount: bigint): void => void due.set(payee, (due.get(payee) ?? 0n) + amount);
   for (const { address, amount, paid: isPaid } of legs) if (isPaid && address !== null) add(address, amount);
   for (const { name, args } of events) {
-    if (name === "SurplusReturned") add(lower(args.payer), args.amount as bigint);
+    if (name === "DirectTransferRefunded") add(lower(args.payer), args.amount as bigint);
     if (name === "PayoutDeferred") add(lower(args.payee), -(args.amount as bigint));
     if (name === "PayoutClaimed") add(lower(args.payee), args.amount as bigint);
   }

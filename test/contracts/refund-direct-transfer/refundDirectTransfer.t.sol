@@ -7,7 +7,7 @@ import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 import {ContractWallet} from "../mocks/ContractWallet.sol";
 
-contract ReturnSurplusTest is BaseTest {
+contract RefundDirectTransferTest is BaseTest {
     Terms internal t;
     WorkingContractEscrow internal escrow;
     address internal racer;
@@ -25,9 +25,9 @@ contract ReturnSurplusTest is BaseTest {
 
     function test_WhenOperatorRefunds() public {
         vm.expectEmit(address(escrow));
-        emit IWorkingContractEscrow.SurplusReturned(racer, lost.nonce, STAKE);
+        emit IWorkingContractEscrow.DirectTransferRefunded(racer, lost.nonce, STAKE);
         vm.prank(operator);
-        escrow.returnSurplus(racer, STAKE, lost);
+        escrow.refundDirectTransfer(racer, STAKE, lost);
         assertBalance(racer, FUNDS, "racer");
         assertBalance(address(escrow), PRICE + STAKE, "escrow");
         assertEq(escrow.booked(), PRICE + STAKE, "booked");
@@ -35,20 +35,20 @@ contract ReturnSurplusTest is BaseTest {
 
         _expectAuthorizationSpent(racer, lost.nonce);
         vm.prank(operator);
-        escrow.returnSurplus(racer, STAKE, lost);
+        escrow.refundDirectTransfer(racer, STAKE, lost);
     }
 
     function test_RevertWhen_AnyoneCallsTooEarly() public {
         vm.warp(t.reviewDeadline + 14 days - 1);
-        _expectNotReturnable(t.reviewDeadline + 14 days);
+        _expectNotRefundable(t.reviewDeadline + 14 days);
         vm.prank(racer);
-        escrow.returnSurplus(racer, STAKE, lost);
+        escrow.refundDirectTransfer(racer, STAKE, lost);
     }
 
     function test_WhenAnyoneCallsTwoWeeksAfterReviewDeadline() public {
         vm.warp(t.reviewDeadline + 14 days);
         vm.prank(stranger);
-        escrow.returnSurplus(racer, STAKE, lost);
+        escrow.refundDirectTransfer(racer, STAKE, lost);
         assertBalance(racer, FUNDS, "racer");
         assertBalance(stranger, FUNDS, "stranger");
         assertEq(escrow.booked(), PRICE + STAKE, "booked");
@@ -67,13 +67,13 @@ contract ReturnSurplusTest is BaseTest {
             Authorization memory own = _directTransfer(booked[i], address(escrow), STAKE);
             uint256 before = usd.balanceOf(booked[i]);
             vm.warp(t.reviewDeadline + 7 days - 1);
-            _expectNotReturnable(t.reviewDeadline + 7 days);
+            _expectNotRefundable(t.reviewDeadline + 7 days);
             vm.prank(booked[i]);
-            escrow.returnSurplus(booked[i], STAKE, own);
+            escrow.refundDirectTransfer(booked[i], STAKE, own);
 
             vm.warp(t.reviewDeadline + 7 days);
             vm.prank(stranger);
-            escrow.returnSurplus(booked[i], STAKE, own);
+            escrow.refundDirectTransfer(booked[i], STAKE, own);
             assertBalance(booked[i], before + STAKE, "payer");
         }
         assertBalance(address(escrow), escrow.booked(), "escrow");
@@ -84,19 +84,19 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory own = _directTransfer(worker, address(escrow), STAKE);
         Authorization memory cancelled = _cancelled(stranger, address(escrow), STAKE);
         vm.prank(operator);
-        escrow.returnSurplus(racer, STAKE, lost);
+        escrow.refundDirectTransfer(racer, STAKE, lost);
 
         vm.warp(t.reviewDeadline + 7 days);
-        _expectNotReturnable(t.reviewDeadline + 14 days);
+        _expectNotRefundable(t.reviewDeadline + 14 days);
         vm.prank(stranger);
-        escrow.returnSurplus(stranger, STAKE, cancelled);
+        escrow.refundDirectTransfer(stranger, STAKE, cancelled);
         vm.prank(worker);
-        escrow.returnSurplus(worker, STAKE, own);
+        escrow.refundDirectTransfer(worker, STAKE, own);
 
         vm.warp(t.reviewDeadline + 14 days);
-        _expectInsufficientSurplus(PRICE + STAKE, PRICE + 2 * STAKE);
+        _expectInsufficientUnbookedBalance(PRICE + STAKE, PRICE + 2 * STAKE);
         vm.prank(stranger);
-        escrow.returnSurplus(stranger, STAKE, cancelled);
+        escrow.refundDirectTransfer(stranger, STAKE, cancelled);
     }
 
     function test_GivenMoneyAfterSettlement() public {
@@ -105,7 +105,7 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory late = _directTransfer(client, address(escrow), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
-        escrow.returnSurplus(client, PRICE, late);
+        escrow.refundDirectTransfer(client, PRICE, late);
         assertBalance(client, before + PRICE, "client");
         assertBalance(address(escrow), STAKE, "escrow, the racer's");
     }
@@ -121,7 +121,7 @@ contract ReturnSurplusTest is BaseTest {
         for (uint256 i = 0; i < callers.length; ++i) {
             _expectWrongStatus(Status.None, Status.Created);
             vm.prank(callers[i]);
-            unopened.returnSurplus(stranger, PRICE, cancelled);
+            unopened.refundDirectTransfer(stranger, PRICE, cancelled);
         }
 
         unopened.open(_noAuthorization());
@@ -136,17 +136,17 @@ contract ReturnSurplusTest is BaseTest {
         uint256 before = usd.balanceOf(client);
 
         vm.expectEmit(address(other));
-        emit IWorkingContractEscrow.SurplusCredited(client, deposit.nonce, PRICE);
+        emit IWorkingContractEscrow.DirectTransferCredited(client, deposit.nonce, PRICE);
         vm.prank(operator);
-        other.returnSurplus(client, PRICE, deposit);
+        other.refundDirectTransfer(client, PRICE, deposit);
         assertBalance(client, before, "client");
         assertBalance(address(other), 2 * PRICE, "escrow");
 
         _expectAuthorizationSpent(client, deposit.nonce);
         vm.prank(operator);
-        other.returnSurplus(client, PRICE, deposit);
+        other.refundDirectTransfer(client, PRICE, deposit);
         vm.prank(operator);
-        other.returnSurplus(racer, PRICE, theirs);
+        other.refundDirectTransfer(racer, PRICE, theirs);
         assertBalance(racer, FUNDS - STAKE, "racer, whose stake is at the first escrow");
     }
 
@@ -156,9 +156,9 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory again = _directTransfer(client, address(other), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.startPrank(operator);
-        other.returnSurplus(client, PRICE, again);
+        other.refundDirectTransfer(client, PRICE, again);
         assertBalance(client, before, "client, after the first claim");
-        other.returnSurplus(client, PRICE, deposit);
+        other.refundDirectTransfer(client, PRICE, deposit);
         assertBalance(client, before + PRICE, "client, after the second");
         assertBalance(address(other), other.booked(), "escrow");
     }
@@ -169,7 +169,7 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory small = _directTransfer(client, address(other), STAKE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
-        other.returnSurplus(client, STAKE, small);
+        other.refundDirectTransfer(client, STAKE, small);
         assertBalance(client, before + STAKE, "client");
     }
 
@@ -178,7 +178,7 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory again = _directTransfer(client, address(escrow), PRICE);
         uint256 before = usd.balanceOf(client);
         vm.prank(operator);
-        escrow.returnSurplus(client, PRICE, again);
+        escrow.refundDirectTransfer(client, PRICE, again);
         assertBalance(client, before + PRICE, "client");
     }
 
@@ -188,7 +188,7 @@ contract ReturnSurplusTest is BaseTest {
         usd.mint(address(wallet), STAKE);
         Authorization memory own = _directTransfer(address(wallet), address(escrow), STAKE);
         vm.prank(operator);
-        escrow.returnSurplus(address(wallet), STAKE, own);
+        escrow.refundDirectTransfer(address(wallet), STAKE, own);
         assertBalance(address(wallet), STAKE, "wallet");
     }
 
@@ -196,13 +196,13 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory unused = _authorize(racer, address(escrow), STAKE);
         _expectInvalid(racer, unused.nonce);
         vm.prank(operator);
-        escrow.returnSurplus(racer, STAKE, unused);
+        escrow.refundDirectTransfer(racer, STAKE, unused);
     }
 
     function test_RevertWhen_AnotherAmount() public {
         _expectInvalid(racer, lost.nonce);
         vm.prank(operator);
-        escrow.returnSurplus(racer, STAKE - 1, lost);
+        escrow.refundDirectTransfer(racer, STAKE - 1, lost);
     }
 
     function test_RevertWhen_AnotherPayee() public {
@@ -210,14 +210,14 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory elsewhere = _directTransfer(racer, address(other), STAKE);
         _expectInvalid(racer, elsewhere.nonce);
         vm.prank(operator);
-        escrow.returnSurplus(racer, STAKE, elsewhere);
+        escrow.refundDirectTransfer(racer, STAKE, elsewhere);
     }
 
     /// Not even the operator can assign the money to someone who did not pay it.
     function test_RevertWhen_PayerDidNotSign() public {
         _expectInvalid(stranger, lost.nonce);
         vm.prank(operator);
-        escrow.returnSurplus(stranger, STAKE, lost);
+        escrow.refundDirectTransfer(stranger, STAKE, lost);
     }
 
     function test_RevertWhen_AuthorizationUsedByEscrowItself() public {
@@ -225,17 +225,17 @@ contract ReturnSurplusTest is BaseTest {
         Authorization memory own = _authorize(worker, address(other), STAKE);
         vm.prank(operator);
         other.accept(worker, own);
-        _expectInsufficientSurplus(PRICE + STAKE, PRICE + 2 * STAKE);
+        _expectInsufficientUnbookedBalance(PRICE + STAKE, PRICE + 2 * STAKE);
         vm.prank(operator);
-        other.returnSurplus(worker, STAKE, own);
+        other.refundDirectTransfer(worker, STAKE, own);
     }
 
     function test_RevertWhen_AuthorizationCancelled() public {
         WorkingContractEscrow other = _create(_newTerms());
         Authorization memory cancelled = _cancelled(racer, address(other), STAKE);
-        _expectInsufficientSurplus(PRICE, PRICE + STAKE);
+        _expectInsufficientUnbookedBalance(PRICE, PRICE + STAKE);
         vm.prank(operator);
-        other.returnSurplus(racer, STAKE, cancelled);
+        other.refundDirectTransfer(racer, STAKE, cancelled);
     }
 
     /// @dev An escrow whose deposit arrived through `deposit` before it was opened.
@@ -245,8 +245,10 @@ contract ReturnSurplusTest is BaseTest {
         other = WorkingContractEscrow(factory.create(_packed(terms), deposit));
     }
 
-    function _expectNotReturnable(uint40 returnableAt) private {
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.SurplusNotReturnable.selector, returnableAt));
+    function _expectNotRefundable(uint40 refundableAt) private {
+        vm.expectRevert(
+            abi.encodeWithSelector(IWorkingContractEscrow.DirectTransferNotRefundable.selector, refundableAt)
+        );
     }
 
     function _expectInvalid(address payer, bytes32 nonce) private {

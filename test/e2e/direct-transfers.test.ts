@@ -66,11 +66,11 @@ test("a second payment for a contract that the service opened is refunded once",
   const client = await world.newAgent({ usd: "100" });
   const body = JSON.stringify(await draft(world));
   const quote = quoteOf(await client.post("/v1/contracts", body));
-  const stray = await authorize(client, quote, world);
+  const transferred = await authorize(client, quote, world);
   expect((await client.pay("/v1/contracts", body)).status).toBe(200);
-  await frontRun(world, stranger, stray);
+  await frontRun(world, stranger, transferred);
 
-  const post = () => client.post("/v1/contracts", body, version2(quote, stray));
+  const post = () => client.post("/v1/contracts", body, version2(quote, transferred));
   expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
   expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
@@ -83,8 +83,8 @@ test("a payment at the escrow whose operation loses the race is refunded", async
   const { id } = await created(world, client);
   const path = `/v1/contracts/${id}/accept`;
   const quote = quoteOf(await loser.post(path, { accept: true }));
-  const stray = await authorize(loser, quote, world);
-  await frontRun(world, stranger, stray);
+  const transferred = await authorize(loser, quote, world);
+  await frontRun(world, stranger, transferred);
   const stored = async (agent: Agent) =>
     (
       await world.pool.query(
@@ -96,7 +96,7 @@ test("a payment at the escrow whose operation loses the race is refunded", async
   await pauseBlocks(world.testClient);
   const winning = winner.pay<ContractView>(path, { accept: true });
   await expect.poll(() => stored(winner)).toBe(1);
-  const losing = loser.post(path, { accept: true }, version2(quote, stray));
+  const losing = loser.post(path, { accept: true }, version2(quote, transferred));
   await expect.poll(() => stored(loser)).toBe(1);
   await resumeBlocks(world.testClient);
 
@@ -124,9 +124,9 @@ test("a transfer counts for the nonce that made it alone, and takes no one else'
     quoteOf(await thief.post(path, { accept: true })),
     quoteOf(await victim.post(path, { accept: true })),
   ];
-  const stray = await authorize(victim, own, world);
+  const transferred = await authorize(victim, own, world);
   expect((await winner.pay<ContractView>(path, { accept: true })).data).toMatchObject({ status: "matched" });
-  await frontRun(world, stranger, stray);
+  await frontRun(world, stranger, transferred);
 
   const claimed = await authorize(thief, quote, world);
   const moved = await authorize(thief, quote, world);
@@ -139,7 +139,7 @@ test("a transfer counts for the nonce that made it alone, and takes no one else'
   expect((await post(thief, quote, moved)).error).toMatchObject({ hint: REFUNDED });
   await expect.poll(() => world.usdOf(thief.address)).toBe(10_000_000n);
   expect((await post(thief, quote, claimed)).error).not.toMatchObject({ hint: REFUNDED });
-  expect((await post(victim, own, stray)).error).toMatchObject({ hint: REFUNDED });
+  expect((await post(victim, own, transferred)).error).toMatchObject({ hint: REFUNDED });
   await expect.poll(() => world.usdOf(victim.address)).toBe(10_000_000n);
   expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
 });
