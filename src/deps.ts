@@ -5,6 +5,7 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { PublicClient } from "viem";
 import type { ChainClock } from "./chain/clients.js";
+import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import type { Config } from "./config.js";
 import type { Database } from "./db/client.js";
 import type { EventFeed } from "./events/log.js";
@@ -14,7 +15,6 @@ import type { EventStreams } from "./features/events/stream-events.js";
 import type { ParameterReader } from "./features/protocol/routes.js";
 import type { Metrics } from "./metrics.js";
 import type { OutboxWaiter } from "./relayer/outbox.js";
-import type { Slots } from "./slots.js";
 
 export interface Deps {
   config: Config;
@@ -34,7 +34,7 @@ export interface Deps {
   /** Made by createApp: parameters of future contracts, at most a few seconds old. */
   readParameters: ParameterReader;
   /** Made by createApp: quotes take turns, so that payments, which can miss the next block, get ahead of them. */
-  quoting: Slots;
+  quoting: ConcurrencyLimit;
   logger: Logger;
   /** If absent, as in tests, there is no /metrics. */
   metrics?: Metrics | undefined;

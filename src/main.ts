@@ -9,6 +9,7 @@ import type { Logger } from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { createChainClients, createChainClock } from "./chain/clients.js";
 import { readDeployment, verifyChain, verifyDeployment, verifyNode } from "./chain/deployment.js";
+import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, createNotifications, databaseOn, migrate } from "./db/client.js";
 import { lookWhenIndexed } from "./db/onchain.js";
@@ -25,7 +26,6 @@ import type { Loop } from "./loop.js";
 import { createMetrics } from "./metrics.js";
 import { createOutboxWaiter } from "./relayer/outbox.js";
 import { createCaretaker, createRelayer } from "./relayer/relayer.js";
-import type { Slots } from "./slots.js";
 import { createWebhookSender } from "./webhooks/sender.js";
 
 const KEEPER_INTERVAL_MS = 2000;
@@ -54,7 +54,7 @@ export async function createService(
     logger = createLogger(config.logLevel),
     routes,
     quoting,
-  }: { logger?: Logger; routes?: Hono | undefined; quoting?: Slots } = {},
+  }: { logger?: Logger; routes?: Hono | undefined; quoting?: ConcurrencyLimit } = {},
 ): Promise<Service> {
   const closing: (() => Promise<void> | void)[] = [];
   const stop = async (): Promise<void> => {

@@ -1,5 +1,6 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { type ConcurrencyLimit, createConcurrencyLimit } from "../concurrency-limit.js";
 import { type Deps, reading } from "../deps.js";
 import { agentOperations } from "../features/agents/routes.js";
 import { checkpointOperations } from "../features/checkpoints/routes.js";
@@ -20,7 +21,6 @@ import { voteOperations } from "../features/votes/routes.js";
 import { webhookOperations } from "../features/webhooks/routes.js";
 import { docsRoutes } from "../pages/reference.js";
 import { dataRoutes, limitPages, pageNotFound, pageRoutes } from "../pages/routes.js";
-import { createSlots, type Slots } from "../slots.js";
 import { rawBody } from "./body.js";
 import {
   type AppEnv,
@@ -54,14 +54,14 @@ const OPERATIONS = [
 
 const QUOTES_AT_ONCE = 4;
 /** A hung node or database must not stop quotes that do not need it. */
-const QUOTE_PATIENCE = { maxHeldMs: 250, maxWaitMs: 10_000 };
+const QUOTE_PATIENCE = { maxCountedMs: 250, maxWaitMs: 10_000 };
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens no connections: they are all in `deps`. */
 export function createApp({
-  quoting = createSlots(QUOTES_AT_ONCE, QUOTE_PATIENCE),
+  quoting = createConcurrencyLimit(QUOTES_AT_ONCE, QUOTE_PATIENCE),
   ...given
 }: Omit<Deps, "streams" | "readParameters" | "quoting"> & {
-  quoting?: Slots | undefined;
+  quoting?: ConcurrencyLimit | undefined;
 }): OpenAPIHono<AppEnv> {
   const { config, readDb: db, feed } = given;
   const deps: Deps = {

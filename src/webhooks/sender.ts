@@ -3,11 +3,11 @@
  * service nor, for long, other targets. Any number of processes can run a sender.
  */
 import type { BaseLogger } from "pino";
+import { createConcurrencyLimit } from "../concurrency-limit.js";
 import type { Database } from "../db/client.js";
 import { EVENTS_APPENDED, toEvent } from "../events/log.js";
 import { createLoop, type Loop, type Wakers } from "../loop.js";
 import type { MasterKeys } from "../master-key.js";
-import { createSlots } from "../slots.js";
 import {
   claimDue,
   type Lane,
@@ -52,7 +52,7 @@ export function createWebhookSender(deps: SenderDeps): Loop {
   const { db, notifications, logger } = deps;
   const turns = { fast: new Set<Promise<void>>(), slow: new Set<Promise<void>>() };
   const ofOwner = createCounts();
-  const looking = { fast: createSlots(LOOKING.fast), slow: createSlots(LOOKING.slow) };
+  const looking = { fast: createConcurrencyLimit(LOOKING.fast), slow: createConcurrencyLimit(LOOKING.slow) };
   const atAddress = { fast: createCounts(), slow: createCounts() };
 
   /** Resolves first, because any number of names can lead to one address. */

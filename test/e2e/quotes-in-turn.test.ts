@@ -1,10 +1,13 @@
-/** Quotes take turns, so that payments get ahead of those that wait. How long a turn lasts: test/unit/services/slots. */
+/**
+ * Quotes take turns, so that payments get ahead of those that wait. How long a turn lasts:
+ * test/unit/services/concurrency-limit.
+ */
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { createConcurrencyLimit } from "../../src/concurrency-limit.js";
 import { parseConfig } from "../../src/config.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
-import { createSlots } from "../../src/slots.js";
 import { freePort } from "../../tools/local/ports.js";
 import { draft, newPair } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
@@ -16,7 +19,7 @@ const world = await useWorld();
 const network = { ...world.info, wsRpcUrl: world.info.rpcUrl.replace("http", "ws") };
 const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "api" };
 /** Turns without a time limit. */
-const quoting = createSlots(4);
+const quoting = createConcurrencyLimit(4);
 const service = await createService(parseConfig(environment), { logger: createLogger("fatal"), quoting });
 const { client, worker } = await newPair(await openScene({ ...world.target, url: service.url }));
 

@@ -4,12 +4,12 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, lte } from "drizzle-orm";
+import { createConcurrencyLimit } from "../../concurrency-limit.js";
 import type { Executor } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import { HexViewSchema, type Page } from "../../http/schemas.js";
-import { createSlots } from "../../slots.js";
 import { loadContract } from "../contracts/view.js";
 import { readLastCheckpoint } from "./checkpoint-trees.js";
 import { type CheckpointContent, type CheckpointRow, proofOf, rootOf } from "./merkle.js";
@@ -69,13 +69,13 @@ export async function listCheckpoints(
 }
 
 /** Two pages of all streamed lists are read at a time, which leaves the processor to writes. */
-const inSlot = createSlots(2);
+const limitReads = createConcurrencyLimit(2);
 
 /** All checkpoints, oldest first, read page by page as the consumer takes them. */
 export async function* streamCheckpoints(db: Executor, contractId: Address): AsyncGenerator<CheckpointView> {
   let after = START;
   for (;;) {
-    const rows = await inSlot(() => readAfter(db, { contractId, after, limit: LIMITS.maxPageSize }));
+    const rows = await limitReads(() => readAfter(db, { contractId, after, limit: LIMITS.maxPageSize }));
     for (const row of rows) yield toCheckpoint(row);
     const end = rows.at(-1);
     if (end === undefined) return;

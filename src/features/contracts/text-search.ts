@@ -1,9 +1,9 @@
 /** Full-text search: `app.terms.words` holds the words of title and description; a text matches if it has every word. */
 import { type SQL, sql } from "drizzle-orm";
+import { createFairConcurrencyLimit } from "../../concurrency-limit.js";
 import { type Executor, prepare } from "../../db/client.js";
 import { terms } from "../../db/schema.js";
 import { AppError } from "../../errors.js";
-import { createFairSlots } from "../../slots.js";
 
 /** Scripts written without spaces: each letter counts as a word. */
 const UNSPACED = ["Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"]
@@ -82,7 +82,7 @@ function statisticsOf(db: Executor): Promise<Statistics> {
 
 const SEARCHES_AT_ONCE = 4;
 /** One client runs one search at a time, and clients take turns: no one can keep others from searching. */
-export const inSearchQueue = createFairSlots(SEARCHES_AT_ONCE, {
+export const inSearchQueue = createFairConcurrencyLimit(SEARCHES_AT_ONCE, {
   maxWaiting: 1_000,
   maxWaitingPerClient: 50,
   refuse: () =>

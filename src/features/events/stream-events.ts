@@ -3,6 +3,7 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
+import { createConcurrencyLimit } from "../../concurrency-limit.js";
 import type { Executor } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -14,7 +15,6 @@ import {
   requireReached,
   toEvent,
 } from "../../events/log.js";
-import { createSlots } from "../../slots.js";
 
 /** Whether the agent is a party to an open contract, or has a stake. Room is kept for it that free addresses cannot take. */
 export async function isParty(db: Executor, agent: Address): Promise<boolean> {
@@ -74,7 +74,7 @@ export function createEventStreams(
   const perClient = { stranger: ofClient(CLIENT_SHARE), party: ofClient(PARTIES_SHARE) };
   const forStrangers = Math.floor(maxStreams * STRANGERS_SHARE);
   let total = 0;
-  const reading = createSlots(MAX_READING);
+  const reading = createConcurrencyLimit(MAX_READING);
 
   /** Whether a stranger gets no stream. Addresses are free: one client could take every stream with many of them. */
   const isFull = (client: string): boolean =>

@@ -11,9 +11,9 @@ import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { STATUSES, type StatusFacts, statusOf } from "@working-contracts/protocol/status";
 import { type Address, createPublicClient, http, type PublicClient, parseAbiItem } from "viem";
+import { createConcurrencyLimit } from "../../../src/concurrency-limit.js";
 import type { ContractView } from "../../../src/features/contracts/view.js";
 import { until } from "../../../src/indexer/supervision/processes.js";
-import { createSlots } from "../../../src/slots.js";
 import type { Answer } from "../../support/agent.js";
 import type { Cluster } from "./cluster.js";
 import type { Customers, Payment } from "./customers.js";
@@ -99,7 +99,7 @@ async function moneyFaults(cluster: Cluster, customers: Customers, options: Audi
     paidIn.set(to, (paidIn.get(to) ?? 0n) + value * BigInt(moved.get(payment) ?? 0));
   }
   const chain = batchingClient(cluster);
-  const inTurn = createSlots(CHECKED_AT_A_TIME);
+  const inTurn = createConcurrencyLimit(CHECKED_AT_A_TIME);
   const escrows = await Promise.all(
     [...paidIn]
       .filter(([escrow]) => options.ignoredEscrows?.has(escrow) !== true)
@@ -237,7 +237,7 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
       faults.push(`contract ${id} differs: ${JSON.stringify(said)}`);
     });
   };
-  const inTurn = createSlots(CHECKED_AT_A_TIME);
+  const inTurn = createConcurrencyLimit(CHECKED_AT_A_TIME);
   await Promise.all([...ids].map((id) => inTurn(() => check(id))));
   return faults;
 }

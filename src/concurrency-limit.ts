@@ -1,15 +1,13 @@
-/** Concurrency limits. */
-
-export type Slots = <T>(task: () => Promise<T>) => Promise<T>;
+export type ConcurrencyLimit = <T>(task: () => Promise<T>) => Promise<T>;
 
 /**
- * Runs at most `count` tasks at once, the rest in order. A task that runs for longer than `maxHeldMs` gives up its slot and
- * continues; one that waits for longer than `maxWaitMs` starts without a slot.
+ * Runs at most `count` tasks at once, the rest in order. A task that runs for longer than `maxCountedMs` is no longer
+ * counted; one that waits for longer than `maxWaitMs` starts beyond the limit.
  */
-export function createSlots(
+export function createConcurrencyLimit(
   count: number,
-  { maxHeldMs, maxWaitMs }: { maxHeldMs?: number; maxWaitMs?: number } = {},
-): Slots {
+  { maxCountedMs, maxWaitMs }: { maxCountedMs?: number; maxWaitMs?: number } = {},
+): ConcurrencyLimit {
   let free = count;
   const waiting = new Set<() => void>();
 
@@ -19,13 +17,13 @@ export function createSlots(
     else next();
   };
 
-  /** Whether the task gets a slot. */
+  /** Whether the task starts within the limit. */
   const wait = (): Promise<boolean> =>
     new Promise((resolve) => {
-      const end = (hasSlot: boolean): void => {
+      const end = (isCounted: boolean): void => {
         clearTimeout(timer);
         waiting.delete(start);
-        resolve(hasSlot);
+        resolve(isCounted);
       };
       const start = () => end(true);
       const timer = maxWaitMs === undefined ? undefined : setTimeout(end, maxWaitMs, false);
@@ -33,19 +31,19 @@ export function createSlots(
     });
 
   return async (task) => {
-    let hasSlot = true;
+    let isCounted = true;
     if (free > 0) free -= 1;
-    else hasSlot = await wait();
-    const giveUp = (): void => {
-      if (hasSlot) release();
-      hasSlot = false;
+    else isCounted = await wait();
+    const stopCounting = (): void => {
+      if (isCounted) release();
+      isCounted = false;
     };
-    const timer = maxHeldMs === undefined ? undefined : setTimeout(giveUp, maxHeldMs);
+    const timer = maxCountedMs === undefined ? undefined : setTimeout(stopCounting, maxCountedMs);
     try {
       return await task();
     } finally {
       clearTimeout(timer);
-      giveUp();
+      stopCounting();
     }
   };
 }
@@ -67,7 +65,7 @@ interface Waiting {
  * client: many tasks delay their own caller most. Beyond the maximum of waiting tasks, of a client or of all, the newest
  * of whoever has most fails with the error that `refuse` makes.
  */
-export function createFairSlots(
+export function createFairConcurrencyLimit(
   count: number,
   options: { maxWaiting: number; maxWaitingPerClient: number; refuse: () => Error },
 ): <T>(reader: Reader, task: () => Promise<T>) => Promise<T> {
