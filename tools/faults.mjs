@@ -58,18 +58,19 @@ async function repeat(all) {
 }
 
 async function runMutants(names) {
-  const unknown = names.filter((name) => !MUTANTS.some((mutant) => mutant.name === name));
+  const unknown = names.filter((name) => !Object.hasOwn(MUTANTS, name));
   if (unknown.length > 0) throw new Error(`No such mutant: ${unknown.join(", ")}`);
-  const chosen = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
+  const chosen = names.length === 0 ? Object.keys(MUTANTS) : names;
   const survivors = [];
-  for (const mutant of chosen) {
-    console.log(`\n== mutant ${mutant.name}: ${mutant.tests} -t "${mutant.only}"`);
+  for (const name of chosen) {
+    const mutant = MUTANTS[name];
+    console.log(`\n== mutant ${name}: ${mutant.tests} -t "${mutant.only}"`);
     const result = await isKilled(mutant).then(
       (killed) => (killed ? "noticed" : "SURVIVED"),
       (error) => `NOT RUN (${error.message})`,
     );
-    console.log(`   ${mutant.name}: ${result}`);
-    if (result !== "noticed") survivors.push(mutant.name);
+    console.log(`   ${name}: ${result}`);
+    if (result !== "noticed") survivors.push(name);
   }
   console.log(`\n${chosen.length - survivors.length} of ${chosen.length} mutants noticed`);
   return survivors.length === 0 ? 0 : 1;

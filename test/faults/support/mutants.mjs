@@ -5,59 +5,51 @@
 
 /**
  * @typedef {object} Mutant
- * @property {string} name
  * @property {string} file
  * @property {[from: string, to: string, file?: string][]} edits each `from` occurs exactly once in its file
  * @property {string} tests file of the tests
  * @property {string} only pattern of the tests that must fail
  */
 
-/** @type {Mutant[]} */
-export const MUTANTS = [
-  {
-    name: "published-forgotten",
+/** @type {Record<string, Mutant>} */
+export const MUTANTS = {
+  "published-forgotten": {
     file: "src/payments/paid-call.ts",
     edits: [["isNotNull(operation.publishedAt)", "isNotNull(operation.transactionHash)"]],
     tests: "test/e2e/contract-interrupted.test.ts",
     only: "that was published is never answered",
   },
-  {
-    name: "gas-price-zero",
+  "gas-price-zero": {
     file: "src/relayer/transaction.ts",
     edits: [["const gasPrice = toHex(effectiveGasPrice(fees, head));", 'const gasPrice = fees && "0x0";']],
     tests: "test/integration/relayer-wallets.test.ts",
     only: "only at gas price 0",
   },
-  {
-    name: "wallets-unbounded",
+  "wallets-unbounded": {
     file: "src/relayer/claim.ts",
     edits: [["allowances: await readAllowances(tx, waiting)", "allowances: await readAllowances(tx, [])"]],
     tests: "test/integration/relayer-wallets.test.ts",
     only: "passes every simulation",
   },
-  {
-    name: "wallet-retried",
+  "wallet-retried": {
     file: "src/relayer/results.ts",
     edits: [["liar !== undefined || row.tries >= FAILED_TRIES", "row.tries >= FAILED_TRIES"]],
     tests: "test/integration/relayer-wallets.test.ts",
     only: "passes every simulation",
   },
-  {
-    name: "signature-unnoticed",
+  "signature-unnoticed": {
     file: "src/relayer/operations.ts",
     edits: [["    signed: true,\n", ""]],
     tests: "test/integration/relayer-wallets.test.ts",
     only: "signs actions for simulations only",
   },
-  {
-    name: "signed-action-unthrottled",
+  "signed-action-unthrottled": {
     file: "src/features/agents/authorize.ts",
     edits: [["const gasLimits = await limitsOfSigned(deps, agent);", "const gasLimits = undefined;"]],
     tests: "test/e2e/contract-payments.test.ts",
     only: "with actions that it signs",
   },
-  {
-    name: "refund-unthrottled",
+  "refund-unthrottled": {
     file: "src/payments/direct-transfer.ts",
     edits: [
       [
@@ -68,8 +60,7 @@ export const MUTANTS = [
     tests: "test/e2e/contract-payments.test.ts",
     only: "for the refund of a direct transfer",
   },
-  {
-    name: "liar-unlimited",
+  "liar-unlimited": {
     file: "src/payments/relaying-limits.ts",
     edits: [
       ["if (state.isProven || !(await isContract", "if (state.isProven !== null || !(await isContract"],
@@ -77,15 +68,13 @@ export const MUTANTS = [
     tests: "test/e2e/contract-interrupted.test.ts",
     only: "refuse a contract wallet whose newest signature failed",
   },
-  {
-    name: "gas-unreserved",
+  "gas-unreserved": {
     file: "src/relayer/outbox.ts",
     edits: [["gasLimits ?? { allowance: 0, budget: 0 }", "{ allowance: 0, budget: 0 }"]],
     tests: "test/integration/gas-accounts.test.ts",
     only: "pay at the same moment",
   },
-  {
-    name: "refund-charged-to-poster",
+  "refund-charged-to-poster": {
     file: "src/relayer/operations.ts",
     edits: [
       [
@@ -96,29 +85,25 @@ export const MUTANTS = [
     tests: "test/e2e/contract-payments.test.ts",
     only: "for the refund of a direct transfer",
   },
-  {
-    name: "gas-uncharged",
+  "gas-uncharged": {
     file: "src/relayer/gas-accounts.ts",
     edits: [["* o.gas_limit / sum(", "* 0 / sum("]],
     tests: "test/faults/crash.test.ts",
     only: "after it stored the receipt",
   },
-  {
-    name: "gas-charged-again",
+  "gas-charged-again": {
     file: "src/relayer/gas-accounts.ts",
     edits: [[" - coalesce(before.gas_used, 0)", " - 0 * coalesce(before.gas_used, 0)"]],
     tests: "test/faults/reorg.test.ts",
     only: "row 46: a batch that a reorg removed",
   },
-  {
-    name: "gas-of-first-receipt",
+  "gas-of-first-receipt": {
     file: "src/relayer/gas-accounts.ts",
     edits: [["* o.gas_limit / sum(", "* (before.gas_used is null)::int * o.gas_limit / sum("]],
     tests: "test/faults/reorg.test.ts",
     only: "row 46: a batch that uses other gas",
   },
-  {
-    name: "receipt-dated-by-replay",
+  "receipt-dated-by-replay": {
     file: "src/payments/paid-call.ts",
     edits: [
       [
@@ -129,36 +114,31 @@ export const MUTANTS = [
     tests: "test/faults/crash.test.ts",
     only: "with the response stored but not sent",
   },
-  {
-    name: "unanswered-unknown",
+  "unanswered-unknown": {
     file: "src/features/contracts/perform-action.ts",
     edits: [["first ?? (await storeOperation", "(await storeOperation"]],
     tests: "test/faults/actions.test.ts",
     only: "before their responses are stored",
   },
-  {
-    name: "opening-unknown",
+  "opening-unknown": {
     file: "src/features/votes/open-vote.ts",
     edits: [["onceKey: `open-vote:$", "onceKey: `opened-vote:$"]],
     tests: "test/faults/actions.test.ts",
     only: "before their responses are stored",
   },
-  {
-    name: "complaint-filed-again",
+  "complaint-filed-again": {
     file: "src/http/operation.ts",
     edits: [["if (key === undefined) return", 'if (key !== "") return']],
     tests: "test/faults/actions.test.ts",
     only: "a signed complaint",
   },
-  {
-    name: "share-dated-by-repetition",
+  "share-dated-by-repetition": {
     file: "src/features/encryption/routes.ts",
     edits: [[" = excluded.jwe then", " <> excluded.jwe then"]],
     tests: "test/faults/actions.test.ts",
     only: "after it is stored, gives",
   },
-  {
-    name: "sent-when-claimed",
+  "sent-when-claimed": {
     file: "src/webhooks/deliveries.ts",
     edits: [
       [
@@ -169,64 +149,55 @@ export const MUTANTS = [
     tests: "test/faults/crash.test.ts",
     only: "sends the same event again",
   },
-  {
-    name: "pending-purged",
+  "pending-purged": {
     file: "src/keeper/purge.ts",
     edits: [["where is_open or is_live is null", "where true"]],
     tests: "test/faults/crash.test.ts",
     only: "its texts stay",
   },
-  {
-    name: "replica-believed",
+  "replica-believed": {
     file: "src/db/replica.ts",
     edits: [["(await next) ? replica", "(await next) !== undefined ? replica"]],
     tests: "test/integration/replica.test.ts",
     only: "has not replayed yet",
   },
-  {
-    name: "replica-failure-is-ours",
+  "replica-failure-is-ours": {
     file: "src/db/replica.ts",
     edits: [["    } catch {\n", "    } catch (error) {\n      if (error !== null) throw error;\n"]],
     tests: "test/integration/replica.test.ts",
     only: "after the replica has stopped",
   },
-  {
-    name: "replica-silence-endured",
+  "replica-silence-endured": {
     file: "src/db/replica.ts",
     edits: [["Promise.race([asked, silence()])", "Promise.race([asked, silence().catch(() => asked)])"]],
     tests: "test/integration/replica.test.ts",
     only: "does not respond",
   },
-  {
-    name: "unknown-target-is-fast",
+  "unknown-target-is-fast": {
     file: "src/webhooks/deliveries.ts",
     edits: [["failures > 0 or last_success_at is null or", "failures > 0 or"]],
     tests: "test/e2e/webhooks.test.ts",
     only: "keeps half of its capacity",
   },
-  {
-    name: "lane-unbounded",
+  "lane-unbounded": {
     file: "src/webhooks/sender.ts",
     edits: [["CONCURRENCY[lane] - turns[lane].size;", "CONCURRENCY[lane];"]],
     tests: "test/e2e/webhooks.test.ts",
     only: "keeps half of its capacity",
   },
-  {
-    name: "strangers-walked",
+  "strangers-walked": {
     file: "src/keeper/keeper.ts",
     edits: [["const CANDIDATES = 1_000;", "const CANDIDATES = 1_000_000;"]],
     tests: "test/e2e/query-plans.test.ts",
     only: "the due escrows of strangers",
   },
-  {
-    name: "walk-without-end",
+  "walk-without-end": {
     file: "src/features/contracts/list-contracts.ts",
     edits: [["row_number() over (order by", "0 * row_number() over (order by"]],
     tests: "test/e2e/list-cost.test.ts",
     only: "a bounded number of rows",
   },
-  {
-    name: "stale-head",
+  "stale-head": {
     file: "src/relayer/send.ts",
     // Either alone would do: a fresh head, and a check of how new it must be.
     edits: [
@@ -236,22 +207,19 @@ export const MUTANTS = [
     tests: "test/integration/relayer-truth.test.ts",
     only: "no older state",
   },
-  {
-    name: "node-behind",
+  "node-behind": {
     file: "src/relayer/send.ts",
     edits: [["!(await isOnOurBranch(context, standsOn, current))", "standsOn === undefined"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "node is behind",
   },
-  {
-    name: "answer-of-what-is-gone",
+  "answer-of-what-is-gone": {
     file: "src/payments/relayed-call.ts",
     edits: [["if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 })))", "if (target.timeoutMs < 0)"]],
     tests: "test/integration/event-log.test.ts",
     only: "undoes a match",
   },
-  {
-    name: "checkpoint-held",
+  "checkpoint-held": {
     file: "src/events/log-writer.ts",
     edits: [
       [
@@ -262,85 +230,73 @@ export const MUTANTS = [
     tests: "test/integration/event-log.test.ts",
     only: "does not block the indexer",
   },
-  {
-    name: "one-lock-for-two",
+  "one-lock-for-two": {
     file: "src/db/client.ts",
     edits: [["eventLog: 7_402_005", "eventLog: 7_402_003"]],
     tests: "test/integration/relayer-queue.test.ts",
     only: "while the log is written",
   },
-  {
-    name: "failure-told-at-once",
+  "failure-told-at-once": {
     file: "src/relayer/results.ts",
     edits: [['isHere && deep && row.state === "sent"', 'isHere && row.state === "sent"']],
     tests: "test/integration/relayer-truth.test.ts",
     only: "failure on chain",
   },
-  {
-    name: "newest-block-alone",
+  "newest-block-alone": {
     file: "src/relayer/claim.ts",
     edits: [["where state = 'mined' and block_hash", "where state = 'mined' and false and block_hash"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "own block is gone",
   },
-  {
-    name: "promise-forgotten",
+  "promise-forgotten": {
     file: "src/relayer/choose.ts",
     edits: [["(isPromised || (caller", "(false || (caller"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "keeps a rival behind",
   },
-  {
-    name: "batch-oversized",
+  "batch-oversized": {
     file: "src/relayer/choose.ts",
     edits: [["bytes + size > MAX_BATCH_BYTES", "false"]],
     tests: "test/unit/relayer/choose.test.ts",
     only: "beyond what nodes accept",
   },
-  {
-    name: "shared-endless",
+  "shared-endless": {
     file: "src/relayer/choose.ts",
     edits: [['caller !== null && onEscrow === "shared"', "false"]],
     tests: "test/unit/relayer/choose.test.ts",
     only: "takes no more shared operations",
   },
-  {
-    name: "behind-believed",
+  "behind-believed": {
     file: "src/relayer/follow.ts",
     edits: [["blockNumber !== null && blockNumber > head.number", "blockNumber !== blockNumber"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "reopens no final batch",
   },
-  {
-    name: "refusal-unnoticed",
+  "refusal-unnoticed": {
     file: "src/relayer/follow.ts",
     edits: [["context.memory.isAllowed = false;", ""]],
     tests: "test/integration/relayer-recovery.test.ts",
     only: "when a batch reverts as a whole",
   },
-  {
-    name: "vain-settlement-counted",
+  "vain-settlement-counted": {
     file: "src/keeper/keeper.ts",
     edits: [["reason is distinct from 'WrongStatus'", "true"]],
     tests: "test/integration/keeper-lifecycle.test.ts",
     only: "settles without delay",
   },
-  {
-    name: "refunded-texts-dropped",
+  "refunded-texts-dropped": {
     file: "src/payments/paid-call.ts",
     edits: [["  await call.restore?.();\n", ""]],
     tests: "test/e2e/unpaid-texts.test.ts",
     only: "after the match deadline, too",
   },
-  {
-    name: "unsettled-forgotten",
+  "unsettled-forgotten": {
     file: "src/keeper/purge.ts",
     edits: [["c.phase <> 'none' and not c.settled", "false"]],
     tests: "test/e2e/unpaid-texts.test.ts",
     only: "even if no one asks for it",
   },
-  {
-    name: "late-refund-stranded",
+  "late-refund-stranded": {
     file: "src/keeper/keeper.ts",
     edits: [
       [
@@ -351,29 +307,25 @@ export const MUTANTS = [
     tests: "test/e2e/unpaid-texts.test.ts",
     only: "even if no one asks for it",
   },
-  {
-    name: "no-caretaker",
+  "no-caretaker": {
     file: "src/relayer/relayer.ts",
     edits: [["await followBatches({", "if (signer.length < 0) await followBatches({"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "removed signer has signed",
   },
-  {
-    name: "absence-is-proof",
+  "absence-is-proof": {
     file: "src/relayer/follow.ts",
     edits: [["if (use === null || use.isOurs ||", "if (use === null ||"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "a missing receipt as proof",
   },
-  {
-    name: "given-up-forgotten",
+  "given-up-forgotten": {
     file: "src/relayer/results.ts",
     edits: [['if (receipt?.status !== "success" ||', "if (receipt !== null ||"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "given up was applied",
   },
-  {
-    name: "broadcast-before-commit",
+  "broadcast-before-commit": {
     file: "src/relayer/send.ts",
     edits: [
       [
@@ -384,8 +336,7 @@ export const MUTANTS = [
     tests: "test/faults/crash.test.ts",
     only: "before the batch is stored",
   },
-  {
-    name: "never-sent-again",
+  "never-sent-again": {
     file: "src/relayer/follow.ts",
     edits: [
       [
@@ -396,8 +347,7 @@ export const MUTANTS = [
     tests: "test/faults/crash.test.ts",
     only: "stored but not broadcast",
   },
-  {
-    name: "dropped-for-good",
+  "dropped-for-good": {
     file: "src/relayer/follow.ts",
     edits: [
       [
@@ -408,15 +358,13 @@ export const MUTANTS = [
     tests: "test/faults/node.test.ts",
     only: "row 14",
   },
-  {
-    name: "no-epoch",
+  "no-epoch": {
     file: "src/relayer/context.ts",
     edits: [["::bigint for share", "::bigint or true for share"]],
     tests: "test/integration/relayer-recovery.test.ts",
     only: "zombie",
   },
-  {
-    name: "no-lock",
+  "no-lock": {
     file: "src/relayer/context.ts",
     edits: [
       ["if (locked.rows[0]?.taken !== true) {", "if (locked.rows.length === 0) {"],
@@ -425,36 +373,31 @@ export const MUTANTS = [
     tests: "test/faults/ownership.test.ts",
     only: "row 4",
   },
-  {
-    name: "gas-not-asked",
+  "gas-not-asked": {
     file: "src/relayer/send.ts",
     edits: [["if (balance >= cost + committed) return true;", "if (balance >= 0n) return true;"]],
     tests: "test/faults/ownership.test.ts",
     only: "row 18",
   },
-  {
-    name: "quotes-unlimited",
+  "quotes-unlimited": {
     file: "src/payments/paid-call.ts",
     edits: [["await deps.quoting(find)", "await find()"]],
     tests: "test/e2e/quotes-in-turn.test.ts",
     only: "passes quotes that hang",
   },
-  {
-    name: "flight-not-counted",
+  "flight-not-counted": {
     file: "src/relayer/send.ts",
     edits: [["balance >= cost + committed", "balance >= cost"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "does not cover beside those in flight",
   },
-  {
-    name: "repetition-unknown",
+  "repetition-unknown": {
     file: "src/payments/paid-call.ts",
     edits: [["if (earlier === null || authorization.payer !== call.caller)", "if (earlier !== 0n)"]],
     tests: "test/faults/crash.test.ts",
     only: "another process serves them",
   },
-  {
-    name: "answer-not-kept",
+  "answer-not-kept": {
     file: "src/payments/relayed-call.ts",
     edits: [
       ["  if (stored.response !== null) return replayOf(stored.response);\n", ""],
@@ -464,15 +407,13 @@ export const MUTANTS = [
     tests: "test/e2e/contract-payments.test.ts",
     only: "same bytes to a repetition",
   },
-  {
-    name: "deaf-to-broken-connections",
+  "deaf-to-broken-connections": {
     file: "src/db/client.ts",
     edits: [['  pool.on("connect", (connection) => connection.on("error", onError));\n', ""]],
     tests: "test/integration/database-connection.test.ts",
     only: "fails the transaction",
   },
-  {
-    name: "connection-kept",
+  "connection-kept": {
     file: "src/db/client.ts",
     edits: [
       [
@@ -483,8 +424,7 @@ export const MUTANTS = [
     tests: "test/integration/database-connection.test.ts",
     only: "frees its place",
   },
-  {
-    name: "outage-unnamed",
+  "outage-unnamed": {
     file: "src/http/responses.ts",
     edits: [
       [
@@ -495,50 +435,43 @@ export const MUTANTS = [
     tests: "test/faults/database.test.ts",
     only: "unreachable",
   },
-  {
-    name: "disk-full-unnamed",
+  "disk-full-unnamed": {
     file: "src/http/responses.ts",
     edits: [["|08|53|57P|", "|08|57P|"]],
     tests: "test/faults/database.test.ts",
     only: "row 33",
   },
-  {
-    name: "silence-endured",
+  "silence-endured": {
     file: "src/db/client.ts",
     edits: [["return socket.setTimeout(SILENCE_MS, () => socket.destroy());", "return socket;"]],
     tests: "test/faults/database.test.ts",
     only: "go silent",
   },
-  {
-    name: "lease-kept",
+  "lease-kept": {
     file: "src/db/client.ts",
     edits: [["isCurrent: () => performance.now() < currentUntil,", "isCurrent: () => currentUntil > 0,"]],
     tests: "test/integration/auth-keys.test.ts",
     only: "goes silent",
   },
-  {
-    name: "no-poll",
+  "no-poll": {
     file: "src/relayer/outbox.ts",
     edits: [["const POLL_INTERVAL_MS = 1000;", "const POLL_INTERVAL_MS = 3_600_000;"]],
     tests: "test/faults/database.test.ts",
     only: "row 8",
   },
-  {
-    name: "database-restart-unseen",
+  "database-restart-unseen": {
     file: "src/indexer/supervision/index-watch.ts",
     edits: [["if (startedAt !== undefined && seen.startedAt !== startedAt) onDatabaseRestarted();", ""]],
     tests: "test/faults/indexer.test.ts",
     only: "row 9",
   },
-  {
-    name: "process-crash-unheard",
+  "process-crash-unheard": {
     file: "src/indexer/supervision/index-watch.ts",
     edits: [["if (code === SQLSTATE.crashShutdown) onCrash();", ""]],
     tests: "test/e2e/index-watch.test.ts",
     only: "reports the crash",
   },
-  {
-    name: "earlier-time-shown",
+  "earlier-time-shown": {
     file: "src/db/onchain.ts",
     edits: [
       [
@@ -549,8 +482,7 @@ export const MUTANTS = [
     tests: "test/e2e/contract-interrupted.test.ts",
     only: "that it already showed",
   },
-  {
-    name: "state-by-number",
+  "state-by-number": {
     file: "src/relayer/transaction.ts",
     edits: [
       [
@@ -561,8 +493,7 @@ export const MUTANTS = [
     tests: "test/integration/relayer-truth.test.ts",
     only: "on the block that one node names",
   },
-  {
-    name: "choice-of-two-moments",
+  "choice-of-two-moments": {
     file: "src/relayer/claim.ts",
     edits: [
       ["blocksUnder(claimed, surroundings)", "blocksUnder(claimed, await readSurroundings(tx, signer))"],
@@ -570,8 +501,7 @@ export const MUTANTS = [
     tests: "test/integration/relayer-truth.test.ts",
     only: "very moment of the choice",
   },
-  {
-    name: "taken-back-refused",
+  "taken-back-refused": {
     file: "src/features/contracts/load-for-action.ts",
     edits: [
       ["if (row.isReorganized) throw reorganized();", ""],
@@ -580,8 +510,7 @@ export const MUTANTS = [
     tests: "test/e2e/contract-interrupted.test.ts",
     only: "no one is refused",
   },
-  {
-    name: "answer-before-index",
+  "answer-before-index": {
     file: "src/payments/relayed-call.ts",
     edits: [
       ["  if (!(await waitForIndexed(db, target))) throw settlementPending();\n", ""],
@@ -590,36 +519,31 @@ export const MUTANTS = [
     tests: "test/faults/indexer.test.ts",
     only: "row 10",
   },
-  {
-    name: "standstill-unseen",
+  "standstill-unseen": {
     file: "src/indexer/supervision/index-watch.ts",
     edits: [["      onStandstill();\n", ""]],
     tests: "test/faults/indexer.test.ts",
     only: "hangs",
   },
-  {
-    name: "abandoned-rows-unseen",
+  "abandoned-rows-unseen": {
     file: "src/indexer/supervision/index-watch.ts",
     edits: [["    onAbandoned();\n", ""]],
     tests: "test/faults/indexer.test.ts",
     only: "row 21",
   },
-  {
-    name: "anchor-unseen",
+  "anchor-unseen": {
     file: "src/indexer/supervision/index-watch.ts",
     edits: [["    if (await hasLostAnchor(finalBlock)) return abandon(index);\n", ""]],
     tests: "test/faults/indexer.test.ts",
     only: "not missed",
   },
-  {
-    name: "undone-in-one-round",
+  "undone-in-one-round": {
     file: "src/events/log-writer.ts",
     edits: [[" ?? (tail.length === TAIL ? lost.at(-1) : undefined)", ""]],
     tests: "test/integration/event-log.test.ts",
     only: "more events than it checks",
   },
-  {
-    name: "own-block-unseen",
+  "own-block-unseen": {
     file: "src/relayer/follow.ts",
     edits: [
       ["standing.set(place.blockHash, await stands(context, place))", "standing.set(place.blockHash, true)"],
@@ -627,15 +551,13 @@ export const MUTANTS = [
     tests: "test/integration/relayer-truth.test.ts",
     only: "rechecks a batch",
   },
-  {
-    name: "not-anchored",
+  "not-anchored": {
     file: "src/relayer/follow.ts",
     edits: [["newest === undefined || (await stands(context, newest)) === true", "newest?.id !== 0n"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "records nothing",
   },
-  {
-    name: "gap-unfilled",
+  "gap-unfilled": {
     file: "src/relayer/relayer.ts",
     edits: [
       ["isBehindGap(context, head)) return", "isBehindGap(context, head) && signer.length === 0) return"],
@@ -643,43 +565,37 @@ export const MUTANTS = [
     tests: "test/integration/relayer-truth.test.ts",
     only: "fills an account nonce",
   },
-  {
-    name: "unaffordable-replacement",
+  "unaffordable-replacement": {
     file: "src/relayer/replace.ts",
     edits: [["if (balance < gas * fees.maxFeePerGas) {", "if (balance < 0n) {"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "can pay for",
   },
-  {
-    name: "expiry-waits-for-fees",
+  "expiry-waits-for-fees": {
     file: "src/relayer/relayer.ts",
     edits: [["      await endExpired(context, head);\n", ""]],
     tests: "test/integration/relayer-queue.test.ts",
     only: "beyond its cap",
   },
-  {
-    name: "pause-ends-returns",
+  "pause-ends-returns": {
     file: "src/relayer/send.ts",
     edits: [["(TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind))", "TRANSFER_FAILURES.has(reason)"]],
     tests: "test/integration/relayer-queue.test.ts",
     only: "refund of a direct transfer",
   },
-  {
-    name: "others-event-consumes",
+  "others-event-consumes": {
     file: "src/payments/direct-transfer.ts",
     edits: [["return args.counterparty.toLowerCase() === from;", "return args.counterparty !== null;"]],
     tests: "test/faults/payments.test.ts",
     only: "winner's own transaction",
   },
-  {
-    name: "opened-for-good",
+  "opened-for-good": {
     file: "src/features/contracts/create-contract.ts",
     edits: [["row.is_opened && (row.is_live || !(await wasReorganized(deps, id)))", "row.is_opened"]],
     tests: "test/e2e/contract-payments.test.ts",
     only: "removed the contract for good",
   },
-  {
-    name: "half-answer-awaited",
+  "half-answer-awaited": {
     file: "src/chain/clients.ts",
     edits: [
       [
@@ -690,8 +606,7 @@ export const MUTANTS = [
     tests: "test/unit/chain/transport.test.ts",
     only: "no longer than the time-out",
   },
-  {
-    name: "internal-error-is-revert",
+  "internal-error-is-revert": {
     file: "src/chain/errors.ts",
     edits: [
       ["if (code !== EXECUTION_REVERTED && ", "if (code !== EXECUTION_REVERTED && code !== -32_603 && "],
@@ -699,29 +614,25 @@ export const MUTANTS = [
     tests: "test/integration/auth-outage.test.ts",
     only: "uses up no try either",
   },
-  {
-    name: "batch-by-place",
+  "batch-by-place": {
     file: "src/chain/clients.ts",
     edits: [["answersOf(String(init?.body), text)", "text"]],
     tests: "test/unit/chain/transport.test.ts",
     only: "answers no call",
   },
-  {
-    name: "upgrade-unheard",
+  "upgrade-unheard": {
     file: "src/webhooks/target.ts",
     edits: [['call.on("upgrade"', 'call.on("upgraded"']],
     tests: "test/unit/webhooks/target.test.ts",
     only: "changes the protocol",
   },
-  {
-    name: "lookup-followed",
+  "lookup-followed": {
     file: "src/chain/clients.ts",
     edits: [["ccipRead: false", "ccipRead: undefined"]],
     tests: "test/integration/auth-delegation.test.ts",
     only: "make us fetch nothing",
   },
-  {
-    name: "node-failure-is-verdict",
+  "node-failure-is-verdict": {
     file: "src/relayer/send.ts",
     edits: [
       [
@@ -732,8 +643,7 @@ export const MUTANTS = [
     tests: "test/faults/node.test.ts",
     only: "fails every simulation",
   },
-  {
-    name: "broadcast-answer-decides",
+  "broadcast-answer-decides": {
     file: "src/relayer/send.ts",
     edits: [
       [
@@ -756,15 +666,13 @@ export const MUTANTS = [
     tests: "test/faults/node.test.ts",
     only: "row 12",
   },
-  {
-    name: "no-replacement",
+  "no-replacement": {
     file: "src/relayer/follow.ts",
     edits: [["if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;", ""]],
     tests: "test/faults/node.test.ts",
     only: "row 15",
   },
-  {
-    name: "no-fee-cap",
+  "no-fee-cap": {
     file: "src/relayer/transaction.ts",
     edits: [
       ["  if (lowest > cap) return null;\n", ""],
@@ -773,15 +681,13 @@ export const MUTANTS = [
     tests: "test/faults/node.test.ts",
     only: "row 16",
   },
-  {
-    name: "foreign-nonce-unseen",
+  "foreign-nonce-unseen": {
     file: "src/relayer/follow.ts",
     edits: [["else if (head.number - since >= MISSING_HEADS) {", "else if (since < 0n) {"]],
     tests: "test/faults/node.test.ts",
     only: "row 17",
   },
-  {
-    name: "reorganisation-unseen",
+  "reorganisation-unseen": {
     file: "src/relayer/follow.ts",
     // Each alone would do, some more slowly: blocks are compared at each head, before anything is stored beside them
     // and before they are final, and the chain's nonces are compared with ours.
@@ -794,8 +700,7 @@ export const MUTANTS = [
     tests: "test/faults/reorg.test.ts",
     only: "series 1",
   },
-  {
-    name: "final-is-final",
+  "final-is-final": {
     file: "src/relayer/follow.ts",
     edits: [
       [
@@ -807,22 +712,19 @@ export const MUTANTS = [
     tests: "test/faults/reorg.test.ts",
     only: "row 20",
   },
-  {
-    name: "direct-transfer-lost",
+  "direct-transfer-lost": {
     file: "src/payments/paid-call.ts",
     edits: [["  if (!(await isCreditable(deps, action, payment))) return result;\n", "  return result;\n"]],
     tests: "test/faults/payments.test.ts",
     only: "row 22: an authorization",
   },
-  {
-    name: "nothing-simulated",
+  "nothing-simulated": {
     file: "src/relayer/send.ts",
     edits: [["if (result === undefined || result.success) {", "if (result !== null) {"]],
     tests: "test/integration/relayer-queue.test.ts",
     only: "poisoned operation",
   },
-  {
-    name: "expiry-left-to-chain",
+  "expiry-left-to-chain": {
     file: "src/relayer/claim.ts",
     // Either alone would do: expired operations are ended, and operations whose simulation fails are not sent.
     edits: [
@@ -832,15 +734,13 @@ export const MUTANTS = [
     tests: "test/faults/payments.test.ts",
     only: "expires in the queue",
   },
-  {
-    name: "expired-payer-blamed",
+  "expired-payer-blamed": {
     file: "src/relayer/failures.ts",
     edits: [["const checks = [isExpired, isUsed,", "const checks = [isUsed,"]],
     tests: "test/faults/payments.test.ts",
     only: "before its block is made",
   },
-  {
-    name: "host-clock",
+  "host-clock": {
     file: "src/chain/clients.ts",
     edits: [
       [
@@ -851,36 +751,31 @@ export const MUTANTS = [
     tests: "test/faults/time.test.ts",
     only: "an hour ahead",
   },
-  {
-    name: "any-body",
+  "any-body": {
     file: "src/payments/paid-call.ts",
     edits: [["if (earlier.requestHash !== requestHash(call)) {", "if (earlier.requestHash === null) {"]],
     tests: "test/faults/payments.test.ts",
     only: "row 28: 100",
   },
-  {
-    name: "rivals-at-once",
+  "rivals-at-once": {
     file: "src/relayer/choose.ts",
     edits: [['  "accept",\n', ""]],
     tests: "test/faults/payments.test.ts",
     only: "row 29",
   },
-  {
-    name: "pause-is-verdict",
+  "pause-is-verdict": {
     file: "src/relayer/failures.ts",
     edits: [['  if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED, data };\n', ""]],
     tests: "test/faults/payments.test.ts",
     only: "row 31: while",
   },
-  {
-    name: "no-bound",
+  "no-bound": {
     file: "src/relayer/outbox.ts",
     edits: [["where state in ('queued', 'held') offset", "where state in ('none') offset"]],
     tests: "test/faults/payments.test.ts",
     only: "row 32",
   },
-  {
-    name: "challenge-reused",
+  "challenge-reused": {
     file: "src/features/agents/challenge.ts",
     edits: [
       ["    row.redeemedAt === null &&\n", ""],
@@ -889,22 +784,19 @@ export const MUTANTS = [
     tests: "test/faults/abuse.test.ts",
     only: "row 37",
   },
-  {
-    name: "depth-unbounded",
+  "depth-unbounded": {
     file: "src/http/body.ts",
     edits: [["  assertShallow(text);\n", ""]],
     tests: "test/faults/abuse.test.ts",
     only: "row 39",
   },
-  {
-    name: "some-address-public",
+  "some-address-public": {
     file: "src/webhooks/target.ts",
     edits: [["!addresses.every(isPublicAddress)", "!addresses.some(isPublicAddress)"]],
     tests: "test/unit/webhooks/target.test.ts",
     only: "one of its addresses leads inside",
   },
-  {
-    name: "statuses-wait-for-keeper",
+  "statuses-wait-for-keeper": {
     file: "packages/protocol/src/status.ts",
     edits: [
       ['return now < facts.matchDeadline ? "created" : "cancelled-unmatched";', 'return "created";'],
@@ -913,8 +805,7 @@ export const MUTANTS = [
     tests: "test/faults/time.test.ts",
     only: "row 35",
   },
-  {
-    name: "gas-not-checked",
+  "gas-not-checked": {
     file: "contracts/Relay.sol",
     edits: [
       [
@@ -925,22 +816,19 @@ export const MUTANTS = [
     tests: "test/faults/payments.test.ts",
     only: "row 25",
   },
-  {
-    name: "returndata-copied",
+  "returndata-copied": {
     file: "contracts/Relay.sol",
     edits: [["Math.min(length, MAX_REASON_LENGTH)", "length"]],
     tests: "test/faults/payments.test.ts",
     only: "row 24",
   },
-  {
-    name: "unseen-direct-transfer-pays",
+  "unseen-direct-transfer-pays": {
     file: "contracts/EscrowCustody.sol",
     edits: [["_acceptsDirectTransfer && ASSET", "msg.sender == OPERATOR && ASSET"]],
     tests: "test/integration/relayer-queue.test.ts",
     only: "money of someone else's authorization",
   },
-  {
-    name: "unseen-is-untaken",
+  "unseen-is-untaken": {
     file: "src/payments/authorization-use.ts",
     edits: [
       [
@@ -951,36 +839,31 @@ export const MUTANTS = [
     tests: "test/e2e/authorization-use.test.ts",
     only: "behind the one",
   },
-  {
-    name: "direct-transfer-before-final",
+  "direct-transfer-before-final": {
     file: "src/payments/direct-transfer.ts",
     edits: [["BigInt(deps.config.confirmations);", "1n;"]],
     tests: "test/e2e/authorization-use.test.ts",
     only: "before: its payer",
   },
-  {
-    name: "direct-transfer-of-another-branch",
+  "direct-transfer-of-another-branch": {
     file: "src/payments/direct-transfer.ts",
     edits: [["(await isCanonical(deps, use.blockNumber, use.blockHash)) === true", "true"]],
     tests: "test/e2e/authorization-use.test.ts",
     only: "branch that the chain has left",
   },
-  {
-    name: "lapsed-claim-sent",
+  "lapsed-claim-sent": {
     file: "src/relayer/send.ts",
     edits: [[" and claimed_until > now()`", "`"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "claim that lapsed",
   },
-  {
-    name: "used-is-paid",
+  "used-is-paid": {
     file: "src/payments/paid-call.ts",
     edits: [["  if (!(await isCreditable(deps, action, payment))) return result;\n", ""]],
     tests: "test/faults/payments.test.ts",
     only: "row 23",
   },
-  {
-    name: "request-takes-it-along",
+  "request-takes-it-along": {
     file: "src/main.ts",
     edits: [
       [
@@ -999,8 +882,7 @@ export const MUTANTS = [
     tests: "test/faults/crash.test.ts",
     only: "leaves its operation pending",
   },
-  {
-    name: "payee-stops-all",
+  "payee-stops-all": {
     file: "contracts/EscrowCustody.sol",
     edits: [
       [
@@ -1011,8 +893,7 @@ export const MUTANTS = [
     tests: "test/faults/payments.test.ts",
     only: "row 31: a payee",
   },
-  {
-    name: "no-match-deadline",
+  "no-match-deadline": {
     file: "contracts/EscrowState.sol",
     edits: [
       [
@@ -1023,8 +904,7 @@ export const MUTANTS = [
     tests: "test/faults/payments.test.ts",
     only: "row 34",
   },
-  {
-    name: "settle-by-operator",
+  "settle-by-operator": {
     file: "contracts/WorkingContractEscrow.sol",
     edits: [
       [
@@ -1035,8 +915,7 @@ export const MUTANTS = [
     tests: "test/faults/time.test.ts",
     only: "row 36",
   },
-  {
-    name: "fee-on-the-price",
+  "fee-on-the-price": {
     file: "packages/protocol/src/ledger.ts",
     edits: [
       [
@@ -1047,8 +926,7 @@ export const MUTANTS = [
     tests: "test/unit/protocol/ledger.test.ts",
     only: "dispute, 2 of 3 met",
   },
-  {
-    name: "stake-slashed-whole",
+  "stake-slashed-whole": {
     file: "packages/protocol/src/ledger.ts",
     edits: [
       [
@@ -1059,8 +937,7 @@ export const MUTANTS = [
     tests: "test/unit/protocol/ledger.test.ts",
     only: "dispute, 2 of 3 met",
   },
-  {
-    name: "bond-lost-whole",
+  "bond-lost-whole": {
     file: "packages/protocol/src/ledger.ts",
     edits: [
       [
@@ -1071,15 +948,13 @@ export const MUTANTS = [
     tests: "test/unit/protocol/ledger.test.ts",
     only: "dispute, 2 met and 1 unclear",
   },
-  {
-    name: "plurality-decides",
+  "plurality-decides": {
     file: "packages/protocol/src/ledger.ts",
     edits: [['if (2 * votes.met > cast) return "met";', 'if (2 * votes.met >= cast) return "met";']],
     tests: "test/unit/protocol/ledger.test.ts",
     only: "dispute, tie",
   },
-  {
-    name: "pot-to-everyone",
+  "pot-to-everyone": {
     file: "packages/protocol/src/ledger.ts",
     edits: [
       ["const wins = vote === majorityOutcome && slashed.winners > 0;", "const wins = slashed.winners > 0;"],
@@ -1087,8 +962,7 @@ export const MUTANTS = [
     tests: "test/unit/protocol/ledger.test.ts",
     only: "dispute, all met",
   },
-  {
-    name: "party-votes",
+  "party-votes": {
     file: "src/features/votes/submit-votes.ts",
     edits: [
       [
@@ -1099,15 +973,13 @@ export const MUTANTS = [
     tests: "test/unit/votes/submit-votes.test.ts",
     only: "cannot be a party",
   },
-  {
-    name: "window-never-closes",
+  "window-never-closes": {
     file: "src/features/votes/submit-votes.ts",
     edits: [["if (now >= closesAt) {", "if (now > closesAt) {"]],
     tests: "test/unit/votes/submit-votes.test.ts",
     only: "last second of the window",
   },
-  {
-    name: "key-checksum-ignored",
+  "key-checksum-ignored": {
     file: "src/features/agents/api-key.ts",
     edits: [
       [
@@ -1118,8 +990,7 @@ export const MUTANTS = [
     tests: "test/unit/services/keys/format.test.ts",
     only: "every single wrong character",
   },
-  {
-    name: "secret-moves",
+  "secret-moves": {
     file: "src/master-key.ts",
     edits: [
       ["if (protectedHeader[name] !== value) {", 'if (protectedHeader[name] !== value && value === "") {'],
@@ -1127,29 +998,25 @@ export const MUTANTS = [
     tests: "test/unit/services/references/vault.test.ts",
     only: "does not unwrap for another",
   },
-  {
-    name: "payment-sent-twice",
+  "payment-sent-twice": {
     file: "src/payments/x402.ts",
     edits: [["if (v2 !== null && v1 !== null) {", 'if (v2 === "" && v1 !== null) {']],
     tests: "test/unit/payments/decode.test.ts",
     only: "both versions at once",
   },
-  {
-    name: "signer-unchecked",
+  "signer-unchecked": {
     file: "contracts/AgentSignatures.sol",
     edits: [["require(_isSignedBy(", "require(agent != address(0) || _isSignedBy("]],
     tests: "test/e2e/trust.test.ts",
     only: "cannot carry a signature to another contract",
   },
-  {
-    name: "stake-of-any-age",
+  "stake-of-any-age": {
     file: "contracts/BackupAgentRegistry.sol",
     edits: [["s.since < before &&", "(s.since < before || required != 0) &&"]],
     tests: "test/e2e/trust.test.ts",
     only: "cannot pack the jury",
   },
-  {
-    name: "bond-signs-any-votes",
+  "bond-signs-any-votes": {
     file: "contracts/EscrowJury.sol",
     edits: [
       ["if (bond.nonce == keccak256(abi.encode(commitment))) _require", "if (bond.nonce != 0) _require"],
@@ -1157,46 +1024,40 @@ export const MUTANTS = [
     tests: "test/e2e/trust-secrets.test.ts",
     only: "are not replaced by the operator",
   },
-  {
-    name: "anyone-can-use-a-payment",
+  "anyone-can-use-a-payment": {
     file: "packages/client/src/payment.ts",
     edits: [["const isReceived = lower(address) === stablecoin.address;", "const isReceived = false;"]],
     tests: "test/e2e/trust.test.ts",
     only: "a stock client's payment",
   },
-  {
-    name: "leavers-cannot-vote",
+  "leavers-cannot-vote": {
     file: "contracts/BackupAgentRegistry.sol",
     edits: [[" || before <= s.releasableAt - UNBONDING_PERIOD", ""]],
     tests: "test/e2e/trust.test.ts",
     only: "cannot unstake the jurors",
   },
-  {
-    name: "nonce-taken-for-votes",
+  "nonce-taken-for-votes": {
     file: "contracts/EscrowJury.sol",
     edits: [["if (bond.nonce == keccak", "if (bond.nonce == commitment || bond.nonce == keccak"]],
     tests: "test/e2e/trust-secrets.test.ts",
     only: "are not replaced by the operator",
   },
-  {
-    name: "vote-opened-otherwise",
+  "vote-opened-otherwise": {
     file: "contracts/EscrowJury.sol",
     edits: [["require(bytes32(ballot) == commitment,", "require(ballot != 0 && commitment != 0,"]],
     tests: "test/e2e/trust-secrets.test.ts",
     only: "are opened with no other votes",
   },
-  {
-    name: "encryption-key-unproven",
+  "encryption-key-unproven": {
     file: "packages/client/src/sealing.ts",
     edits: [["if (await verifyMessage(claim))", 'if ((await verifyMessage(claim)) || key !== "")']],
     tests: "test/e2e/sealed-deliveries.test.ts",
     only: "cannot put its own key",
   },
-  {
-    name: "checkpoint-hidden",
+  "checkpoint-hidden": {
     file: "packages/client/src/actions.ts",
     edits: [["!leaves.includes(leaf)", 'leaf === "0x" && !leaves.includes(leaf)']],
     tests: "test/e2e/signed-actions.test.ts",
     only: "refuses to deliver without a checkpoint",
   },
-];
+};

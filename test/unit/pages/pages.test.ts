@@ -178,7 +178,7 @@ describe("words", () => {
       attempts: 1,
     };
     const lists = { queue: [], rejections: [], heldPayouts: [], deferredPayouts: [] };
-    const gas = { budget: 0, unearned: 0, debtors: [] };
+    const gas = { allowance: 0, budget: 0, perFee: 0, unearned: 0, debtors: [] };
     const overview = { ...lists, gas, signers: [signer], dueSettlements: 1 };
     const readiness = { database: {}, chain: {}, indexer: { lagBlocks: 1 } };
     const text = await render(OperatorPage, { overview, readiness });
