@@ -37,10 +37,12 @@ const CONTRACTS = {
   protocolTokenAbi: "ProtocolToken",
   testUsdAbi: "TestUSD",
 };
-/** Immutables of the contracts that hold or create escrows, in their order of declaration, by their names in a deployment. */
+/** Immutables of the contracts that decide about money and votes, in their order of declaration, by their names in a deployment. */
 const IMMUTABLES = {
   factory: ["WorkingContractFactory", "implementation"],
   implementation: ["WorkingContractEscrow", "factory", "asset", "relay", "registry", "protocolToken"],
+  relay: ["Relay", "factory"],
+  registry: ["BackupAgentRegistry", "protocolToken", "factory", "relay"],
 } as const;
 
 const sections = Object.entries(CONTRACTS).map(([name, contract]) => {

@@ -333,6 +333,7 @@ export const operation = app.table(
       .on(t.caller, t.kind)
       .where(sql`state <> 'rejected' and nonce is not null and response is null`),
     index("operation_stake").on(t.caller, t.id).where(sql`kind = 'stake' and state in ('mined', 'final')`),
+    index("operation_unstake").on(t.caller).where(sql`kind = 'request-unstake'`),
     index("operation_rejected").on(t.caller, t.updatedAt).where(sql`state = 'rejected'`),
     index("operation_disposable").on(t.updatedAt).where(sql`state = 'rejected' and published_at is null`),
     index("operation_delegation").on(t.caller, t.id).where(sql`kind in ('delegate', 'revoke-delegation')`),

@@ -178,7 +178,6 @@ function Health({ readiness: { ready, database, chain, indexer } }: { readiness:
 }
 
 function Gas({ gas: { allowance, budget, perFee, unearned, debtors } }: { gas: OperatorOverview["gas"] }) {
-  const orNoLimit = (limit: number) => (limit === 0 ? "no limit" : limit.toLocaleString("en"));
   return (
     <section class="panel">
       <h2>Gas not earned by fees</h2>
@@ -187,8 +186,8 @@ function Gas({ gas: { allowance, budget, perFee, unearned, debtors } }: { gas: O
         {budget > 0 && ` of ${budget.toLocaleString("en")} an hour`}
       </p>
       <p>
-        {orNoLimit(allowance)} a day for one address; 1.0 paid to the Treasury earns{" "}
-        {perFee.toLocaleString("en")}.
+        {allowance === 0 ? "No daily limit" : `${allowance.toLocaleString("en")} a day`} for one address; 1.0
+        paid to the Treasury earns {perFee.toLocaleString("en")} gas.
       </p>
       <ul class="entries">
         {debtors.map(({ address, owed, used, earned }) => (

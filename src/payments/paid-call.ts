@@ -225,7 +225,8 @@ async function refusePayment(
   const { call, payment, rejection } = input;
   // By the newest block, not by the clock that advances between blocks: the next block can still take it.
   const expired = payment.validBefore <= BigInt(deps.clock.head()?.timestamp ?? 0);
-  if (rejection.reason !== "authorization_used" && !expired && (await isPublished(deps, call, payment))) {
+  const isOwnUnused = rejection.reason !== "authorization_used" && rejection.reason !== "payer_mismatch";
+  if (isOwnUnused && !expired && (await isPublished(deps, call, payment))) {
     throw new AppError("conflict", {
       message: `This authorization was published in a transaction that did not use it, and it cannot be used now: ${rejection.message} It remains valid until ${payment.validBefore}; cancel it at the token before you sign another.`,
       details: { reason: rejection.reason },

@@ -554,7 +554,19 @@ describe("a malicious service", () => {
     await world.testClient.setCode({ address: to, bytecode: change(code ?? "") as `0x${string}` });
   }
   const [ownFactory, ownImplementation] = [`0x${"67".repeat(20)}`, `0x${"68".repeat(20)}`] as const;
+  const ownRelay = `0x${"69".repeat(20)}` as const;
   const withOtherEnd = (code: string): string => `${code.slice(0, -2)}00`;
+  const swapped = (code: string, from: string, to: string): string =>
+    code.replaceAll(from.slice(2), to.slice(2));
+
+  /** Genuine code of factory and escrows at the liar's addresses, with one more address of theirs replaced. */
+  async function deployOwn({ factory, implementation }: Network, from: string, to: string) {
+    await copyCode(factory, ownFactory, (code) => swapped(code, implementation, ownImplementation));
+    await copyCode(implementation, ownImplementation, (code) =>
+      swapped(swapped(code, from, to), factory, ownFactory),
+    );
+    return { factory: ownFactory, implementation: ownImplementation };
+  }
 
   it.each<[string, keyof Network, (real: Network) => Promise<Partial<Network>> | Partial<Network>]>([
     ["factory without code", "factory", () => ({ factory: elsewhere })],
@@ -576,26 +588,18 @@ describe("a malicious service", () => {
       "factory that deploys code of its own",
       "implementation",
       async ({ factory, implementation }) => {
-        const deploysOwn = (code: string) =>
-          code.replaceAll(implementation.slice(2), ownImplementation.slice(2));
-        await copyCode(factory, ownFactory, deploysOwn);
+        await copyCode(factory, ownFactory, (code) => swapped(code, implementation, ownImplementation));
         await copyCode(implementation, ownImplementation, withOtherEnd);
         return { factory: ownFactory, implementation: ownImplementation };
       },
     ],
+    ["genuine code for another token", "asset", (real) => deployOwn(real, real.asset.address, elsewhere)],
     [
-      "genuine code for another token",
-      "asset",
-      async ({ factory, implementation, asset }) => {
-        await copyCode(factory, ownFactory, (code) =>
-          code.replaceAll(implementation.slice(2), ownImplementation.slice(2)),
-        );
-        await copyCode(implementation, ownImplementation, (code) =>
-          code
-            .replaceAll(asset.address.slice(2), elsewhere.slice(2))
-            .replaceAll(factory.slice(2), ownFactory.slice(2)),
-        );
-        return { factory: ownFactory, implementation: ownImplementation };
+      "Relay with code of its own behind genuine escrows",
+      "relay",
+      async (real) => {
+        await copyCode(real.relay, ownRelay, (code) => withOtherEnd(swapped(code, real.factory, ownFactory)));
+        return { ...(await deployOwn(real, real.relay, ownRelay)), relay: ownRelay };
       },
     ],
   ])("with a %s gets no payment if a node is at hand", async (_name, field, lies) => {

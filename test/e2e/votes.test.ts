@@ -66,6 +66,8 @@ describe("submitting", () => {
     const third = await c.post(votesPath(id), GOOD, headers);
     expect([third.status, third.body, third.headers.get("vote-salt")]).toEqual([200, first.body, salt]);
     expect((await c.post(votesPath(id), ballot("met", "met", "met"), headers)).error?.code).toBe("conflict");
+
+    expect(quoteOf(await a.post(votesPath(id), GOOD, headers)).error).toBe("payer_mismatch");
   });
 
   test("a bond that a stranger sent ahead is credited, and one for a rejected vote is refunded", async () => {

@@ -113,14 +113,9 @@ describe("a payment is rejected, and no money moves, when", () => {
 
   it("someone else pays", async () => {
     const [payer, caller] = [await fundedPayer(), await fundedPayer()];
-    const headers = payHeaders(await sign(payer, {}));
-    const response = await callAs(caller)(url, headers);
+    const response = await callAs(caller)(url, payHeaders(await sign(payer, {})));
     expect([response.status, refusal(response)]).toEqual([402, "payer_mismatch"]);
     expect(await balanceOf(payer.address)).toBe(PRICE);
-
-    expect((await callAs(payer)(url, headers)).status).toBe(200);
-    const known = await callAs(caller)(url, headers);
-    expect([known.status, refusal(known)]).toEqual([402, "payer_mismatch"]);
   });
 
   it("its nonce has been used", async () => {

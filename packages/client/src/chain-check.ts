@@ -23,6 +23,7 @@ export type Node = string | Eip1193Provider;
 
 type Rpc = <T>(method: string, params: unknown[]) => Promise<T>;
 
+const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 const DECIMALS = selectorOf("decimals()");
 /** Length of an EIP-1167 proxy; the escrow's terms follow it. */
 const PROXY_BYTES = 45;
@@ -32,8 +33,8 @@ const LOG_BLOCKS = 10_000;
 const NODE_TIMEOUT_MS = 20_000;
 
 /**
- * Throws RefusedToSign if the node is on another chain, or if factory or implementation have other code than this package
- * knows, or belong to other addresses. With `escrow`, also unless there is one at that address and has the status, or for a new one, unless the factory accepts its
+ * Throws RefusedToSign if the node is on another chain, or the factory does not deploy this implementation. With an
+ * existing `escrow`, also if it is missing or has another status; with a new one, if the factory does not accept its
  * parameters now.
  */
 export async function requireOnChain(
@@ -43,12 +44,11 @@ export async function requireOnChain(
   status?: Status,
 ): Promise<void> {
   const rpc = requesterOf(node);
-  const chainId = Number(await rpc<Hex>("eth_chainId", []));
-  if (chainId !== network.chainId)
-    throw new RefusedToSign("chain", `the node is on chain ${chainId}, the deployment on ${network.chainId}`);
-
-  for (const name of ["factory", "implementation"] as const)
-    requireKnownCode(name, await rpc<Hex>("eth_getCode", [network[name], "latest"]), network);
+  await requireChain(rpc, network);
+  await requireAnswer(rpc, [network.factory, IMPLEMENTATION], {
+    isRight: (deployed) => `0x${deployed.slice(-40)}` === network.implementation,
+    refusal: ["implementation", `the factory ${network.factory} deploys other code`],
+  });
   if (escrow === undefined) return;
   if (!escrow.isNew) return (await factsOf(rpc, network, escrow.id)).requireStatus(status);
   const data = concatHex([
@@ -61,8 +61,27 @@ export async function requireOnChain(
     throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
 }
 
-/** Throws RefusedToSign unless it is the code that this package was built with, for these very addresses. */
-function requireKnownCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Addresses): void {
+/**
+ * Throws RefusedToSign unless the contracts that decide about money and votes have the code that this package was built
+ * with, for the network's addresses. For payments: whoever is in an older deployment can still leave it.
+ */
+export async function requireKnownCode(node: Node, network: Addresses): Promise<void> {
+  const rpc = requesterOf(node);
+  await requireChain(rpc, network);
+  const names = Object.keys(DEPLOYED_CODE) as (keyof typeof DEPLOYED_CODE)[];
+  const codes = await Promise.all(names.map((name) => rpc<Hex>("eth_getCode", [network[name], "latest"])));
+  for (const [i, name] of names.entries()) requireCode(name, codes[i] ?? "0x", network);
+}
+
+async function requireChain(rpc: Rpc, network: Addresses): Promise<void> {
+  const chainId = Number(await rpc<Hex>("eth_chainId", []));
+  if (chainId !== network.chainId)
+    throw new RefusedToSign("chain", `the node is on chain ${chainId}, the deployment on ${network.chainId}`);
+}
+
+function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Addresses): void {
+  const at = network[name];
+  if (code === "0x") throw new RefusedToSign(name, `the node has no code at ${at}`);
   const { hash, immutables } = DEPLOYED_CODE[name];
   const addresses = { ...network, asset: network.asset.address };
   const words = Object.entries(immutables).flatMap(([field, places]: [string, readonly number[]]) =>
@@ -76,10 +95,18 @@ function requireKnownCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: 
   for (const { start, end } of words)
     masked = `0x${masked.slice(2, start)}${"0".repeat(64)}${masked.slice(end)}`;
   if (keccak256(masked) !== hash)
-    throw new RefusedToSign(name, `the code at ${network[name]} is not the one that this package knows`);
-  for (const { field, start, end } of words)
-    if (`0x${code.slice(start, end)}` !== padHex(addresses[field] as Hex, { size: 32 }))
-      throw new RefusedToSign(field, `the code at ${network[name]} uses another address`);
+    throw new RefusedToSign(
+      name,
+      `the code at ${at} is none that this package knows; use the package of that deployment, or check its addresses`,
+    );
+  for (const { field, start, end } of words) {
+    const found: Hex = `0x${code.slice(start, end)}`;
+    if (found !== padHex(addresses[field] as Hex, { size: 32 }))
+      throw new RefusedToSign(
+        field,
+        `the ${name} at ${at} uses 0x${found.slice(-40)}, not ${addresses[field]}`,
+      );
+  }
 }
 
 /**

@@ -16,4 +16,18 @@ export const DEPLOYED_CODE = {
       protocolToken: [10573, 18603],
     },
   },
+  relay: {
+    hash: "0x467fb4c79061288e602d3f85cfe4653e6153153c56e6271490c031766b853838",
+    immutables: {
+      factory: [3303, 5891],
+    },
+  },
+  registry: {
+    hash: "0x68f1a3aa233e2adc95882ab7d1548821b366802e2db6a3e68bb73377cd6f97eb",
+    immutables: {
+      protocolToken: [980, 1656, 1718, 3531],
+      factory: [598, 2003, 4025],
+      relay: [2203, 2282, 3034],
+    },
+  },
 } as const;

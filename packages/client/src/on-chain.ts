@@ -33,7 +33,15 @@ import {
   simulateContract,
   waitForTransactionReceipt,
 } from "viem/actions";
-import { escrowAt, hostOf, requireOnChain, requireTokens, shortOf, withoutUrl } from "./chain-check.js";
+import {
+  escrowAt,
+  hostOf,
+  requireKnownCode,
+  requireOnChain,
+  requireTokens,
+  shortOf,
+  withoutUrl,
+} from "./chain-check.js";
 import { lowerCase, requireNotAhead } from "./connect.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
 import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
@@ -202,6 +210,7 @@ function unguarded({
     }: { asset: { address: string; name?: string; version?: string }; nonce?: Hex | undefined },
   ) {
     const { payTo, amount, deadline = Number.POSITIVE_INFINITY } = payment;
+    await requireKnownCode(rpcUrl, pinned());
     await requireTokens(rpcUrl, pinned());
     await beforePayment?.(plannedOf({ ...payment, resource: payTo }, pinned()));
     const validBefore = Math.min((await nodeTime()) + VALIDITY_SECONDS, deadline);

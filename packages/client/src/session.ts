@@ -206,7 +206,8 @@ export async function pay<E extends Endpoint, T>(
   const report = (step: PaymentProgress["step"]): void => session.onProgress?.({ step, payment });
   report("quoted");
   if (session.node !== undefined) {
-    const { requireOnChain, requireTokens } = await import("./chain-check.js");
+    const { requireKnownCode, requireOnChain, requireTokens } = await import("./chain-check.js");
+    await requireKnownCode(session.node, network);
     await requireOnChain(session.node, network, expected.escrow, expected.status);
     await requireTokens(session.node, network);
   }

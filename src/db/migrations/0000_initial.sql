@@ -320,6 +320,7 @@ CREATE INDEX "operation_by_batch" ON "app"."operation" USING btree ("batch_id","
 CREATE INDEX "operation_signed" ON "app"."operation" USING btree ("caller","id") WHERE signed and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null));
 CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","kind") WHERE state <> 'rejected' and nonce is not null and response is null;
 CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
+CREATE INDEX "operation_unstake" ON "app"."operation" USING btree ("caller") WHERE kind = 'request-unstake';
 CREATE INDEX "operation_rejected" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected';
 CREATE INDEX "operation_disposable" ON "app"."operation" USING btree ("updated_at") WHERE state = 'rejected' and published_at is null;
 CREATE INDEX "operation_delegation" ON "app"."operation" USING btree ("caller","id") WHERE kind in ('delegate', 'revoke-delegation');

@@ -1,7 +1,7 @@
 /** Actions without a payment: one relayed operation, from the request to the response. */
 
 import type { Address } from "@working-contracts/protocol/types";
-import { and, eq, isNull, ne } from "drizzle-orm";
+import { and, eq, isNull, ne, type SQL } from "drizzle-orm";
 import { meaningOf } from "../../chain/errors.js";
 import { operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -14,11 +14,12 @@ import {
   type StoredResponse,
   type Success,
 } from "../../payments/relayed-call.js";
+import type { OperationKind } from "../../relayer/operations.js";
 import type { OperationRow } from "../../relayer/outbox.js";
 
 export interface UnpaidCall extends CallIdentity {
-  /** The escrow acted on; for an action on none, the once-key of this very action. */
-  subject: { escrow: Address } | { onceKey: string };
+  /** The escrow acted on; for an action on none, its kind and the once-key of this very action. */
+  subject: { escrow: Address } | { kind: OperationKind; onceKey: string };
   headers?: ActionHeaders;
   /** Checks the call, ensures the caller's delegation, and stores the operation. Throws to refuse. */
   store(requestHash: string): Promise<{ operation: OperationRow; existing: boolean }>;
@@ -32,8 +33,9 @@ export interface UnpaidCall extends CallIdentity {
  * the first one's idempotency key.
  */
 export async function performAction(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
-  const { key, hash } = identify(call);
-  const first = await findOperation(deps, call.subject, { hash, isAnswered: key !== undefined });
+  const key = call.headers?.["idempotency-key"];
+  const hash = requestHash(key === undefined ? call : { ...call, action: `${call.action}\n${key}` });
+  const first = await findOperation(deps, call, { hash, isAnswered: key !== undefined });
   const stored = first ?? (await storeOperation(deps, call, hash));
   const outcome = await awaitOutcome(deps, stored, call.respond);
   if (outcome.ok) return outcome.response;
@@ -57,15 +59,6 @@ export async function performAction(deps: Deps, call: UnpaidCall): Promise<Store
   });
 }
 
-/** The call's idempotency key, and the hash that is the same for its repetitions alone. */
-export function identify(call: CallIdentity & { headers?: ActionHeaders }): {
-  key: string | undefined;
-  hash: string;
-} {
-  const key = call.headers?.["idempotency-key"];
-  return { key, hash: requestHash(key === undefined ? call : { ...call, action: `${call.action}\n${key}` }) };
-}
-
 async function storeOperation(deps: Deps, call: UnpaidCall, hash: string): Promise<OperationRow> {
   const stored = await call.store(hash);
   if (stored.existing && stored.operation.requestHash !== hash) {
@@ -81,18 +74,26 @@ async function storeOperation(deps: Deps, call: UnpaidCall, hash: string): Promi
   return stored.operation;
 }
 
-/** The operation of an identical call: only one without a response yet, or `isAnswered` one with a response, too. */
+/**
+ * The operation of an identical call: only one without a response yet, or `isAnswered` one with a response, too, however
+ * much has changed since.
+ */
 async function findOperation(
   deps: Deps,
-  subject: UnpaidCall["subject"],
+  { subject, caller }: UnpaidCall,
   { hash, isAnswered }: { hash: string; isAnswered: boolean },
 ): Promise<OperationRow | undefined> {
+  const ofSubject = (): SQL | undefined => {
+    if ("escrow" in subject) return eq(operation.escrow, subject.escrow);
+    const isOwn = and(eq(operation.caller, caller), eq(operation.kind, subject.kind));
+    return isAnswered ? isOwn : eq(operation.onceKey, subject.onceKey);
+  };
   const [row] = await deps.db
     .select()
     .from(operation)
     .where(
       and(
-        "escrow" in subject ? eq(operation.escrow, subject.escrow) : eq(operation.onceKey, subject.onceKey),
+        ofSubject(),
         eq(operation.requestHash, hash),
         ne(operation.state, "rejected"),
         isAnswered ? undefined : isNull(operation.response),

@@ -17,7 +17,7 @@ import type { HeaderReader, PaymentAsset } from "../../payments/x402.js";
 import { requestUnstakeOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/authorize.js";
-import { identify, performAction } from "../contracts/perform-action.js";
+import { performAction } from "../contracts/perform-action.js";
 import { loadStake, StakeBodySchema, type StakeRow, StakeSchema, TOKEN_UNIT, viewStake } from "./view.js";
 
 /** The EIP-712 domain of contracts/ProtocolToken.sol. */
@@ -96,14 +96,14 @@ export async function requestUnstake(
 ): Promise<StoredResponse> {
   const { db, deployment } = deps;
   const current = await loadStake(db, caller);
-  const call = { action: "unstake", caller, rawBody, headers: signature };
-  const { key, hash } = identify(call);
-  // A call with an idempotency key is the same one however often the stake has changed since. Without a key, a stake
-  // made after this one was paid back has a later `since`, and so its own once-key.
-  const onceKey = `request-unstake:${caller}:${key === undefined ? current?.since : hash}`;
+  // A stake made after this one was paid back has a later `since`, and so its own once-key.
+  const onceKey = `request-unstake:${caller}:${current?.since}`;
   return performAction(deps, {
-    ...call,
-    subject: { onceKey },
+    action: "unstake",
+    subject: { kind: "request-unstake", onceKey },
+    caller,
+    rawBody,
+    headers: signature,
     store: async (requestHash) => {
       requireBonded(current);
       await requireNoOpenVote(db, caller);

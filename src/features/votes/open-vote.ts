@@ -34,7 +34,7 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
   const { db, clock, deployment } = deps;
   return performAction(deps, {
     action: `open-vote ${id}`,
-    subject: { onceKey: `open-vote:${id}:${caller}` },
+    subject: { kind: "open-vote", onceKey: `open-vote:${id}:${caller}` },
     caller,
     rawBody,
     store: async (requestHash) => {

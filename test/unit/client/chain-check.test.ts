@@ -45,8 +45,11 @@ it("reports the node's error if a check fails", async () => {
     },
   };
   const message = expect.stringMatching(/: the check of 0x\w+ failed \(limit exceeded\)/);
-  const refused = { name: "RefusedToSign", field: "asset", message };
-  await expect(requireTokens(limited, NETWORK)).rejects.toMatchObject(refused);
+  for (const [check, field] of [
+    [requireOnChain, "implementation"],
+    [requireTokens, "asset"],
+  ] as const)
+    await expect(check(limited, NETWORK)).rejects.toMatchObject({ name: "RefusedToSign", field, message });
 });
 
 it("an action without a payment does not need them", async () => {
