@@ -166,20 +166,12 @@ contract RefundDirectTransferTest is BaseTest {
     /// Any other amount paid by the initiator is not an opening deposit.
     function test_GivenInitiatorPaidAnotherAmount() public {
         (WorkingContractEscrow other,) = _openedFromBalance();
-        Authorization memory small = _directTransfer(client, address(other), STAKE);
-        uint256 before = usd.balanceOf(client);
-        vm.prank(operator);
-        other.refundDirectTransfer(client, STAKE, small);
-        assertBalance(client, before + STAKE, "client");
+        _assertRefundable(other, STAKE);
     }
 
     /// If the escrow collected the deposit itself, an equal payment beside it is refunded to the initiator.
     function test_GivenDepositWasCollectedByOpening() public {
-        Authorization memory again = _directTransfer(client, address(escrow), PRICE);
-        uint256 before = usd.balanceOf(client);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(client, PRICE, again);
-        assertBalance(client, before + PRICE, "client");
+        _assertRefundable(escrow, PRICE);
     }
 
     function test_WhenPayerIsContractWallet() public {
@@ -253,5 +245,14 @@ contract RefundDirectTransferTest is BaseTest {
 
     function _expectInvalid(address payer, bytes32 nonce) private {
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InvalidAuthorization.selector, payer, nonce));
+    }
+
+    /// A payment that the client now sends directly is refunded whole.
+    function _assertRefundable(WorkingContractEscrow to, uint256 amount) private {
+        Authorization memory sent = _directTransfer(client, address(to), amount);
+        uint256 before = usd.balanceOf(client);
+        vm.prank(operator);
+        to.refundDirectTransfer(client, amount, sent);
+        assertBalance(client, before + amount, "client");
     }
 }
