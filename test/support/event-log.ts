@@ -15,10 +15,6 @@ export interface EventStreamReader {
   status: number;
   headers: Headers;
   messages: Message[];
-  /** The id that a reconnecting reader would send, heartbeats included. */
-  lastEventId(): string;
-  /** The number of comments, which are not messages. */
-  comments(): number;
   ended: Promise<void>;
   close(): void;
 }
@@ -37,7 +33,6 @@ export async function openEventStream(
   });
   const messages: Message[] = [];
   let last = "";
-  let comments = 0;
   const take = (block: string): void => {
     const fields = new Map(
       block.split("\n").map((line): [string, string] => {
@@ -47,8 +42,8 @@ export async function openEventStream(
     );
     last = fields.get("id") ?? last;
     const data = fields.get("data");
-    if (data === undefined) comments += 1;
-    else messages.push({ id: last, event: fields.get("event") ?? "message", data: JSON.parse(data) });
+    if (data !== undefined)
+      messages.push({ id: last, event: fields.get("event") ?? "message", data: JSON.parse(data) });
   };
   const read = async (): Promise<void> => {
     let text = "";
@@ -65,8 +60,6 @@ export async function openEventStream(
     status: response.status,
     headers: response.headers,
     messages,
-    lastEventId: () => last,
-    comments: () => comments,
     ended,
     close: () => closing.abort(),
   };

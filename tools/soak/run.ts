@@ -33,6 +33,8 @@ const STEP_TIMEOUT_MS = 600_000;
 export interface SoakResult extends Pick<SoakOptions, "minutes" | "agents"> {
   contracts: number;
   payments: number;
+  /** Injected faults by name. */
+  faults: Map<string, number>;
   checks: Check[];
   usage: Usage;
 }
@@ -76,6 +78,7 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
       agents: count,
       contracts: life.board.size,
       payments: customers.payments.length,
+      faults,
       checks,
       usage,
     };

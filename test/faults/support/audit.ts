@@ -52,7 +52,7 @@ export async function audit(
   await stuck(cluster);
   faults.push(...(await atRest(() => moneyFaults(cluster, customers, options))));
   faults.push(...(await stuck(cluster)));
-  if (cluster.hasIndexer) faults.push(...(await statusFaults(cluster, customers)));
+  faults.push(...(await statusFaults(cluster, customers)));
   faults.push(...(await atRest(() => nonceFaults(cluster, options))));
   faults.push(...(await atRest(() => placeFaults(cluster))));
   const running = cluster.processes.filter((one) => one.isRunning());

@@ -13,7 +13,7 @@ import { createChainClients, createSigningClient } from "../../../src/chain/clie
 import { deployProtocol } from "../../../src/chain/deploy.js";
 import { writeDeployment } from "../../../src/chain/deployment.js";
 import { createDatabase, migrate } from "../../../src/db/client.js";
-import { type Indexer, startIndexer } from "../../../src/indexer/supervision/indexer.js";
+import { startIndexer } from "../../../src/indexer/supervision/indexer.js";
 import { startGuardian, until } from "../../../src/indexer/supervision/processes.js";
 import { LOCAL_CHAIN_ID, startChain } from "../../../tools/local/chain.js";
 import { compileContracts } from "../../../tools/local/foundry.js";
@@ -42,8 +42,6 @@ export interface ClusterOptions {
   env?: Record<string, string>;
   parameters?: Partial<Parameters>;
   blockIntervalMs?: number;
-  /** Without an index the API cannot respond. For tests of the relayer alone. */
-  withIndexer?: boolean;
 }
 
 const SIGNERS = 3;
@@ -69,7 +67,6 @@ export async function startCluster({
   env = {},
   parameters,
   blockIntervalMs = BLOCK_INTERVAL_MS,
-  withIndexer = true,
 }: ClusterOptions = {}) {
   const dir = mkdtempSync(join(tmpdir(), "faults-"));
   // If the tests run as root, Postgres runs as another user.
@@ -79,7 +76,6 @@ export async function startCluster({
   const reports: string[] = [];
   const guardian = startGuardian();
   const local = { guardian, report: (line: string) => void reports.push(line) };
-  let indexer: Indexer | undefined;
   await compileContracts(() => {});
   const [node, postgres, script] = await Promise.all([
     startChain({
@@ -132,16 +128,14 @@ export async function startCluster({
   await testClient.setIntervalMining({ interval: 0 });
   const blocks = createBlockProducer(() => testClient.mine({ blocks: 1 }), blockIntervalMs);
   const indexerRpc = await startRpcProxy(node.rpcUrl);
-  if (withIndexer) {
-    indexer = await startIndexer({
-      ...local,
-      databaseUrl: postgres.url,
-      rpcUrl: indexerRpc.url,
-      deploymentPath,
-      port: await ownPort(),
-      logPath: log("indexer"),
-    });
-  }
+  const indexer = await startIndexer({
+    ...local,
+    databaseUrl: postgres.url,
+    rpcUrl: indexerRpc.url,
+    deploymentPath,
+    port: await ownPort(),
+    logPath: log("indexer"),
+  });
 
   const process_ = (name: string, more: Record<string, string>): Promise<ServiceProcess> =>
     prepareProcess({
@@ -194,11 +188,7 @@ export async function startCluster({
     postgres,
     node,
     indexerRpc,
-    get indexer(): Indexer {
-      if (indexer === undefined) throw new Error("This cluster has no indexer");
-      return indexer;
-    },
-    hasIndexer: withIndexer,
+    indexer,
     gates,
     blocks,
     pool,
@@ -207,10 +197,8 @@ export async function startCluster({
     owner,
     deployment,
     signers: signers.map(({ account }) => account),
-    signerKeys: signers.map(({ key }) => key),
     /** Messages of the supervisors: restarts and their reasons. */
     reports,
-    prepareProcess: process_,
     chainTime: async (): Promise<number> => Number((await publicClient.getBlock()).timestamp),
     /** The process from whose proxy a database backend is connected. */
     processAt: (port: number): ServiceProcess => {
@@ -272,7 +260,7 @@ export async function startCluster({
       await Promise.all(all.map((one) => one.stop()));
       await blocks.pause();
       await pool.end();
-      await indexer?.stop();
+      await indexer.stop();
       await indexerRpc.stop();
       await postgres.stop();
       await node.stop();

@@ -20,8 +20,6 @@ export interface ServiceProcess {
   /** SIGSTOP and SIGCONT. */
   freeze(): void;
   thaw(): void;
-  /** SIGTERM; resolves once it is gone. */
-  end(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -91,7 +89,6 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
     kill: () => signal("SIGKILL"),
     freeze: () => void child?.kill("SIGSTOP"),
     thaw: () => void child?.kill("SIGCONT"),
-    end: () => signal("SIGTERM"),
     async stop() {
       child?.kill("SIGCONT");
       await signal("SIGKILL");
