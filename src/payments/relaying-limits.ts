@@ -162,11 +162,7 @@ export interface OutboxState extends RelayingState {
   hasRoom: boolean;
 }
 
-const outboxState = prepare<
-  RelayingState & { earlier: string | null; unanswered: string | null; hasRoom: boolean }
->(
-  "outbox_state",
-  sql`select
+export const outboxStateSql = sql`select
     (select id from app.operation
      where asset = ${sql.placeholder("asset")} and payer = ${sql.placeholder("payer")}
        and nonce = ${sql.placeholder("nonce")} and state <> 'rejected') as earlier,
@@ -174,8 +170,10 @@ const outboxState = prepare<
      where caller = ${caller} and kind = ${sql.placeholder("kind")}
        and (request_hash = ${sql.placeholder("requestHash")} or escrow = ${sql.placeholder("escrow")})
        and state <> 'rejected' and nonce is not null and response is null) as unanswered,
-    ${throttlingFailure} as "failureAge", ${gasRefusal} as "gasRefusal", ${hasRoom} as "hasRoom"`,
-);
+    ${throttlingFailure} as "failureAge", ${gasRefusal} as "gasRefusal", ${hasRoom} as "hasRoom"`;
+const outboxState = prepare<
+  RelayingState & { earlier: string | null; unanswered: string | null; hasRoom: boolean }
+>("outbox_state", outboxStateSql);
 
 export async function readOutboxState(
   db: Executor,

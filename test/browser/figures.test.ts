@@ -1,5 +1,6 @@
 /** Pages and API show the same figures. */
 import type { Page } from "playwright-core";
+import type { Address } from "viem";
 import { beforeAll, describe, expect, inject, test } from "vitest";
 import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
@@ -7,6 +8,7 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import type { ProtocolView } from "../../src/features/protocol/routes.js";
 import type { RecordView } from "../../src/features/records/read-record.js";
 import type { VoteView } from "../../src/features/votes/view.js";
+import { useWorld } from "../support/world.js";
 import { leadOn, useBrowser } from "./support/browser.js";
 
 const isSkipped = inject("chromium") === null;
@@ -93,8 +95,14 @@ describe.skipIf(isSkipped)("a contract's page", () => {
   });
 
   test("shows a stranger's direct transfer separately in the books", async () => {
-    const { data: ledger } = await api<LedgerView>(`/contracts/${seed.withdrawn}/ledger`);
-    expect(ledger).toMatchObject({ in: "52.5", out: "52.5", held: "0.0", unbooked: "0.0" });
+    await (await useWorld()).fundUsd(seed.withdrawn as Address, "3");
+    const ledger = async () => (await api<LedgerView>(`/contracts/${seed.withdrawn}/ledger`)).data;
+    await expect.poll(async () => (await ledger()).unbooked).toBe("3.0");
+    expect(await ledger()).toMatchObject({ in: "52.5", out: "52.5", held: "0.0", balance: "3.0" });
+    await page.goto(`/contracts/${seed.withdrawn}`);
+    expect(await page.locator("#escrow .notice").innerText()).toContain(
+      "Another 3.0 USDC arrived by direct transfer.",
+    );
   });
 });
 

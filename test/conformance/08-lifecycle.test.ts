@@ -251,16 +251,6 @@ chapter("POST /v1/contracts/{id}/approve", () => {
     expect((await client.post(`/v1/contracts/${id}/approve`)).status).toBe(200);
     expect(await scene.usdOf(client.address)).toBe(before);
   });
-
-  withMoney("two approvals at the same moment are one, and a later one is 409", async () => {
-    const { client } = await pair();
-    const { id } = await delivered(scene, await pair());
-    const approve = () => client.post<Json>(`/v1/contracts/${id}/approve`);
-    const answers = await Promise.all([approve(), approve()]);
-    expect(codes(answers)[0]).toBe(200);
-    for (const { status, data } of answers) if (status === 200) expect(data.status).toBe("resolved");
-    expect((await approve()).error?.code).toBe("conflict");
-  });
 });
 
 chapter("POST /v1/contracts/{id}/dispute", () => {
@@ -330,14 +320,6 @@ chapter("POST /v1/contracts/{id}/withdraw", () => {
       await eventually(() => scene.usdOf(parties.worker.address), balance + 1_750_000n);
     },
   );
-
-  withMoney("two withdrawals at the same moment are one, and a later one is 409", async () => {
-    const { worker } = await pair();
-    const { id } = await matched(scene, await pair());
-    const withdraw = () => worker.post(`/v1/contracts/${id}/withdraw`);
-    expect(codes(await Promise.all([withdraw(), withdraw()]))[0]).toBe(200);
-    expect((await withdraw()).error?.code).toBe("conflict");
-  });
 });
 
 chapter("POST /v1/contracts/{id}/cancel", () => {

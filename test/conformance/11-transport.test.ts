@@ -329,16 +329,20 @@ describe("Request rates of a separate process", () => {
     // More than two minutes allow, because a new minute can begin meanwhile.
     const reads = await Promise.all(Array.from({ length: 130 }, () => call("GET", "/v1/protocol")));
     expect(reads.map(({ status }) => status)).toContain(429);
-    // An unknown key counts as no key.
-    const guess = await call("GET", "/v1/contracts", { headers: { authorization: "Bearer wc_test_x" } });
-    expect([401, 429]).toContain(guess.status);
+    // An unknown key counts as no key, and a header that none of our proxies wrote changes nothing.
+    for (const headers of [
+      { authorization: "Bearer wc_test_x" },
+      { "x-forwarded-for": "9.9.9.9" },
+    ] as const) {
+      const more = await Promise.all(
+        Array.from({ length: 130 }, () => call("GET", "/v1/contracts", { headers })),
+      );
+      expect(more.map(({ status }) => status)).toContain(429);
+    }
     // Each caller with a key has a separate limit.
     const agent = await scene.newAgent();
     const keyed = caller(process.url, { authorization: `Bearer ${agent.apiKey}` });
     expect((await keyed("GET", "/v1/agents/me/api-keys")).status).toBe(200);
-    // A header that none of our proxies wrote changes nothing.
-    const forged = await call("GET", "/v1/protocol", { headers: { "x-forwarded-for": "9.9.9.9" } });
-    expect([200, 429]).toContain(forged.status);
   });
 
   withStack("all limits are served by the public `GET /v1/limits`", async () => {

@@ -52,14 +52,25 @@ test("every metric in a query is exposed by the service", async () => {
 
 test("every label in a query belongs to its metric", async () => {
   const text = readFileSync(join(ROOT, "src/metrics.ts"), "utf8");
-  const labels = new Set(
-    [...text.matchAll(/labelNames: \[([^\]]*)\]/g)].flatMap(([, list]) => (list ?? "").match(/\w+/g) ?? []),
+  const labelsOf = new Map(
+    [...text.matchAll(/name: "(\w+)",(?:(?!name: ").)*?labelNames: \[([^\]]*)\]/gs)].map(([, name, list]) => [
+      name,
+      (list ?? "").match(/\w+/g) ?? [],
+    ]),
   );
-  for (const label of ["job", "instance", "le"]) labels.add(label);
+  const everywhere = ["job", "instance", "le"];
   for (const { name, expr } of queries) {
+    for (const [, metric = "", selector = ""] of expr.matchAll(/(\w+)\{([^}]*)\}/g)) {
+      const known = [...everywhere, ...(labelsOf.get(metric.replace(/_(?:bucket|count|sum)$/, "")) ?? [])];
+      for (const [, label] of selector.matchAll(/(\w+)[=!]~?"/g))
+        expect(known, `${name}: ${metric}`).toContain(label);
+    }
+    const used = [...expr.matchAll(/\bworking_contracts_\w+/g)].map(([metric]) =>
+      metric.replace(/_bucket$/, ""),
+    );
     const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) => (list ?? "").split(", "));
-    const selected = [...expr.matchAll(/[{,](\w+)[=!]~?"/g)].map(([, label]) => label);
-    for (const label of [...selected, ...grouped]) expect(labels, name).toContain(label);
+    const known = [...everywhere, ...used.flatMap((metric) => labelsOf.get(metric) ?? [])];
+    for (const label of grouped) expect(known, name).toContain(label);
   }
 });
 

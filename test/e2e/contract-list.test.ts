@@ -13,22 +13,36 @@ const world = await useWorld();
 const { client, worker } = await newPair(world);
 const ids: Record<string, string> = {};
 
+/** Deadlines in hours from now. Each list's order differs from that of the others, and from creation's. */
+async function deadlines(match: number, delivery: number, review: number): Promise<Record<string, string>> {
+  const [matchDeadline, deliveryDeadline, reviewDeadline] = await Promise.all(
+    [match, delivery, review].map((hours) => world.inSeconds(hours * HOUR)),
+  );
+  return { matchDeadline, deliveryDeadline, reviewDeadline } as Record<string, string>;
+}
+
 beforeAll(async () => {
-  ids.open = (await created(world, client, { budgetOrPrice: 10, title: "Draw 100% of a_map" })).id;
+  const title = "Draw 100% of a_map";
+  ids.open = (await created(world, client, { budgetOrPrice: 10, title, ...(await deadlines(5, 40, 80)) })).id;
   await nextSecond();
-  ids.matched = (await matched(world, { client, worker }, { budgetOrPrice: 20 })).id;
+  ids.matched = (
+    await matched(world, { client, worker }, { budgetOrPrice: 20, ...(await deadlines(3, 30, 60)) })
+  ).id;
   await nextSecond();
-  ids.resolved = (await matched(world, { client, worker }, { budgetOrPrice: 30 })).id;
+  ids.resolved = (
+    await matched(world, { client, worker }, { budgetOrPrice: 30, ...(await deadlines(4, 28, 100)) })
+  ).id;
   await worker.post(`/v1/contracts/${ids.resolved}/delivery`, { delivery: "ipfs://x" });
   await client.post(`/v1/contracts/${ids.resolved}/approve`);
   await untilStatus(client, ids.resolved as string, "settled-all-met");
   await nextSecond();
-  ids.cancelled = (await created(world, client, { budgetOrPrice: 40 })).id;
+  ids.cancelled = (await created(world, client, { budgetOrPrice: 40, ...(await deadlines(2, 44, 90)) })).id;
   await client.post(`/v1/contracts/${ids.cancelled}/cancel`);
   await nextSecond();
   ids.ticket = (
     await created(world, client, {
       budgetOrPrice: 50,
+      ...(await deadlines(1, 48, 72)),
       application: "usageticket",
       applicationTerms: { criteria: [] },
     })
@@ -66,6 +80,7 @@ test.each([
   ["status=cancelled-*", ["cancelled"]],
   ["awardMethod=direct_award", []],
   ["initiator=worker", []],
+  ["initiator=client", ["ticket", "cancelled", "resolved", "matched", "open"]],
   ["application=usageticket", ["ticket"]],
   ["minPrice=20&maxPrice=30.0", ["resolved", "matched"]],
   ["q=100%25%20of%20a_MAP", ["open"]],
@@ -75,6 +90,9 @@ test.each([
   ["q=%25_", []],
   ["sort=budgetOrPrice", ["open", "matched", "resolved", "cancelled", "ticket"]],
   ["sort=-budgetOrPrice&limit=2", ["ticket", "cancelled"]],
+  ["sort=matchDeadline", ["ticket", "cancelled", "matched", "resolved", "open"]],
+  ["sort=-deliveryDeadline", ["ticket", "cancelled", "open", "matched", "resolved"]],
+  ["sort=reviewDeadline", ["matched", "ticket", "open", "cancelled", "resolved"]],
   [`backupAgent=0x${"11".repeat(20)}`, []],
 ])("%s", async (query, names) => {
   expect(await list(query)).toEqual(names.map((name) => ids[name]));

@@ -1,12 +1,13 @@
 /** Lists that callers can shape use indexes, however many rows there are. */
 import type { SQL } from "drizzle-orm";
-import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import { expect, test } from "vitest";
 import { prepare } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
-import { operation } from "../../src/db/schema.js";
 import { paidByMonth } from "../../src/features/records/read-earnings.js";
+import { newestStakeQuery } from "../../src/features/stakes/routes.js";
 import { criterion, shownVotes } from "../../src/features/votes/view.js";
+import { outboxStateSql } from "../../src/payments/relaying-limits.js";
 import { useWorld } from "../support/world.js";
 
 const AGENT = `0x${"ab".repeat(20)}` as const;
@@ -52,20 +53,13 @@ test("what a worker was paid by month comes from its newest contracts, by an ind
 });
 
 test("a caller's newest stake is found by an index", async () => {
-  const added = inArray(operation.state, ["mined", "final"]);
-  const where = and(eq(operation.caller, AGENT), eq(operation.kind, "stake"), added);
-  const query = db
-    .select({ id: operation.id })
-    .from(operation)
-    .where(where)
-    .orderBy(desc(operation.id))
-    .limit(1);
-  expect(await planOf(query.getSQL())).toContain("operation_stake");
+  expect(await planOf(newestStakeQuery(db, AGENT).getSQL())).toContain("operation_stake");
 });
 
 test("a caller's unanswered payments are found by an index", async () => {
-  const unanswered = sql`state <> 'rejected' and nonce is not null and response is null`;
-  const where = and(eq(operation.caller, AGENT), eq(operation.kind, "stake"), unanswered);
-  const plan = await planOf(db.select({ id: operation.id }).from(operation).where(where).getSQL());
-  expect(plan).toContain("operation_unanswered");
+  const authorization = { asset: AGENT, payer: AGENT, nonce: AGENT };
+  const action = { caller: AGENT, kind: "stake", requestHash: "hash", escrow: AGENT };
+  const values = { ...authorization, ...action, allowance: 1, budget: 1, maxQueued: 1 };
+  const plan = await planOf(outboxStateSql, values);
+  for (const index of ["operation_by_authorization", "operation_unanswered"]) expect(plan).toContain(index);
 });

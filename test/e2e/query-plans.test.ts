@@ -1,13 +1,13 @@
 /** The loops of relayer and keeper read only open or due rows of a large database, never the whole history. */
 
 import type { Address } from "@working-contracts/protocol/types";
-import { sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { countLateSettlements, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
-import { createMemory, type SignerContext } from "../../src/relayer/context.js";
+import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
 import { assertQueueCapacity } from "../../src/relayer/outbox.js";
+import { recordGivenUp } from "../../src/relayer/results.js";
 import { sharedStack } from "../support/world.js";
 import { useLargeDatabase } from "./index-tables.js";
 
@@ -201,9 +201,7 @@ it("claims a batch beside 100,000 finished operations", async () => {
 });
 
 it("finds given-up batches by their operations", async () => {
-  const read = await rowsRead(() =>
-    database.db.execute(sql`
-      select id from app.batch where state in ('reverted', 'superseded') and operation_ids && '{5,6}'::bigint[]`),
-  );
+  const context = { db: database.db, signer: SIGNER } as SignerContext;
+  const read = await rowsRead(() => recordGivenUp(context, [5n, 6n], {} as Head));
   expect(read).toBeLessThan(100);
 });

@@ -45,7 +45,8 @@ async function paidCreation(requestId: string) {
   };
 }
 
-async function terminate({ child, exited, url }: ServiceProcess): Promise<Promise<number | null>> {
+/** Sends SIGTERM and waits until the process refuses connections. */
+async function terminate({ child, url }: ServiceProcess): Promise<void> {
   child.kill("SIGTERM");
   const isClosed = () =>
     fetch(`${url}/health`).then(
@@ -53,17 +54,15 @@ async function terminate({ child, exited, url }: ServiceProcess): Promise<Promis
       () => true,
     );
   await until("new connections are refused", isClosed, { timeoutMs: 60_000 });
-  return exited;
 }
 
 test("a pending call is completed, a new one is not accepted, and the process exits", async () => {
-  const { child, url, output } = patient;
+  const { child, exited, url, output } = patient;
   const creation = await paidCreation("shutdown-1");
   await pauseBlocks(world.testClient);
   const paid = creation.sendTo(url);
   await until("the operation is stored", creation.isStored, { timeoutMs: 60_000 });
-  const exited = terminate(patient);
-  await until("it has been told", async () => child.killed, { timeoutMs: 60_000 });
+  await terminate(patient);
   expect(child.exitCode).toBeNull();
   await resumeBlocks(world.testClient);
 
@@ -95,12 +94,12 @@ test("a call delayed by the chain is asked to retry, and finds its payment at an
 
   const onItsWay = second.sendTo(url);
   await until("the operation is stored", second.isStored, { timeoutMs: 60_000 });
-  const exited = terminate(hasty);
+  hasty.child.kill("SIGTERM");
   const answer = await onItsWay;
   expect(answer.status).toBe(503);
   expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);
   expect(await answer.json()).toMatchObject({ error: { code: "settlement_pending", retryable: true } });
-  expect(await exited).toBe(0);
+  expect(await hasty.exited).toBe(0);
   for (const id of ["shutdown-2", "shutdown-3"]) {
     expect(linesOf(output(), id).find(({ msg }) => msg === "request")).toMatchObject({
       status: 503,

@@ -213,6 +213,20 @@ describe("lists of votes", () => {
     const keys = data.map((vote) => `${vote.contractId} ${vote.backupAgent} ${vote.criterionIndex}`);
     expect(new Set(keys).size).toBe(keys.length);
     expect(data.slice(0, 3).map(({ criterionIndex }) => criterionIndex)).toEqual([0, 1, 2]);
+    const { rows } = await world.pool.query<{ contract_id: string }>(
+      "select contract_id from onchain.vote where contract_id = any($1) order by sealed_at desc",
+      [data.map(({ contractId }) => contractId)],
+    );
+    const newestFirst = [...new Set(rows.map((row) => row.contract_id))];
+    expect(newestFirst.length).toBeGreaterThan(1);
+    expect([...new Set(data.map(({ contractId }) => contractId))]).toEqual(newestFirst);
+    const byJuror = `/v1/contracts?backupAgent=${a.address}&client=${client.address}&limit=100`;
+    const judged = data
+      .filter(({ backupAgent }) => backupAgent === a.address)
+      .map(({ contractId }) => contractId);
+    expect((await c.get<ContractView[]>(byJuror)).data.map(({ id }) => id).sort()).toEqual(
+      [...new Set(judged)].sort(),
+    );
 
     const met = await c.get<VoteView[]>(`/v1/votes?${all()}&majorityOutcome=not%20met&limit=200`);
     expect(met.data.length).toBeGreaterThan(0);

@@ -415,6 +415,18 @@ describe("a target that fails", () => {
     expect((await read(client, id)).disabledReason).toBe("the target responded with 410 Gone");
     const replay = await send(client, "POST", `${PATH}/${id}/replay`, { after: "0" });
     expect(replay.status).toBe(409);
+
+    const other = await startReceiver();
+    await register(client, { url: other.url, types: ["contract.created"] });
+    const missed = await created(world, client);
+    await eventually("another webhook of the owner got the event", async () => other.received.length === 1);
+    expect(receiver.received).toHaveLength(1);
+
+    receiver.answer((response) => response.writeHead(204).end());
+    ok(await send(client, "PATCH", `${PATH}/${id}`, { disabled: false }));
+    await eventually("it got what it missed", async () =>
+      receiver.received.some(({ event }) => event.contractId === missed.id),
+    );
   });
 
   test("delays neither the service nor other targets, however many hang", async () => {

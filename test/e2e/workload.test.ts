@@ -3,6 +3,7 @@
 import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "viem";
 import { expect, test } from "vitest";
+import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { RecordView } from "../../src/features/records/read-record.js";
 import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/read-workload.js";
@@ -156,14 +157,21 @@ test("counts a payout that the token refused as received once it is claimed", as
     for (const leg of others) expect(leg).toMatchObject({ state: "confirmed", transactionHash });
     return mine.map(({ state, transactionHash }) => ({ state, transactionHash }));
   };
-  for (const leg of await legsOfSeller()) expect(leg).toEqual({ state: "queued", transactionHash: null });
+  const queued = { state: "queued", transactionHash: null };
+  expect(await legsOfSeller()).toEqual([queued, queued]);
+  const ledger = async () => {
+    const { entries, held } = ok(await client.get<LedgerView>(`/v1/contracts/${id}/ledger`));
+    const out = entries.filter(({ direction, party }) => direction === "out" && party === seller.address);
+    return { held, out: out.map(({ name, amount }) => ({ name, amount })) };
+  };
+  expect(await ledger()).toEqual({ held: "50.0", out: [] });
 
   await blacklist(false);
   const escrow = { address: id, abi: escrowAbi, functionName: "claimDeferred" } as const;
   const paidBy = await wallet.writeContract({ ...escrow, args: [seller.address] });
   await mined(world, paidBy);
   await expect.poll(received).toEqual(["50.0", "50.0"]);
-  const legs = await legsOfSeller();
-  expect(legs).not.toEqual([]);
-  for (const leg of legs) expect(leg).toEqual({ state: "confirmed", transactionHash: paidBy });
+  const paid = { state: "confirmed", transactionHash: paidBy };
+  expect(await legsOfSeller()).toEqual([paid, paid]);
+  expect(await ledger()).toEqual({ held: "0.0", out: [{ name: "late-payout", amount: "50.0" }] });
 });

@@ -125,8 +125,7 @@ describe("the relayer under faults", () => {
     network.startRelayer({ signer: other, options: { maxBatchSize: 3 } });
     const { acts, rows } = await creations(40);
     await expectAppliedOnce(acts, rows);
-    const receipts = new Set((await Promise.all(rows.map(network.rowOf))).map((row) => row?.batchId));
-    expect(receipts.size).toBeGreaterThan(1);
+    for (const one of [signer(), other]) expect(await network.batchesOf(one)).not.toEqual([]);
   });
 
   it("replaces a transaction that became too cheap, with the same nonce and operations", async () => {

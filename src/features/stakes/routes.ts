@@ -78,15 +78,18 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
 
 /** The caller's newest applied stake. The next one's once-key contains it, so only one of several at once is taken. */
 async function newestStake(db: Executor, caller: Address): Promise<bigint> {
-  const [row] = await db
+  const [row] = await newestStakeQuery(db, caller);
+  return row?.id ?? 0n;
+}
+
+export function newestStakeQuery(db: Executor, caller: Address) {
+  const isApplied = inArray(relayed.state, ["mined", "final"]);
+  return db
     .select({ id: relayed.id })
     .from(relayed)
-    .where(
-      and(eq(relayed.caller, caller), eq(relayed.kind, "stake"), inArray(relayed.state, ["mined", "final"])),
-    )
+    .where(and(eq(relayed.caller, caller), eq(relayed.kind, "stake"), isApplied))
     .orderBy(desc(relayed.id))
     .limit(1);
-  return row?.id ?? 0n;
 }
 
 /** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
