@@ -427,6 +427,12 @@ export const keyRelease = app.table(
   },
   (t) => [
     index("key_release_by_contract").on(t.contractId, t.id),
+    uniqueIndex("key_release_hourly").on(
+      t.contractId,
+      t.releasedTo,
+      t.field,
+      sql`date_trunc('hour', released_at at time zone 'UTC')`,
+    ),
     index("key_release_by_age").on(t.releasedAt),
   ],
 );
@@ -537,6 +543,9 @@ export const webhook = app.table(
     index("webhook_of_others").on(t.id).where(sql`agent is distinct from owner and disabled_at is null`),
     index("webhook_disabled").on(t.disabledAt).where(sql`disabled_at is not null`),
     index("webhook_due").on(t.nextAttemptAt).where(sql`disabled_at is null and next_attempt_at is not null`),
+    index("webhook_due_fast")
+      .on(t.nextAttemptAt)
+      .where(sql`disabled_at is null and failures = 0 and last_success_at is not null`),
   ],
 );
 

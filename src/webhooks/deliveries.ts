@@ -6,7 +6,7 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNotNull, lte, type SQL, sql } from "drizzle-orm";
-import { ADVISORY_LOCKS, type Database } from "../db/client.js";
+import { ADVISORY_LOCKS, type Database, rowOf } from "../db/client.js";
 import { event, eventLog, eventReader, webhook, webhookRetry } from "../db/schema.js";
 import { type EventRow, readPage } from "../events/log.js";
 
@@ -108,7 +108,10 @@ export type Lane = "fast" | "slow";
 
 /** SQL: due, and not claimed. */
 const isDue = sql`disabled_at is null and next_attempt_at <= now() and (claimed_until is null or claimed_until < now())`;
-const isSlow = sql`(failures > 0 or last_success_at is null or coalesce(slow_until > now(), false))`;
+const IN_LANE = {
+  fast: sql`failures = 0 and last_success_at is not null and coalesce(slow_until <= now(), true)`,
+  slow: sql`(failures > 0 or last_success_at is null or slow_until > now())`,
+};
 
 /**
  * Claims webhooks of a lane that have something to send, longest waiting first: at most one of each owner, and none of
@@ -118,25 +121,20 @@ export async function claimDue(
   db: Database,
   { lane, limit, except }: { lane: Lane; limit: number; except: readonly string[] },
 ): Promise<WebhookRow[]> {
-  const { rows } = await db.execute<{ id: string }>(sql`
+  const { rows } = await db.execute(sql`
     update app.webhook set claimed_until = ${claimEnd}
     where id in (
       select id from app.webhook where ${isDue} and id in (
         select id from (
           select distinct on (owner) id, next_attempt_at from (
             select id, owner, next_attempt_at from app.webhook
-            where ${isDue} and ${isSlow} = ${lane === "slow"} and owner <> all(${sql.param(except)}::text[])
+            where ${isDue} and ${IN_LANE[lane]} and owner <> all(${sql.param(except)}::text[])
             order by next_attempt_at limit ${MAX_DUE}) due
           order by owner, next_attempt_at) first
         order by next_attempt_at limit ${limit})
       for update skip locked)
-    returning id`);
-  if (rows.length === 0) return [];
-  const ids = rows.map(({ id }) => sql`${id}`);
-  return db
-    .select()
-    .from(webhook)
-    .where(sql`${webhook.id} in (${sql.join(ids, sql`, `)})`);
+    returning *`);
+  return rows.map((row) => rowOf(webhook, row));
 }
 
 /** The next event to send: a due retry, otherwise the next new event. Null if there is nothing to send now. */
@@ -185,6 +183,12 @@ export async function recordOutcome(
   const failures = outcome.ok ? 0 : hook.failures + 1;
   const rest = restSeconds(outcome, failures);
   return db.transaction(async (tx) => {
+    // Even if the claim is lost: an owner ends it with any change.
+    if (outcome.seconds >= SLOW_SECONDS)
+      await tx
+        .update(webhook)
+        .set({ slowUntil: sql`now() + ${SLOW_TIME}` })
+        .where(eq(webhook.id, hook.id));
     const held = await holdClaim(tx, hook, {
       ...moved,
       failures,
@@ -192,7 +196,6 @@ export async function recordOutcome(
       lastError: outcome.error,
       lastAttemptAt: sql`now()`,
       ...(outcome.ok ? { lastSuccessAt: sql`now()`, failingSince: null } : {}),
-      ...(outcome.seconds < SLOW_SECONDS ? {} : { slowUntil: sql`now() + ${SLOW_TIME}` }),
       ...(outcome.ok ? {} : { failingSince: sql`coalesce(failing_since, now())` }),
       pausedUntil: sql`now() + make_interval(secs => ${rest})`,
     });
@@ -229,11 +232,12 @@ export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void
     where w.id = ${hook.id} and w.claimed_until = ${claimOf(hook)}`);
 }
 
-/** Releases a webhook without an attempt, and makes it due again in a second. */
-export async function postpone(db: Database, hook: WebhookRow): Promise<void> {
+/** Releases a webhook without an attempt, and makes it due again in a second; in the slow lane, whose calls take longer, in 2 to 10. */
+export async function postpone(db: Database, hook: WebhookRow, lane: Lane): Promise<void> {
+  const seconds = lane === "fast" ? sql`1` : sql`2 + 8 * random()`;
   await db
     .update(webhook)
-    .set({ claimedUntil: null, nextAttemptAt: sql`now() + interval '1 second'` })
+    .set({ claimedUntil: null, nextAttemptAt: sql`now() + make_interval(secs => ${seconds})` })
     .where(and(eq(webhook.id, hook.id), sql`${webhook.claimedUntil} = ${claimOf(hook)}`));
 }
 

@@ -58,7 +58,7 @@ export function createWebhookSender(deps: SenderDeps): Loop {
   /** Resolves first, because any number of names can lead to one address. */
   const serve = async (hook: WebhookRow, lane: Lane, stopping: AbortSignal): Promise<void> => {
     const address = await checkTarget(hook.url, deps.policy).catch(() => hook.url);
-    if (!atAddress[lane].take(address, PER_ADDRESS[lane])) return postpone(db, hook);
+    if (!atAddress[lane].take(address, PER_ADDRESS[lane])) return postpone(db, hook, lane);
     const next = () => looking[lane](() => nextTask(db, hook));
     await takeTurn(deps, hook, { next, stopping }).finally(() => atAddress[lane].give(address));
   };
@@ -69,7 +69,7 @@ export function createWebhookSender(deps: SenderDeps): Loop {
     const hooks = await claimDue(db, { lane, limit, except: ofOwner.at(PER_OWNER) });
     for (const hook of hooks) {
       if (!ofOwner.take(hook.owner, PER_OWNER)) {
-        await postpone(db, hook);
+        await postpone(db, hook, lane);
         continue;
       }
       const turn = serve(hook, lane, stopping)

@@ -8,6 +8,7 @@ import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.j
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
 import { assertQueueCapacity } from "../../src/relayer/outbox.js";
 import { recordGivenUp } from "../../src/relayer/results.js";
+import { claimDue } from "../../src/webhooks/deliveries.js";
 import { sharedStack } from "../support/world.js";
 import { useLargeDatabase } from "./index-tables.js";
 
@@ -204,4 +205,20 @@ it("finds given-up batches by their operations", async () => {
   const context = { db: database.db, signer: SIGNER } as SignerContext;
   const read = await rowsRead(() => recordGivenUp(context, [5n, 6n], {} as Head));
   expect(read).toBeLessThan(100);
+});
+
+it("claims webhooks that respond beside 20,000 slow ones that are due", async () => {
+  const due = {
+    ...{ owner: "'0x' || i", url: "''", wrapped_secret: "''", master_key_id: "''" },
+    ...{ sent_up_to: "0", wanted_up_to: "1", next_attempt_at: "now() - interval '1 hour'" },
+  };
+  await database.insert("app.webhook", 20_000, { id: "'slow ' || i", ...due });
+  await database.insert("app.webhook", 10, { id: "'fast ' || i", ...due, last_success_at: "now()" });
+  await database.pool.query("analyze app.webhook");
+  let claimed: string[] = [];
+  const read = await rowsRead(async () => {
+    claimed = (await claimDue(database.db, { lane: "fast", limit: 100, except: [] })).map(({ id }) => id);
+  });
+  expect(claimed.filter((id) => id.startsWith("fast"))).toHaveLength(10);
+  expect(read).toBeLessThan(500);
 });

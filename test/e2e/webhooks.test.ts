@@ -2,14 +2,23 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { eq } from "drizzle-orm";
 import { Webhook } from "standardwebhooks";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
+import { webhook } from "../../src/db/schema.js";
 import type { EventView } from "../../src/events/log.js";
 import type { WebhookView } from "../../src/features/webhooks/schema.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { masterKeyId, wrapSecret } from "../../src/master-key.js";
+import {
+  type Lane,
+  postpone,
+  recordOutcome,
+  type Task,
+  type WebhookRow,
+} from "../../src/webhooks/deliveries.js";
 import { freePort } from "../../tools/local/ports.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
@@ -443,6 +452,32 @@ describe("a target that fails", () => {
     expect(dead.received.length, "not one of the hanging calls had to end before").toBeLessThanOrEqual(4);
   });
 
+  test("moves a slow webhook to the slow lane, whatever its owner changes during the call", async () => {
+    const receiver = await startReceiver();
+    const { id } = await register(client, { url: receiver.url });
+    const [hook] = await world.db.select().from(webhook).where(eq(webhook.id, id));
+    const lost = { ...(hook as WebhookRow), claimedUntil: new Date(0) };
+    const task = { row: { position: 1n }, attempts: null } as Task;
+    const outcome = { ok: false, status: null, error: "no response", seconds: 10 };
+    expect(await recordOutcome(world.db, lost, { task, outcome })).toBeNull();
+    const slow = "select 1 from app.webhook where id = $1 and slow_until > now()";
+    expect(await world.query(slow, [id])).toHaveLength(1);
+  });
+
+  test("that waits for its turn at an address is looked at again after a second, a slow one after two at least", async () => {
+    const { id } = await register(client, { url: "http://127.0.0.1:9/" });
+    const postponed = async (lane: Lane) => {
+      await world.pool.query("update app.webhook set claimed_until = '2100-01-01' where id = $1", [id]);
+      const [hook] = await world.db.select().from(webhook).where(eq(webhook.id, id));
+      await postpone(world.db, hook as WebhookRow, lane);
+      const due = `select 1 from app.webhook where id = $1 and claimed_until is null
+        and next_attempt_at > now() + interval '1.5 seconds'`;
+      return (await world.query(due, [id])).length;
+    };
+    expect(await postponed("fast")).toBe(0);
+    expect(await postponed("slow")).toBe(1);
+  });
+
   test("keeps half of its capacity for targets that respond, whoever owns the slow ones and wherever they are", async () => {
     const prompt = await startReceiver();
     await register(worker, { url: prompt.url, agent: client.address, types: ["contract.created"] });
@@ -538,40 +573,47 @@ describe("a replay", () => {
   });
 });
 
-describe("outside a local network", () => {
+describe("outside a local network", async () => {
+  const config = parseConfig({
+    DATABASE_URL: world.info.databaseUrl,
+    RPC_URL: world.info.rpcUrl,
+    DEPLOYMENT: world.info.deploymentPath,
+    MASTER_KEY: "11".repeat(32),
+    ROLES: "api",
+    PORT: String(await freePort()),
+  });
+  const service = await createService(config, { logger: createLogger("silent") });
+  afterAll(() => service.stop());
+
+  const post = (body: unknown, more: Record<string, string> = {}) =>
+    fetch(`${service.url}${PATH}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${client.apiKey}`, "content-type": "application/json", ...more },
+      body: JSON.stringify(body),
+    });
+
   test("private and local addresses are rejected when they are given", async () => {
-    const port = await freePort();
-    const service = await createService(
-      parseConfig({
-        DATABASE_URL: world.info.databaseUrl,
-        RPC_URL: world.info.rpcUrl,
-        DEPLOYMENT: world.info.deploymentPath,
-        MASTER_KEY: "11".repeat(32),
-        ROLES: "api",
-        PORT: String(port),
-      }),
-      { logger: createLogger("silent") },
-    );
-    try {
-      for (const url of [
-        "http://example.com/",
-        "https://127.0.0.1/",
-        "https://10.0.0.1/",
-        "https://[::1]/",
-        "https://[::ffff:127.0.0.1]/",
-        "https://169.254.169.254/latest/meta-data/",
-        "https://localhost/",
-      ]) {
-        const response = await fetch(`${service.url}${PATH}`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${client.apiKey}`, "content-type": "application/json" },
-          body: JSON.stringify({ url }),
-        });
-        expect(response.status, url).toBe(400);
-        expect(((await response.json()) as { error: { code: string } }).error.code).toBe("invalid_request");
-      }
-    } finally {
-      await service.stop();
+    for (const url of [
+      "http://example.com/",
+      "https://127.0.0.1/",
+      "https://10.0.0.1/",
+      "https://[::1]/",
+      "https://[::ffff:127.0.0.1]/",
+      "https://169.254.169.254/latest/meta-data/",
+      "https://localhost/",
+    ]) {
+      const response = await post({ url });
+      expect(response.status, url).toBe(400);
+      expect(((await response.json()) as { error: { code: string } }).error.code).toBe("invalid_request");
     }
+  });
+
+  test("a repeated registration returns the first, even if its target would now be refused", async () => {
+    const key = { "idempotency-key": "moved" };
+    const body = { url: "http://127.0.0.1:9/" };
+    const first = await client.call<NewWebhook>("POST", PATH, { body, headers: key });
+    const repeated = await post(body, key);
+    expect([first.status, repeated.status]).toEqual([201, 201]);
+    expect(((await repeated.json()) as { data: NewWebhook }).data.secret).toBe(first.data.secret);
   });
 });

@@ -308,6 +308,7 @@ CREATE INDEX "expired_attempt_by_time" ON "app"."expired_attempt" USING btree ("
 CREATE INDEX "gas_account_by_owed" ON "app"."gas_account" USING btree ("owed");
 CREATE INDEX "gas_account_unearned" ON "app"."gas_account" USING btree ("owed_at") WHERE earned = 0;
 CREATE INDEX "key_release_by_contract" ON "app"."key_release" USING btree ("contract_id","id");
+CREATE UNIQUE INDEX "key_release_hourly" ON "app"."key_release" USING btree ("contract_id","released_to","field",date_trunc('hour', released_at at time zone 'UTC'));
 CREATE INDEX "key_release_by_age" ON "app"."key_release" USING btree ("released_at");
 CREATE UNIQUE INDEX "operation_by_authorization" ON "app"."operation" USING btree ("asset","payer","nonce") WHERE state <> 'rejected' and nonce is not null;
 CREATE UNIQUE INDEX "operation_once" ON "app"."operation" USING btree ("once_key") WHERE state <> 'rejected' and once_key is not null;
@@ -335,6 +336,7 @@ CREATE INDEX "webhook_by_agent" ON "app"."webhook" USING btree ("agent") WHERE d
 CREATE INDEX "webhook_of_others" ON "app"."webhook" USING btree ("id") WHERE agent is distinct from owner and disabled_at is null;
 CREATE INDEX "webhook_disabled" ON "app"."webhook" USING btree ("disabled_at") WHERE disabled_at is not null;
 CREATE INDEX "webhook_due" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and next_attempt_at is not null;
+CREATE INDEX "webhook_due_fast" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and failures = 0 and last_success_at is not null;
 CREATE INDEX "webhook_retry_due" ON "app"."webhook_retry" USING btree ("webhook_id","next_attempt_at");
 
 -- However a key is revoked, by a call or by hand, every process hears of it (features/agents/key-owners.ts).

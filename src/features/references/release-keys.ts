@@ -3,9 +3,8 @@ import { z } from "@hono/zod-openapi";
 import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { seatsOpenAt, statusOf } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
+import { and, desc, eq, lt } from "drizzle-orm";
 import { parseEther } from "viem";
-import { lock } from "../../db/client.js";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -76,23 +75,10 @@ async function logRelease(
 ): Promise<void> {
   const { id: contractId, client, worker } = row.chain;
   await db.transaction(async (tx) => {
-    await lock(tx, `key-releases:${contractId}:${caller}`);
-    const recent = await tx
-      .select({ field: keyRelease.field })
-      .from(keyRelease)
-      .where(
-        and(
-          eq(keyRelease.contractId, contractId),
-          eq(keyRelease.releasedTo, caller),
-          gte(keyRelease.releasedAt, sql`date_trunc('hour', now())`),
-        ),
-      );
-    const logged = new Set(recent.map(({ field }) => field));
-    const unlogged = fields.filter((field) => !logged.has(field));
-    if (unlogged.length === 0) return;
     const releases = await tx
       .insert(keyRelease)
-      .values(unlogged.map((field) => ({ contractId, field, releasedTo: caller, role })))
+      .values(fields.map((field) => ({ contractId, field, releasedTo: caller, role })))
+      .onConflictDoNothing()
       .returning({ id: keyRelease.id, field: keyRelease.field });
     for (const { id, field } of releases) {
       await stageEvent(tx, {

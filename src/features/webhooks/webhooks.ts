@@ -32,12 +32,19 @@ export async function createWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
   { caller, id, draft }: { caller: Address; id: string; draft: WebhookDraft },
 ): Promise<WebhookView & { secret: string }> {
+  const earlier = async (executor: Executor) => {
+    const [first] = await selectWebhooks(executor, caller, id);
+    return first && { ...toWebhook(first), secret: await readSecret(first.row, config) };
+  };
+  // Its target can have changed since the first call.
+  const known = await earlier(db);
+  if (known !== undefined) return known;
   await requireTarget(config, draft.url);
   const { secret, stored } = await createSecret(id, config);
   return db.transaction(async (tx) => {
     await lock(tx, `webhooks:${caller}`);
-    const [first] = await selectWebhooks(tx, caller, id);
-    if (first !== undefined) return { ...toWebhook(first), secret: await readSecret(first.row, config) };
+    const first = await earlier(tx);
+    if (first !== undefined) return first;
     if ((await tx.$count(webhook, eq(webhook.owner, caller))) >= LIMITS.webhooksPerAgent) {
       throw new AppError("too_many_webhooks", {
         message: `This address has ${LIMITS.webhooksPerAgent} webhooks, the maximum.`,

@@ -175,7 +175,7 @@ export const MUTANTS = {
   },
   "unknown-target-is-fast": {
     file: "src/webhooks/deliveries.ts",
-    edits: [["failures > 0 or last_success_at is null or", "failures > 0 or"]],
+    edits: [["fast: sql`failures = 0 and last_success_at is not null and", "fast: sql`failures = 0 and"]],
     tests: "test/e2e/webhooks.test.ts",
     only: "keeps half of its capacity",
   },

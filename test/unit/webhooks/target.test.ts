@@ -187,10 +187,7 @@ describe("a call", () => {
   });
 
   test("does not wait for the end of a response without one", async () => {
-    const { url } = await receiver((_request, response) => {
-      const more = setInterval(() => response.write("x".repeat(1024)), 1);
-      response.on("close", () => clearInterval(more));
-    });
+    const { url } = await receiver((_request, response) => void response.write("ok"));
     expect(await post(url, LOCAL)).toBe(200);
   });
 });
