@@ -14,6 +14,9 @@ const BATCH = 500;
 /** A request that found an attempt's texts has ended after this time (seconds). */
 const REQUEST_SECONDS = 600;
 
+/** A request can quote an attempt again until its row is deleted: the deletion looks at the age as well. */
+const isExpired = sql`first_quoted_at < now() - make_interval(secs => ${LIMITS.pendingAttemptLifetime + REQUEST_SECONDS})`;
+
 /**
  * Each statement changes at most {@link BATCH} rows of its table and returns one row for each. Ages are by the database's
  * clock, which wrote the times.
@@ -44,12 +47,12 @@ const PURGES: SQL[] = [
             where o.escrow = t.id and o.kind = 'create' and o.state <> 'rejected' limit 1) as is_live
         from app.terms t
         where t.opened_at is null and ${isIndexWhole}
-          and t.first_quoted_at < now() - make_interval(secs => ${LIMITS.pendingAttemptLifetime + REQUEST_SECONDS})) unopened
+          and ${isExpired}) unopened
       where is_open or is_live is null
       order by first_quoted_at limit ${BATCH}),
     opened as (update app.terms set opened_at = now() where id in (select id from candidates where is_open)),
     dropped as (
-      delete from app.terms where id in (select id from candidates where is_open is null)
+      delete from app.terms where id in (select id from candidates where is_open is null) and ${isExpired}
       returning id, caller, body_hash, escrow_terms),
     unsealed as (delete from app.reference_key where contract_id in (select id from dropped)),
     remembered as (
@@ -74,7 +77,9 @@ const PURGES: SQL[] = [
 function purge(table: string, key: string, isOld: SQL): SQL {
   const name = sql`app.${sql.identifier(table)}`;
   const id = sql.identifier(key);
-  return sql`delete from ${name} where ${id} in (select ${id} from ${name} where ${isOld} limit ${BATCH}) returning ${id}`;
+  // A row can change while the statement waits for it: the deletion looks at its age again.
+  return sql`delete from ${name} where ${id} in (select ${id} from ${name} where ${isOld} limit ${BATCH})
+    and ${isOld} returning ${id}`;
 }
 
 /** Any number can run. */

@@ -220,3 +220,27 @@ test.each(statements.filter(({ table }) => ["terms", "expired_attempt"].includes
     expect(await remaining()).toEqual([]);
   },
 );
+
+test.each([
+  ["terms", "first_quoted_at = now()"],
+  ["webhook", "disabled_at = null"],
+  ["gas_account", "owed_at = now()"],
+])("of %s, none is deleted that a call needs again at this moment", async (table, revival) => {
+  const purged = statements.find((one) => one.table === table) as Purged;
+  const name = `a revived ${table}`;
+  await insertOld(purged, [name]);
+  const call = await database.pool.connect();
+  try {
+    await call.query("begin");
+    await call.query(`update app.${table} set ${revival} where ${purged.name} = $1`, [name]);
+    const purging = purgeAll(database.db);
+    const waiting =
+      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1);
+    await call.query("commit");
+    await purging;
+  } finally {
+    call.release();
+  }
+  expect(await namesIn(purged, `${purged.name} = '${name}'`)).toEqual([name]);
+});
