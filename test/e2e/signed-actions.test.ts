@@ -2,6 +2,7 @@
 import { onChain, RefusedToSign } from "@working-contracts/client/index";
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { actionBits } from "@working-contracts/protocol/challenge-text";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { type Address, concat } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
@@ -124,6 +125,24 @@ describe("an agent that leaves nothing to the operator", () => {
     const signed = await signedHeaders(client, toSign(await client.post(path, body, key)));
     const first = await client.post<Json>(path, body, { ...signed, ...key });
     expect(ok(await client.post<Json>(path, body, key), 201)).toEqual(ok(first, 201));
+  });
+
+  test("is not asked to sign a complaint beyond its limit", async () => {
+    const { id } = await matched(world, { client, worker });
+    const path = `/v1/contracts/${id}/complaints`;
+    const body = { evidence: { what: "late" } };
+    for (let filed = 0; filed < LIMITS.complaintsPerRole; filed++) {
+      const { status } = await client.post(
+        path,
+        body,
+        await signedHeaders(client, toSign(await client.post(path, body))),
+      );
+      expect(status).toBe(201);
+    }
+    expect(await client.post(path, body)).toMatchObject({
+      status: 429,
+      error: { code: "too_many_complaints" },
+    });
   });
 
   test("signs for a deadline of its own, and is refused once it has passed or is too far ahead", async () => {

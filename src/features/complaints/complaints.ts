@@ -79,6 +79,8 @@ export async function fileComplaint(
   const earlier = await findComplaint(db, complaintId);
   if (earlier !== undefined) return earlier;
   requireCounterparty(row);
+  requireOpenWindow(row, clock.now());
+  await assertBelowLimit(db, id, role);
   const signed = await authorizeComplaint(deps, {
     agent: caller,
     contract: id,
@@ -160,9 +162,9 @@ function requireOpenWindow({ chain }: ContractRow, now: number): void {
   });
 }
 
-async function assertBelowLimit(tx: Transaction, contractId: string, role: Role): Promise<void> {
+async function assertBelowLimit(db: Executor, contractId: string, role: Role): Promise<void> {
   const ofRole = and(eq(complaint.contractId, contractId), eq(complaint.filedByRole, role));
-  if ((await tx.$count(complaint, ofRole)) < LIMITS.complaintsPerRole) return;
+  if ((await db.$count(complaint, ofRole)) < LIMITS.complaintsPerRole) return;
   throw new AppError("too_many_complaints", {
     message: `The ${role} of this contract has filed ${LIMITS.complaintsPerRole} complaints, the maximum.`,
     retryable: false,
