@@ -29,6 +29,8 @@ import { refuse } from "./refuse.js";
 const KILL_AFTER_MS = 15_000;
 /** A former indexer that was killed can hold the port a little longer than the lock. */
 const PORT_PATIENCE_MS = KILL_AFTER_MS + 5_000;
+/** Pause before the next attempt to drop an index that is on an abandoned branch. */
+const DROP_AGAIN_MS = 1_000;
 
 let config: ReturnType<typeof parseIndexerConfig>;
 let line: IndexerCommand;
@@ -58,7 +60,11 @@ const end = (why: NonNullable<typeof reason>): void => {
   setTimeout(() => child?.kill("SIGKILL"), KILL_AFTER_MS).unref();
 };
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => (child === undefined ? process.exit(0) : child.kill(signal)));
+  process.on(signal, () => {
+    const isRunning = child !== undefined && child.exitCode === null && child.signalCode === null;
+    if (!isRunning) process.exit(0);
+    child?.kill(signal);
+  });
 }
 
 await takeIndexerLock(databaseUrl, schema, {
@@ -86,7 +92,12 @@ watchIndex({
 });
 child.on("close", async (code) => {
   guardian.forget(child?.pid ?? 0);
-  if (reason === "reorg too deep") await dropIndex(databaseUrl, schema).catch(() => {});
+  // Only this process knows that the index is on an abandoned branch: its successor would keep it.
+  if (reason === "reorg too deep") {
+    let isDropped = false;
+    const failed = () => delay(DROP_AGAIN_MS, false);
+    while (!isDropped) isDropped = await dropIndex(databaseUrl, schema).then(() => true, failed);
+  }
   // Without our own lock, Ponder's lock can already belong to another indexer.
   else if (reason !== "database connection lost") await unlock(databaseUrl, schema).catch(() => {});
   process.exit(reason === undefined ? (code ?? 1) : 1);

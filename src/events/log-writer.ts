@@ -82,7 +82,7 @@ export async function writeLog({ db, publicClient, logger }: LogWriterDeps): Pro
         const log = await openLog(tx);
         if (log === null) return false;
         const before = { ...log.state };
-        const reverted = await revertUndone(log, undone, progress);
+        const reverted = progress === null ? 0 : await revertUndone(log, undone, progress);
         // Without an index there are no views to query, and a failed query would abort the transaction.
         const moreOfChain = reverted > 0 || (progress !== null && (await appendFromChain(log, progress)));
         // A staged event can be the consequence of a chain event, so it comes after it.
@@ -135,16 +135,12 @@ async function openLog(tx: Transaction): Promise<Log | null> {
   return state === undefined ? null : { state, tx };
 }
 
-async function revertUndone(
-  log: Log,
-  undone: ReadonlySet<Hex>,
-  progress: IndexProgress | null,
-): Promise<number> {
+async function revertUndone(log: Log, undone: ReadonlySet<Hex>, progress: IndexProgress): Promise<number> {
   const { state, tx } = log;
   if (undone.size === 0) return 0;
   const tail = await readChainTail(tx);
   const lost = tail.filter(({ blockHash, indexed }) => !indexed && undone.has(blockHash as Hex));
-  const at = progress === null ? new Date() : new Date(progress.timestamp * 1000);
+  const at = new Date(progress.timestamp * 1000);
   const contractIds = await revertChainEvents(log, lost, at);
   await armDeadlines(tx, contractIds);
 
