@@ -100,7 +100,7 @@ export async function postTo(
       resolve(response.statusCode ?? 0);
       socket.destroy();
     });
-    // Nobody reads the body.
+    // No one reads the body.
     call.on("response", (response) => {
       resolve(response.statusCode ?? 0);
       response.on("error", () => {});
