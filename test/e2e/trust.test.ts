@@ -95,7 +95,7 @@ async function approvalOf(contract: Address, agent: Agent): Promise<Hex> {
   return encodeFunctionData({ abi: escrowAbi, functionName: "withSignature", args });
 }
 
-const call = (functionName: "approve" | "withdraw" | "cancel"): Hex =>
+const call = (functionName: "approve" | "withdraw" | "cancel" | "decline"): Hex =>
   encodeFunctionData({ abi: escrowAbi, functionName });
 const garbage = encodeFunctionData({
   abi: escrowAbi,
@@ -110,6 +110,13 @@ const ATTACKS = {
       ...(await created<Escrow>(world, client)),
       victim: client,
       data: call("cancel"),
+    }),
+  },
+  "decline in the Worker's name": {
+    prepare: async () => ({
+      ...(await created<Escrow>(world, client, { awardMethod: "direct_award", worker: worker.address })),
+      victim: worker,
+      data: call("decline"),
     }),
   },
   "deliver garbage in the Worker's name": {
@@ -226,32 +233,40 @@ describe("an operator with a stolen Relay key", () => {
   });
 
   test("cannot unstake the jurors of a matched contract in time", async () => {
-    const juror = await newJuror(world);
-    const { registry } = world.deployment;
-    const args = [juror.address] as const;
-    const unstake = encodeFunctionData({ abi: registryAbi, functionName: "requestUnstake", args });
+    const [juror, leaving] = [await newJuror(world), await newJuror(world)];
+    const { registry, delegation } = world.deployment;
+    const unstaking = ({ address }: Agent) =>
+      encodeFunctionData({ abi: registryAbi, functionName: "requestUnstake", args: [address] });
+    const unstake = unstaking(juror);
     const { id } = await matched<Escrow>(world, { client, worker });
+    const never = await operator.relayed(registry, unstake);
     const strict = await attackedAfterStrictSignIn(registry, juror, unstake);
-    expect(await operator.relayed(world.deployment.delegation, await operator.delegationOf(juror))).toBe(
-      "succeeds",
-    );
+    for (const one of [juror, leaving])
+      expect(await operator.relayed(delegation, await operator.delegationOf(one))).toBe("succeeds");
+    await revoke(leaving);
+    const revoked = await operator.relayed(registry, unstaking(leaving));
     expect(await operator.relayed(registry, unstake)).toBe("succeeds");
     await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
     await client.pay(`/v1/contracts/${id}/dispute`);
     await vote(juror, id, "met", "met", "met");
-    rows.push(["unstake the jurors of a matched contract", strict, "they vote for 48 hours", strict, strict]);
-    expect(strict).toBe("`NotAgentOrOperator`");
+    rows.push(["unstake the jurors of a matched contract", never, "they vote for 48 hours", revoked, strict]);
+    expect([never, revoked, strict]).toEqual(Array(3).fill("`NotAgentOrOperator`"));
   });
 
   test("cannot forge a delegation", async () => {
-    const forged = await operator.delegationOf({
-      ...worker,
-      account: privateKeyToAccount(generatePrivateKey()),
-    });
-    const result = await operator.relayed(world.deployment.delegation, forged);
-    const name = "register a delegation that the agent did not sign";
-    rows.push([name, result, "", result, result]);
-    expect(result).toBe("`InvalidDelegationSignature`");
+    const { delegation } = world.deployment;
+    const forged = async (agent: Agent) => {
+      const account = privateKeyToAccount(generatePrivateKey());
+      return operator.relayed(delegation, await operator.delegationOf({ ...agent, account }));
+    };
+    const never = await forged(worker);
+    await operator.relayed(delegation, await operator.delegationOf(worker));
+    await revoke(worker);
+    const revoked = await forged(worker);
+    await operator.relayed(delegation, await operator.delegationOf(client, { actions: 0, until: 0 }));
+    const strict = await forged(client);
+    rows.push(["register a delegation that the agent did not sign", never, "", revoked, strict]);
+    expect([never, revoked, strict]).toEqual(Array(3).fill("`InvalidDelegationSignature`"));
   });
 });
 
