@@ -162,6 +162,8 @@ export const checkpoint = app.table(
   {
     id: text("id").primaryKey(),
     contractId: text("contract_id").notNull(),
+    /** After a reorg another agent can be the contract's Worker, with checkpoints of its own. */
+    worker: text("worker").notNull(),
     position: integer("position").notNull(),
     fromSequence: bigint("from_sequence", { mode: "number" }).notNull(),
     toSequence: bigint("to_sequence", { mode: "number" }).notNull(),
@@ -177,7 +179,7 @@ export const checkpoint = app.table(
     checkpointedAt: at("checkpointed_at").notNull(),
     createdAt: at("created_at").notNull().defaultNow(),
   },
-  (t) => [uniqueIndex("checkpoint_by_contract").on(t.contractId, t.position)],
+  (t) => [uniqueIndex("checkpoint_by_worker").on(t.contractId, t.worker, t.position)],
 );
 
 export const complaint = app.table(

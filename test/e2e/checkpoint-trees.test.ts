@@ -2,30 +2,39 @@
 import { randomBytes } from "node:crypto";
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import { expect, test } from "vitest";
-import { createCheckpointTrees } from "../../src/features/checkpoints/checkpoint-trees.js";
+import {
+  type CheckpointsBy,
+  createCheckpointTrees,
+} from "../../src/features/checkpoints/checkpoint-trees.js";
 import { rootOf } from "../../src/features/checkpoints/merkle.js";
 import { useWorld } from "../support/world.js";
 
 const { db, query } = await useWorld();
 
 /** Adds `count` checkpoints to a contract. Their leaves are hashes of their positions. */
-async function addCheckpoints(contractId: string, { from, count }: { from: number; count: number }) {
+async function addCheckpoints(
+  { contractId, worker }: CheckpointsBy,
+  { from, count }: { from: number; count: number },
+) {
   await query(
-    `insert into app.checkpoint (id, contract_id, position, from_sequence, to_sequence, merkle_root,
+    `insert into app.checkpoint (id, contract_id, worker, position, from_sequence, to_sequence, merkle_root,
         last_receipt_hash, tee_measurement, tee_signature, data, leaf, total_bytes, checkpointed_at)
-      select gen_random_uuid()::text, $1, i, i + 1, i + 1, 'r', 'h', 'm', 's', '{}',
-        '0x' || encode(sha256(($1 || i)::bytea), 'hex'), (i + 1) * 300, now()
+      select gen_random_uuid()::text, $1, $4, i, i + 1, i + 1, 'r', 'h', 'm', 's', '{}',
+        '0x' || encode(sha256(($1 || $4 || i)::bytea), 'hex'), (i + 1) * 300, now()
       from generate_series($2::int, $2::int + $3::int - 1) as i`,
-    [contractId, from, count],
+    [contractId, from, count, worker],
   );
 }
 
-async function expectedRoot(contractId: string): Promise<string> {
-  const rows = await query("select leaf from app.checkpoint where contract_id = $1", [contractId]);
+async function expectedRoot({ contractId, worker }: CheckpointsBy): Promise<string> {
+  const rows = await query("select leaf from app.checkpoint where contract_id = $1 and worker = $2", [
+    contractId,
+    worker,
+  ]);
   return SimpleMerkleTree.of(rows.map(({ leaf }) => leaf)).root;
 }
 
-const newContract = () => `0x${randomBytes(20).toString("hex")}`;
+const newContract = () => ({ contractId: `0x${randomBytes(20).toString("hex")}`, worker: "0xa" });
 
 test("a tree is built once for each state, whoever asks first, and equals OpenZeppelin's", async () => {
   const trees = createCheckpointTrees();
@@ -39,6 +48,11 @@ test("a tree is built once for each state, whoever asks first, and equals OpenZe
   expect(await db.transaction((tx) => trees.of(tx, id))).toBe(first);
   expect(first?.leafCount).toBe(4500);
   expect(first && rootOf(first)).toBe(await expectedRoot(id));
+
+  const other = { ...id, worker: "0xb" };
+  await addCheckpoints(other, { from: 0, count: 4500 });
+  expect(rootOf(await trees.of(db, other))).toBe(await expectedRoot(other));
+  expect(await trees.of(db, id)).toBe(first);
 
   await addCheckpoints(id, { from: 4500, count: 1 });
   const next = await trees.of(db, id);

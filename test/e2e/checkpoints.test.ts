@@ -95,6 +95,17 @@ describe("a matched contract", () => {
     expect((await client.get<{ status: string }>(`/v1/contracts/${id}`)).data.status).toBe("matched");
   });
 
+  test("are the Worker's alone, if a reorg has made another agent the Worker", async () => {
+    const { id } = await matched(world, { client, worker });
+    const other = (await submit(id, await checkpointBody(1, 5))).data;
+    await world.query("update app.checkpoint set worker = $2 where contract_id = $1", [id, client.address]);
+    expect(await read(`${id}/checkpoints`)).toEqual({ status: 200, data: [] });
+    expect((await read(`${id}/checkpoints/${other.id}/proof`)).status).toBe(404);
+    const first = await submit(id, await checkpointBody(1, 2));
+    expect(first.status).toBe(201);
+    expect(await read(`${id}/checkpoints`)).toEqual({ status: 200, data: [first.data] });
+  });
+
   test("bounds the bytes of a contract's checkpoints, of a page, and the whole lists of one client", {
     timeout: 300_000,
   }, async () => {
@@ -106,9 +117,9 @@ describe("a matched contract", () => {
     // All but the last few as copies of the first, each with the two sequences longer by at most two digits.
     const copies = Math.floor(LIMITS.checkpointBytesPerContract / 60_500) - 3;
     await world.query(
-      `insert into app.checkpoint (id, contract_id, position, from_sequence, to_sequence, merkle_root,
+      `insert into app.checkpoint (id, contract_id, worker, position, from_sequence, to_sequence, merkle_root,
           last_receipt_hash, tee_measurement, tee_signature, data, leaf, total_bytes, checkpointed_at)
-        select gen_random_uuid()::text, contract_id, i, i + 1, i + 1, merkle_root, last_receipt_hash, tee_measurement,
+        select gen_random_uuid()::text, contract_id, worker, i, i + 1, i + 1, merkle_root, last_receipt_hash, tee_measurement,
           tee_signature, data, '0x' || encode(sha256(i::text::bytea), 'hex'), (i + 1) * (total_bytes + 4),
           checkpointed_at + i * interval '1 second'
         from app.checkpoint, generate_series(1, $2::int) as i where contract_id = $1`,

@@ -44,6 +44,7 @@ CREATE TABLE "app"."challenge" (
 CREATE TABLE "app"."checkpoint" (
 	"id" text PRIMARY KEY NOT NULL,
 	"contract_id" text NOT NULL,
+	"worker" text NOT NULL,
 	"position" integer NOT NULL,
 	"from_sequence" bigint NOT NULL,
 	"to_sequence" bigint NOT NULL,
@@ -294,7 +295,7 @@ CREATE INDEX "batch_by_block" ON "app"."batch" USING btree ("block_number") WHER
 CREATE INDEX "batch_given_up" ON "app"."batch" USING gin ("operation_ids") WHERE state in ('reverted', 'superseded');
 CREATE INDEX "challenge_by_address" ON "app"."challenge" USING btree ("address","issued_at");
 CREATE INDEX "challenge_disposable" ON "app"."challenge" USING btree ("expires_at") WHERE signature is null;
-CREATE UNIQUE INDEX "checkpoint_by_contract" ON "app"."checkpoint" USING btree ("contract_id","position");
+CREATE UNIQUE INDEX "checkpoint_by_worker" ON "app"."checkpoint" USING btree ("contract_id","worker","position");
 CREATE INDEX "complaint_by_contract" ON "app"."complaint" USING btree ("contract_id","filed_at","id");
 CREATE UNIQUE INDEX "delivery_by_hash" ON "app"."delivery" USING btree ("contract_id","delivery_hash");
 CREATE UNIQUE INDEX "event_position" ON "app"."event" USING btree ("position");

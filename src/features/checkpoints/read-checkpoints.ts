@@ -11,7 +11,7 @@ import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import { HexViewSchema, type Page } from "../../http/schemas.js";
 import { loadContract } from "../contracts/view.js";
-import { readLastCheckpoint } from "./checkpoint-trees.js";
+import { type CheckpointsBy, isBy, readLastCheckpoint } from "./checkpoint-trees.js";
 import { type CheckpointContent, type CheckpointRow, proofOf, rootOf } from "./merkle.js";
 
 /** A Checkpoint as the API shows it (specification, "Checkpoint"). */
@@ -59,12 +59,12 @@ const START = { position: -1, totalBytes: 0 };
  */
 export async function listCheckpoints(
   db: Executor,
-  { contractId, limit, cursor }: { contractId: Address; limit: number; cursor?: string | undefined },
+  { by, limit, cursor }: { by: CheckpointsBy; limit: number; cursor?: string | undefined },
 ): Promise<Page<CheckpointView>> {
-  const after = cursor === undefined ? START : await placeOf(db, contractId, cursor);
-  const rows = await readAfter(db, { contractId, after, limit });
+  const after = cursor === undefined ? START : await placeOf(db, by, cursor);
+  const rows = await readAfter(db, { by, after, limit });
   const end = rows.at(-1);
-  const isLast = end?.position === (await readLastCheckpoint(db, contractId))?.position;
+  const isLast = end?.position === (await readLastCheckpoint(db, by))?.position;
   return { data: rows.map(toCheckpoint), nextCursor: isLast ? null : (end?.id ?? null) };
 }
 
@@ -72,10 +72,10 @@ export async function listCheckpoints(
 const limitReads = createConcurrencyLimit(2);
 
 /** All checkpoints, oldest first, read page by page as the consumer takes them. */
-export async function* streamCheckpoints(db: Executor, contractId: Address): AsyncGenerator<CheckpointView> {
+export async function* streamCheckpoints(db: Executor, by: CheckpointsBy): AsyncGenerator<CheckpointView> {
   let after = START;
   for (;;) {
-    const rows = await limitReads(() => readAfter(db, { contractId, after, limit: LIMITS.maxPageSize }));
+    const rows = await limitReads(() => readAfter(db, { by, after, limit: LIMITS.maxPageSize }));
     for (const row of rows) yield toCheckpoint(row);
     const end = rows.at(-1);
     if (end === undefined) return;
@@ -86,14 +86,14 @@ export async function* streamCheckpoints(db: Executor, contractId: Address): Asy
 /** A checkpoint is smaller than a page, so a page is empty only at the end. */
 function readAfter(
   db: Executor,
-  { contractId, after, limit }: { contractId: string; after: typeof START; limit: number },
+  { by, after, limit }: { by: CheckpointsBy; after: typeof START; limit: number },
 ): Promise<CheckpointRow[]> {
   return db
     .select()
     .from(checkpoint)
     .where(
       and(
-        eq(checkpoint.contractId, contractId),
+        isBy(by),
         gt(checkpoint.position, after.position),
         lte(checkpoint.totalBytes, after.totalBytes + LIMITS.checkpointPageBytes),
       ),
@@ -102,11 +102,11 @@ function readAfter(
     .limit(limit);
 }
 
-async function placeOf(db: Executor, contractId: string, id: string): Promise<typeof START> {
+async function placeOf(db: Executor, by: CheckpointsBy, id: string): Promise<typeof START> {
   const [row] = await db
     .select({ position: checkpoint.position, totalBytes: checkpoint.totalBytes })
     .from(checkpoint)
-    .where(and(eq(checkpoint.contractId, contractId), eq(checkpoint.id, id)));
+    .where(and(isBy(by), eq(checkpoint.id, id)));
   if (row !== undefined) return row;
   throw invalidField("cursor", "names no checkpoint of this contract; use the nextCursor of a response");
 }
@@ -139,14 +139,15 @@ export async function proveCheckpoint(
   { id, checkpointId }: { id: Address; checkpointId: string },
 ): Promise<CheckpointProof> {
   const { chain } = await loadContract(db, id);
+  const by = { contractId: id, worker: chain.worker };
   const [row] = await db
     .select({ leaf: checkpoint.leaf })
     .from(checkpoint)
-    .where(and(eq(checkpoint.contractId, id), eq(checkpoint.id, checkpointId)));
+    .where(and(isBy(by), eq(checkpoint.id, checkpointId)));
   if (row === undefined) {
     throw new AppError("not_found", { message: `The contract has no checkpoint ${checkpointId}.` });
   }
-  const tree = await checkpointTrees.of(db, id);
+  const tree = await checkpointTrees.of(db, by);
   const root = rootOf(tree);
   const anchoredRoot = chain.checkpointsRoot;
   return {

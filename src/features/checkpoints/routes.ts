@@ -95,20 +95,16 @@ export const checkpointOperations = [
     }),
     errors: ["not_found"],
     handle: async ({ db }, { params: { id }, query: { limit, cursor }, c }) => {
-      await loadContract(db, id);
+      const by = { contractId: id, worker: (await loadContract(db, id)).chain.worker };
       if (limit === undefined && cursor === undefined) {
         c.get("limitDownload")();
-        const text = listText(streamCheckpoints(db, id));
+        const text = listText(streamCheckpoints(db, by));
         // Read before the status is sent: a database that does not respond is still a 503.
         const first = await text.next();
         const stream = Readable.toWeb(Readable.from(prepend(first.value, text))) as ReadableStream;
         return c.body(stream as globalThis.ReadableStream, 200, { "Content-Type": "application/json" });
       }
-      return sendJson(
-        c,
-        await listCheckpoints(db, { contractId: id, limit: limit ?? LIMITS.pageSize, cursor }),
-        200,
-      );
+      return sendJson(c, await listCheckpoints(db, { by, limit: limit ?? LIMITS.pageSize, cursor }), 200);
     },
   }),
   operation({

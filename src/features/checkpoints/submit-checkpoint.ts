@@ -41,14 +41,16 @@ export async function submitCheckpoint(
     const row = await loadContractForAction(tx, id);
     requireStatus(row, "matched", now);
     await requireNoDelivery(tx, id);
-    const previous = await readLastCheckpoint(tx, id);
+    const previous = await readLastCheckpoint(tx, { contractId: id, worker: caller });
     const position = previous === null ? 0 : previous.position + 1;
     requireOrder(draft, previous, now);
     const added = { ...draft, contractId: id, id: checkpointId, createdAt: new Date(now * 1000) };
     const accepted = toCheckpoint(added);
     const totalBytes = (previous?.totalBytes ?? 0) + Buffer.byteLength(JSON.stringify(accepted));
     assertCapacity(totalBytes, checkpointCapacity(row.chain, now));
-    await tx.insert(checkpoint).values({ ...added, position, totalBytes, leaf: checkpointLeaf(accepted) });
+    await tx
+      .insert(checkpoint)
+      .values({ ...added, worker: caller, position, totalBytes, leaf: checkpointLeaf(accepted) });
     const { fromSequence, toSequence } = accepted;
     await stageEvent(tx, {
       type: "checkpoint.accepted",

@@ -69,8 +69,9 @@ async function buildDelivery(
 ): Promise<NewOperation & { caller: Address }> {
   const { row, id, caller, reference, requestHash } = input;
   const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
-  const tree = await deps.checkpointTrees.of(db, id);
-  const outcomes = computedCriteria ? packOutcomes(await computeOutcomes(db, id, criteriaCount)) : 0;
+  const by = { contractId: id, worker: caller };
+  const tree = await deps.checkpointTrees.of(db, by);
+  const outcomes = computedCriteria ? packOutcomes(await computeOutcomes(db, by, criteriaCount)) : 0;
   const delivery = deliverOperation({
     escrow: id,
     caller,
@@ -92,9 +93,13 @@ function checkpointAdded(): AppError {
   });
 }
 
-async function computeOutcomes(db: Executor, id: Address, criteriaCount: number) {
-  const applicationTerms = await readApplicationTerms(db, id);
-  const metrics = (await readLastCheckpoint(db, id))?.data ?? null;
+async function computeOutcomes(
+  db: Executor,
+  by: { contractId: Address; worker: Address },
+  criteriaCount: number,
+) {
+  const applicationTerms = await readApplicationTerms(db, by.contractId);
+  const metrics = (await readLastCheckpoint(db, by))?.data ?? null;
   return computeCriteria({ criteriaCount, applicationTerms, metrics });
 }
 

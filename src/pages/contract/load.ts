@@ -37,7 +37,11 @@ export async function loadContractPage(
         limit: Math.floor(VOTES / criteria) * criteria,
         cursor: cursors.votes,
       }),
-      listCheckpoints(db, { contractId: id, limit: CHECKPOINTS, cursor: cursors.checkpoints }),
+      listCheckpoints(db, {
+        by: { contractId: id, worker: contract.worker },
+        limit: CHECKPOINTS,
+        cursor: cursors.checkpoints,
+      }),
       listComplaints(db, { contractId: id }),
       nameOf(contract.client),
       nameOf(contract.worker),
