@@ -20,9 +20,9 @@ import {
   resolveComplaint,
   toComplaint,
 } from "../features/complaints/complaints.js";
-import { type RotationReport, rotateMasterKey } from "../features/references/vault.js";
+import { rotateReferenceKeys } from "../features/references/vault.js";
 import { describeError } from "../logger.js";
-import type { MasterKeys } from "../master-key.js";
+import type { MasterKeys, Rotation } from "../master-key.js";
 import { ROOT } from "../root.js";
 import { rotateWebhookSecrets } from "../webhooks/signing.js";
 
@@ -66,7 +66,7 @@ const OwnerSettingsSchema = z.object({
 const COMMANDS: Record<string, (args: string[]) => Promise<void>> = {
   "complaint list": complaintList,
   "complaint resolve": complaintResolve,
-  "master-key rotate": rotate,
+  "master-key rotate": rotateMasterKey,
   grant,
   "mint-grant": mintGrant,
 };
@@ -221,20 +221,17 @@ function ownerSettings() {
 }
 
 /** `master-key rotate`: rewraps every key. If some cannot be rewrapped, it fails after rewrapping the others. */
-async function rotate(args: string[]): Promise<void> {
+async function rotateMasterKey(args: string[]): Promise<void> {
   if (args.length > 0) throw new OperatorError("master-key rotate takes no arguments");
   const keys = masterKeys();
-  const onBatch = ({ rewrapped }: RotationReport): void => console.log(`${rewrapped} keys rewrapped`);
-  const { references, webhooks } = await withDatabase(async (db) => ({
-    references: await rotateMasterKey(db, keys, { onBatch }),
-    webhooks: await rotateWebhookSecrets(db, keys),
-  }));
-  const failed = [
-    ...references.failed.map(({ contractId, field, reason }) => `${contractId} ${field}: ${reason}`),
-    ...webhooks.failed.map((id) => `webhook ${id}: its secret could not be unwrapped`),
-  ];
+  const onBatch = ({ rewrapped }: Rotation): void => console.log(`${rewrapped} keys rewrapped`);
+  const rotations = await withDatabase(async (db) => [
+    await rotateReferenceKeys(db, keys, { onBatch }),
+    await rotateWebhookSecrets(db, keys),
+  ]);
+  const failed = rotations.flatMap((rotation) => rotation.failed);
   if (failed.length === 0) {
-    const rewrapped = references.rewrapped + webhooks.rewrapped;
+    const rewrapped = rotations.reduce((sum, rotation) => sum + rotation.rewrapped, 0);
     console.log(`Done: ${rewrapped} keys rewrapped, nothing left under another master key.`);
     return;
   }

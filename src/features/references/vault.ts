@@ -6,9 +6,18 @@ import { randomBytes } from "node:crypto";
 import type { Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, ne, sql } from "drizzle-orm";
 import { CompactEncrypt } from "jose";
-import type { Database, Executor, Transaction } from "../../db/client.js";
+import type { Database, Executor } from "../../db/client.js";
 import { referenceKey } from "../../db/schema.js";
-import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } from "../../master-key.js";
+import {
+  type MasterKeys,
+  masterKeyId,
+  type Rotation,
+  rotate,
+  unwrapSecret,
+  type Wrapped,
+  wrappingKey,
+  wrapSecret,
+} from "../../master-key.js";
 
 export type ReferenceField = "supplementaryMaterials" | "delivery";
 
@@ -88,82 +97,39 @@ export function unwrapKey(
   return unwrapSecret(wrapped, { masterKey, place: { contractId, field } });
 }
 
-type ReferenceKeyRow = typeof referenceKey.$inferSelect;
-
-export interface RotationReport {
-  rewrapped: number;
-  /** Unchanged rows: wrapped with a master key that was not given, or damaged. */
-  failed: { contractId: string; field: string; reason: string }[];
-}
-
-/**
- * Re-wraps in batches of one transaction each. It can be stopped and resumed at any time, even run twice at
- * once: a row is updated only if it still holds the value that was unwrapped.
- */
-export async function rotateMasterKey(
+/** Rewraps every key of a reference; see {@link rotate}. */
+export function rotateReferenceKeys(
   db: Database,
   keys: MasterKeys,
-  { batchSize = 200, onBatch }: { batchSize?: number; onBatch?: (report: RotationReport) => void } = {},
-): Promise<RotationReport> {
-  const report: RotationReport = { rewrapped: 0, failed: [] };
-  let after: ReferenceKeyRow | undefined;
-  for (;;) {
-    const rows: ReferenceKeyRow[] = await db.transaction(async (tx) => {
-      const batch = await readBatch(tx, { current: masterKeyId(keys.masterKey), after, batchSize });
-      for (const row of batch) await rewrap(tx, { row, keys, report });
-      return batch;
-    });
-    onBatch?.(report);
-    after = rows.at(-1);
-    if (rows.length < batchSize) return report;
-  }
-}
-
-function readBatch(
-  tx: Transaction,
-  { current, after, batchSize }: { current: string; after: ReferenceKeyRow | undefined; batchSize: number },
-): Promise<ReferenceKeyRow[]> {
-  const { contractId, field } = referenceKey;
-  return tx
-    .select()
-    .from(referenceKey)
-    .where(
-      and(
-        ne(referenceKey.masterKeyId, current),
-        after && sql`(${contractId}, ${field}) > (${after.contractId}, ${after.field})`,
-      ),
-    )
-    .orderBy(asc(contractId), asc(field))
-    .limit(batchSize)
-    .for("update");
-}
-
-async function rewrap(
-  tx: Transaction,
-  { row, keys, report }: { row: ReferenceKeyRow; keys: MasterKeys; report: RotationReport },
-): Promise<void> {
-  const { contractId, wrappedKey } = row;
-  const place = { contractId, field: row.field as ReferenceField };
-  const old = keys.masterKeysOld.find((key) => masterKeyId(key) === row.masterKeyId);
-  if (old === undefined) {
-    report.failed.push({ ...place, reason: `no master key with the id ${row.masterKeyId} was given` });
-    return;
-  }
-  const key = await unwrapKey(wrappedKey, { ...place, masterKey: old }).catch(() => null);
-  if (key === null) {
-    report.failed.push({ ...place, reason: "the wrapped key is damaged" });
-    return;
-  }
-  const { masterKey } = keys;
-  await tx
-    .update(referenceKey)
-    .set({ wrappedKey: await wrapKey(key, { ...place, masterKey }), masterKeyId: masterKeyId(masterKey) })
-    .where(
-      and(
-        eq(referenceKey.contractId, contractId),
-        eq(referenceKey.field, place.field),
-        eq(referenceKey.wrappedKey, wrappedKey),
-      ),
-    );
-  report.rewrapped++;
+  { batchSize = 200, onBatch }: { batchSize?: number; onBatch?: (rotation: Rotation) => void } = {},
+): Promise<Rotation> {
+  const { contractId, field, wrappedKey } = referenceKey;
+  return rotate<Wrapped & { place: { contractId: string; field: string } }>(keys, {
+    onBatch,
+    async read(after) {
+      const isOld = ne(referenceKey.masterKeyId, masterKeyId(keys.masterKey));
+      const isNext =
+        after && sql`(${contractId}, ${field}) > (${after.place.contractId}, ${after.place.field})`;
+      const rows = await db
+        .select()
+        .from(referenceKey)
+        .where(and(isOld, isNext))
+        .orderBy(asc(contractId), asc(field))
+        .limit(batchSize);
+      return rows.map((row) => ({
+        name: `${row.contractId} ${row.field}`,
+        place: { contractId: row.contractId, field: row.field },
+        wrapped: row.wrappedKey,
+        masterKeyId: row.masterKeyId,
+      }));
+    },
+    async store({ place, wrapped }, next) {
+      const isSame = and(eq(contractId, place.contractId), eq(field, place.field), eq(wrappedKey, wrapped));
+      const { rowCount } = await db
+        .update(referenceKey)
+        .set({ wrappedKey: next.wrapped, masterKeyId: next.masterKeyId })
+        .where(isSame);
+      return rowCount === 1;
+    },
+  });
 }
