@@ -1,9 +1,10 @@
 /** The published packages: packed, installed outside the repository, and used there as their READMEs say. */
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
-import { clientProgram, DEFAULT_URL, newProject, type Project, packPackages } from "../../tools/packages.js";
+import { clientProgram, DEFAULT_URL } from "../../tools/packages.js";
 import { runProcess } from "../support/run-process.js";
 import { useSandboxed } from "../support/sandboxed.js";
 import { codeBlocks } from "../support/text-blocks.js";
@@ -13,16 +14,25 @@ const MAX_PACKAGES = 20;
 const MAX_CODE_BYTES = 102_000;
 
 const service = await useSandboxed(await useWorld());
-const packed = await packPackages();
-const projects: Project[] = [];
+const dirs: string[] = [];
 afterAll(() => {
-  for (const project of [packed, ...projects]) project.remove();
+  for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
 });
 
+/** A new folder into which the commands of the package's README install it, as they stand. */
 async function install(name: "client" | "cli"): Promise<string> {
-  const project = await newProject(packed[name]);
-  projects.push(project);
-  return project.dir;
+  const dir = mkdtempSync(join(tmpdir(), `${name}-`));
+  dirs.push(dir);
+  writeFileSync(join(dir, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  const [commands = ""] = codeBlocks(readFileSync(join(ROOT, "packages", name, "README.md"), "utf8"), "sh");
+  const env = { CLONE: ROOT, npm_config_prefix: dir, npm_config_prefer_offline: "true" };
+  const { code, stderr } = await runProcess("bash", ["-euc", commands], {
+    cwd: dir,
+    env,
+    timeoutMs: 280_000,
+  });
+  expect(code, stderr).toBe(0);
+  return dir;
 }
 
 async function run(dir: string, file: string, source: string) {
@@ -36,7 +46,7 @@ describe("the client's package", () => {
   beforeAll(async () => {
     dir = await install("client");
     home = join(dir, "node_modules/@working-contracts/client");
-  });
+  }, 300_000);
 
   it(`brings at most ${MAX_PACKAGES} packages and ${MAX_CODE_BYTES} bytes of code`, () => {
     const { packages } = JSON.parse(readFileSync(join(dir, "node_modules/.package-lock.json"), "utf8"));
@@ -105,15 +115,15 @@ describe("the command line's package", () => {
   let home: string;
   beforeAll(async () => {
     dir = await install("cli");
-    home = join(dir, "node_modules/@working-contracts/cli");
-  });
+    home = join(dir, "lib/node_modules/@working-contracts/cli");
+  }, 300_000);
 
   it("runs its README from a new key to a posted contract", { timeout: 300_000 }, async () => {
     const env = {
-      PATH: `${join(dir, "node_modules/.bin")}:${process.env.PATH}`,
+      PATH: `${join(dir, "bin")}:${process.env.PATH}`,
       WC_CONFIG_DIR: join(dir, "config"),
     };
-    const [block = ""] = codeBlocks(readFileSync(join(home, "README.md"), "utf8"), "sh");
+    const [, block = ""] = codeBlocks(readFileSync(join(home, "README.md"), "utf8"), "sh");
     const program = block.replaceAll(DEFAULT_URL, service.url);
     const { code, stdout, stderr } = await runProcess("bash", ["-euc", program], {
       cwd: dir,
@@ -129,7 +139,7 @@ describe("the command line's package", () => {
   it("installs a command that explains itself and shadows no other", async () => {
     const ours = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
     expect(ours.bin).toEqual({ wcontract: "wcontract.mjs" });
-    const help = await runProcess(join(dir, "node_modules/.bin/wcontract"), ["--help"], { cwd: dir });
+    const help = await runProcess(join(dir, "bin/wcontract"), ["--help"], { cwd: dir });
     expect(help).toMatchObject({ code: 0, stderr: "" });
     expect(help.stdout).toMatch(/^Usage: wcontract/);
   });
