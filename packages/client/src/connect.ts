@@ -127,6 +127,7 @@ export async function connect(options: ConnectOptions) {
   if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);
 
   const readable = reads(session);
+  const readsUntil = (signal: AbortSignal) => reads({ ...session, http: http.until(signal) });
   const acting = actions(session);
   const references = deliveries(session, acting.deliver);
   if (options.apiKey === undefined) await references.publishKey().catch(ifNotPossible);
@@ -176,14 +177,15 @@ export async function connect(options: ConnectOptions) {
 
     /** Waits until the contract has the status (`matched`, `settled-*`). Throws if it ends with another status. */
     waitFor: (id: string, status: StatusPattern, wait: WaitOptions<Contract> = {}) =>
-      waitForStatus(() => readable.get(id), status, wait),
+      waitForStatus((signal) => readsUntil(signal).get(id), status, wait),
 
     /** Waits until the contract has ended and everything is paid. */
     waitForPayout: (id: string, wait: WaitOptions<Settlement> = {}) =>
-      waitForPayout(() => readable.settlement(id), wait),
+      waitForPayout((signal) => readsUntil(signal).settlement(id), wait),
 
     /** Waits for anything that can be read: `waitUntil(() => agent.stakeOf(), ({ eligible }) => eligible)`. */
-    waitUntil,
+    waitUntil: <T>(read: () => Promise<T>, isDone: (value: T) => boolean, wait: WaitOptions<T> = {}) =>
+      waitUntil(() => read(), isDone, wait),
 
     /**
      * Rebuilds a contract from the chain alone, compares every response of the service with it, and names the party whose

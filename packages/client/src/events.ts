@@ -29,6 +29,7 @@ export async function* followEvents(
   session: Session,
   { signal, onInterruption, after, ...filter }: EventOptions = {},
 ): AsyncGenerator<Event, void> {
+  const bounded = { ...session, http: session.http.until(signal) };
   let position = after;
   let failures = 0;
   const isAborted = (): boolean => signal?.aborted === true;
@@ -36,7 +37,7 @@ export async function* followEvents(
     let reason = "the stream ended";
     try {
       // A break before the first position would lose what happened since, so it begins at a known one.
-      position ??= (await call(session, "GET /v1/events", { query: { after: "latest" } })).nextAfter;
+      position ??= (await call(bounded, "GET /v1/events", { query: { after: "latest" } })).nextAfter;
       if (failures < STREAM_TRIES) {
         for await (const { id, data } of openStream(session, { ...filter, after: position }, signal)) {
           position = id;
@@ -46,7 +47,7 @@ export async function* followEvents(
       } else {
         for (let poll = 0; poll < POLLS; poll++) {
           const query: EventQuery = { ...filter, after: position };
-          const page = await call(session, "GET /v1/events", { query });
+          const page = await call(bounded, "GET /v1/events", { query });
           position = page.nextAfter;
           failures = STREAM_TRIES;
           yield* page.data;

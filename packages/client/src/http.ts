@@ -36,6 +36,8 @@ export interface Http {
   /** The caller's signal. Aborting it ends every request. */
   signal?: AbortSignal | undefined;
   withoutSignal(): Http;
+  /** The same, ended by this signal too. */
+  until(signal: AbortSignal | undefined): Http;
 }
 
 export interface HttpOptions {
@@ -53,12 +55,13 @@ const MIN_ATTEMPT_MS = 30_000;
 /** Shorter attempts would only hide the error of the one before. */
 const MIN_RETRY_MS = 2_000;
 /** The longest time that a timer can measure. */
-const MAX_ATTEMPT_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export function createHttp(options: HttpOptions): Http {
   return {
     signal: options.signal,
     withoutSignal: () => createHttp({ ...options, signal: undefined }),
+    until: (signal) => createHttp({ ...options, signal: eitherOf(options.signal, signal) }),
     open: ({ method, path, headers = {} }, signal) =>
       options.fetch(options.baseUrl + path, { method, headers, redirect: "error", signal }),
     async send(request, onRetry) {
@@ -78,6 +81,10 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
+function eitherOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
+  return one && other ? AbortSignal.any([one, other]) : (one ?? other);
+}
+
 type Attempt =
   | { response: ServiceResponse }
   | { error: ServiceError | ConnectionError; pauseMs: number | null };
@@ -88,7 +95,7 @@ async function tryOnce(
   timeoutMs: number,
 ): Promise<Attempt> {
   const { method, path, body, headers = {}, repeatable } = request;
-  const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), MAX_ATTEMPT_MS));
+  const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), MAX_TIMER_MS));
   let response: Response;
   let text: string;
   try {
@@ -97,7 +104,7 @@ async function tryOnce(
       redirect: "error",
       headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
       ...(body === undefined ? {} : { body }),
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      signal: eitherOf(signal, timeout) as AbortSignal,
     });
     text = await response.text();
   } catch (cause) {

@@ -29,7 +29,7 @@ export { provenTerms } from "./terms.js";
 export type * from "./types.js";
 export type { Comparison, Verification, VerifyOptions } from "./verify/verify.js";
 export type { OpenOptions, VoteOptions } from "./votes.js";
-export { toTheEnd } from "./wait.js";
+export { type StatusPattern, toTheEnd, type WaitOptions } from "./wait.js";
 export { contractWallet, type Eip1193Provider, providerSigner, type Signer } from "./wallets.js";
 
 /**

@@ -1,6 +1,7 @@
 /** Waits for a contract's status, for its payout, for anything else that can be read, or for a payment's outcome. */
-import { isOutage, OutcomeUnknown } from "./errors.js";
-import { pause } from "./http.js";
+import { STATUSES, type Status } from "@working-contracts/protocol/status";
+import { ConnectionError, isOutage, OutcomeUnknown } from "./errors.js";
+import { MAX_TIMER_MS, pause } from "./http.js";
 import type { Contract, Settlement } from "./types.js";
 
 export interface WaitOptions<T> {
@@ -12,22 +13,24 @@ export interface WaitOptions<T> {
   onChange?: (value: T) => void;
 }
 
+type OnePattern = Status | `${string}*`;
+
 /** A status, a prefix such as `settled-*`, or a list of them. */
-export type StatusPattern = string | readonly string[];
+export type StatusPattern = OnePattern | readonly OnePattern[];
 
 /**
  * Reads until `isDone`, and returns that value. Continues while the service does not respond. Throws if time runs out, or
- * what `read` throws for another reason.
+ * what `read` throws for another reason. The signal that `read` gets ends with the wait.
  */
 export async function waitUntil<T>(
-  read: () => Promise<T>,
+  read: (signal: AbortSignal) => Promise<T>,
   isDone: (value: T) => boolean,
   {
     timeoutMs = Number.POSITIVE_INFINITY,
     intervalMs = 1000,
     signal,
     onChange,
-    stateOf = JSON.stringify,
+    stateOf = textOf,
   }: WaitOptions<T> & { stateOf?: (value: T) => string } = {},
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
@@ -35,7 +38,7 @@ export async function waitUntil<T>(
   for (;;) {
     let failure: Error | undefined;
     try {
-      const value = await read();
+      const value = await bounded(read, deadline - performance.now(), signal);
       const state = stateOf(value);
       if (state !== last) onChange?.(value);
       last = state;
@@ -49,13 +52,46 @@ export async function waitUntil<T>(
   }
 }
 
-/** Waits until the status matches. Throws if the contract closes with another status or time runs out. */
-export function waitForStatus(
-  get: () => Promise<Contract>,
+const textOf = (value: unknown): string =>
+  JSON.stringify(value, (_, part) => (typeof part === "bigint" ? String(part) : part));
+
+/** Rejects when time runs out or the caller aborts, even if the read ignores its signal. */
+async function bounded<T>(
+  read: (signal: AbortSignal) => Promise<T>,
+  ms: number,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const ending = new AbortController();
+  const abort = (): void => ending.abort(signal?.reason);
+  const timer = setTimeout(
+    () => ending.abort(new ConnectionError("There was no response in time")),
+    Math.min(ms, MAX_TIMER_MS),
+  );
+  signal?.addEventListener("abort", abort, { once: true });
+  const ended = new Promise<never>((_, reject) => {
+    ending.signal.onabort = () => reject(ending.signal.reason);
+  });
+  try {
+    signal?.throwIfAborted();
+    return await Promise.race([read(ending.signal), ended]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+  }
+}
+
+/**
+ * Waits until the status matches. Throws if the contract closes with another status or time runs out, and RangeError if
+ * no status can match.
+ */
+export async function waitForStatus(
+  get: (signal: AbortSignal) => Promise<Contract>,
   pattern: StatusPattern,
   options: WaitOptions<Contract> = {},
 ): Promise<Contract> {
   const wanted = [pattern].flat();
+  const typo = wanted.find((one) => !STATUSES.some((status) => matches(status, [one])));
+  if (typo !== undefined) throw new RangeError(`${typo} is no status: ${STATUSES.join(", ")}`);
   const stateOf = ({ id, status }: Contract) => `${id} is ${status}, not ${wanted.join(" or ")}`;
   const isDone = (contract: Contract): boolean => {
     if (matches(contract.status, wanted)) return true;
@@ -71,7 +107,7 @@ function matches(status: string, patterns: readonly string[]): boolean {
 
 /** Waits until the contract has ended and each of its payments is confirmed. */
 export function waitForPayout(
-  get: () => Promise<Settlement>,
+  get: (signal: AbortSignal) => Promise<Settlement>,
   options: WaitOptions<Settlement> = {},
 ): Promise<Settlement> {
   const openLegs = ({ legs }: Settlement): number => legs.filter(({ state }) => state !== "confirmed").length;

@@ -1,6 +1,7 @@
 import { ConnectionError, OutcomeUnknown, ServiceError } from "@working-contracts/client/errors";
-import { toTheEnd, waitUntil } from "@working-contracts/client/wait";
+import { type StatusPattern, toTheEnd, waitForStatus, waitUntil } from "@working-contracts/client/wait";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { agentOf } from "./fake-service.js";
 
 const refusal = (status: number) =>
   new ServiceError({ code: "internal_error", status, message: `HTTP ${status}` });
@@ -41,6 +42,51 @@ describe("waiting", () => {
       throw new Error("cannot happen any more");
     };
     await expect(waitUntil(readerOf("a"), check)).rejects.toThrow("cannot happen");
+  });
+
+  it("compares values with amounts in them", async () => {
+    const read = readerOf({ amount: 1n }, { amount: 1n }, { amount: 2n });
+    const seen: unknown[] = [];
+    const isDone = (value: unknown) => (value as { amount: bigint }).amount === 2n;
+    await waitUntil(read, isDone, { intervalMs: 1, onChange: (value) => seen.push(value) });
+    expect(seen).toEqual([{ amount: 1n }, { amount: 2n }]);
+  });
+
+  it("rejects a status that no contract can have", async () => {
+    // @ts-expect-error Not a status.
+    const typo: StatusPattern = "matchd";
+    for (const pattern of [typo, ["matched", "setled-*"]] satisfies StatusPattern[])
+      await expect(waitForStatus(() => Promise.reject(), pattern)).rejects.toThrow(RangeError);
+  });
+});
+
+describe("waiting for a service that does not respond", () => {
+  const hanging = (_: string, { signal }: RequestInit) =>
+    new Promise<Response>((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+
+  it("ends when time runs out or the caller aborts, with its requests", async () => {
+    const signals: AbortSignal[] = [];
+    const agent = await agentOf(
+      (request, init) => {
+        signals.push(init.signal as AbortSignal);
+        return hanging(request, init);
+      },
+      { patienceMs: 120_000 },
+    );
+    const inTime = { timeoutMs: 20 };
+    await expect(agent.waitFor("0x", "matched", inTime)).rejects.toThrow(ConnectionError);
+    await expect(agent.waitForPayout("0x", inTime)).rejects.toThrow("no response in time");
+    const signal = AbortSignal.timeout(20);
+    await expect(agent.waitFor("0x", "matched", { signal })).rejects.toThrow("aborted due to timeout");
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true, true]);
+    await expect(agent.waitUntil(() => new Promise(() => {}), Boolean, inTime)).rejects.toThrow("in time");
+  });
+
+  it("ends the events when the caller aborts", { timeout: 5000 }, async () => {
+    const agent = await agentOf(hanging, { patienceMs: 120_000 });
+    const signal = AbortSignal.timeout(20);
+    for await (const event of agent.events({ signal })) expect.unreachable(`${event}`);
+    expect(signal.aborted).toBe(true);
   });
 });
 

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { type Agent, connect } from "@working-contracts/client/connect";
-import type { Outcome } from "@working-contracts/client/types";
+import type { Outcome, Status } from "@working-contracts/client/types";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { localAccount } from "../network.js";
 import type { Faucet } from "./faucet.js";
@@ -106,7 +106,7 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
     return jury;
   };
 
-  const reach = (agent: Agent, contractId: string, status: string) =>
+  const reach = (agent: Agent, contractId: string, status: Status) =>
     agent.waitFor(contractId, status, {
       timeoutMs: PATIENCE_MS,
       intervalMs: POLL_MS,

@@ -10,6 +10,7 @@ import {
   type Outcome,
   ServiceError,
   type Settlement,
+  type StatusPattern,
 } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { type Command, Option } from "commander";
@@ -245,7 +246,7 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     .option("--timeout <duration>", "maximum time to wait", "30d")
     .action(async (id: string, { until, timeout }: WaitOptions, command: Command) => {
       const { out, agent } = contextOf(command);
-      const contract = await (await agent()).waitFor(id, until.split(","), {
+      const contract = await (await agent()).waitFor(id, until.split(",") as StatusPattern, {
         timeoutMs: secondsOf(timeout) * 1000,
         intervalMs: POLL_MS,
         onChange: ({ status }) => out.progress(`${id} is ${status}`),

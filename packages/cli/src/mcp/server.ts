@@ -1,6 +1,6 @@
 /** The MCP server behind `wcontract mcp`: the service as tools, resources and prompts for a language model. */
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { type Agent, type ConnectOptions, connect } from "@working-contracts/client/index";
+import { type Agent, type ConnectOptions, connect, type Status } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import type { OutputSchemas } from "./output-schemas.js";
@@ -174,7 +174,7 @@ function addReadTools(tool: AddReadTool, { agent, outputs }: Pick<ServerOptions,
     },
     output: contract,
     read: (input, signal) =>
-      agent.waitFor(input.id, input.status, { timeoutMs: input.timeoutSeconds * 1000, signal }),
+      agent.waitFor(input.id, input.status as Status, { timeoutMs: input.timeoutSeconds * 1000, signal }),
   });
 }
 
