@@ -13,9 +13,12 @@ const DISPUTE = "Demo: dispute, mixed";
 const DESKTOP = { viewport: { width: 1280, height: 1180 } };
 const PHONE = { viewport: { width: 390, height: 1180 }, colorScheme: "dark" } as const;
 
+const { baseUrl } = await connect().catch((error: Error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 const executablePath = findChromium();
 if (executablePath === null) process.exit(1);
-const { baseUrl } = await connect();
 // Chromium cannot create its sandbox if this runs as root.
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 mkdirSync(FOLDER, { recursive: true });

@@ -142,5 +142,12 @@ describe("the command line's package", () => {
     const help = await runProcess(join(dir, "bin/wcontract"), ["--help"], { cwd: dir });
     expect(help).toMatchObject({ code: 0, stderr: "" });
     expect(help.stdout).toMatch(/^Usage: wcontract/);
+    const version = await runProcess(join(dir, "bin/wcontract"), ["--version"], { cwd: dir });
+    expect(version).toEqual({ code: 0, stderr: "", stdout: `${ours.version}\n` });
+  });
+
+  it("ends without a word if the reader of its output ends first", async () => {
+    const pipe = `set -o pipefail; "${join(dir, "bin/wcontract")}" --help | head -n 0`;
+    expect(await runProcess("bash", ["-c", pipe])).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 });

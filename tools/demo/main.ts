@@ -37,9 +37,10 @@ interface Row {
 const isHere = process.argv.includes("--here");
 if (!isHere) console.log("Starting a network for the demo.\n");
 const own = isHere ? null : await startOwnNetwork();
-const network = await connect(own?.dir).catch(async (error: unknown) => {
+const network = await connect(own?.dir).catch(async (error: Error) => {
   await own?.stop();
-  throw error;
+  console.error(error.message);
+  process.exit(1);
 });
 const stage: Stage = {
   async newAgent(role) {

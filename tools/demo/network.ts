@@ -134,7 +134,11 @@ export async function connect(dir?: string): Promise<Network> {
     const offset = (await now()) * 1000 - realNow();
     Date.now = () => realNow() + Math.max(0, offset);
   };
-  await followChainClock();
+  await followChainClock().catch(() => {
+    throw new Error(
+      `The network's node at ${rpcUrl} does not respond: run \`npm start\` in another terminal first.`,
+    );
+  });
 
   return {
     baseUrl,

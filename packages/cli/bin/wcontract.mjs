@@ -2,6 +2,12 @@
 /** `wcontract`: the command line for agents and their operators. */
 import { run } from "../dist/main.js";
 
+// The reader can end early, as `head` does. The command still finishes what it began, above all a payment.
+for (const stream of [process.stdout, process.stderr])
+  stream.on("error", (error) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   cwd: process.cwd(),

@@ -1,6 +1,7 @@
 /** Entry point of `wcontract`. */
 import { shortOf } from "@working-contracts/client/chain-check";
 import { Command, CommanderError } from "commander";
+import manifest from "../package.json" with { type: "json" };
 import { addContractCommands } from "./commands/contracts.js";
 import { addKeyCommands } from "./commands/key.js";
 import { addMcpCommand } from "./commands/mcp.js";
@@ -32,6 +33,7 @@ export async function run(args: readonly string[], world: World): Promise<number
 function createProgram(world: World): Command {
   const program = new Command("wcontract")
     .description("Post, perform, judge and verify Working Contracts.")
+    .version(manifest.version)
     .option("--url <url>", "URL of the service (WC_URL)")
     .option("--json", "print machine-readable results to stdout")
     .option(

@@ -62,10 +62,10 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
   const { network: running, ignored } = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
   const givenUrl = options.url ?? (env.WC_URL || undefined);
   const givenNode = options.rpcUrl ?? (env.RPC_URL || undefined);
-  const url = (givenUrl ?? running?.baseUrl ?? LOCAL_URL).replace(/\/+$/, "");
+  const url = httpUrl("--url or WC_URL", givenUrl ?? running?.baseUrl ?? LOCAL_URL).replace(/\/+$/, "");
   // Another service is on another chain.
   const local = running !== undefined && originOf(running.baseUrl) === originOf(url) ? running : undefined;
-  const rpcUrl = givenNode ?? local?.rpcUrl;
+  const rpcUrl = givenNode === undefined ? local?.rpcUrl : httpUrl("--rpc-url or RPC_URL", givenNode);
   const configDir =
     env.WC_CONFIG_DIR || join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "working-contracts");
   return {
@@ -87,6 +87,12 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     maxGasCost: weiOf(options.maxGas),
     ignored: isLoopback(url) && (givenUrl === undefined || givenNode === undefined) ? ignored : undefined,
   };
+}
+
+/** The message does not repeat the URL, which can contain a secret. */
+function httpUrl(name: string, text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
+  throw new UsageError(`${name} must be a URL that starts with http:// or https://.`);
 }
 
 function weiOf(ether: string | undefined): bigint | undefined {

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createContext } from "@working-contracts/cli/context";
+import { UsageError } from "@working-contracts/cli/errors";
 import { readSettings } from "@working-contracts/cli/settings";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
@@ -55,6 +56,15 @@ describe("the local network's node and deployment", () => {
     const settings = { url: LOCAL.baseUrl, ...ofLocal, ignored: undefined };
     expect(readSettings({}, { env: {}, cwd })).toMatchObject(settings);
   });
+});
+
+it.each([
+  ["--url or WC_URL", { WC_URL: "foo" }],
+  ["--url or WC_URL", { WC_URL: "localhost:3000" }],
+  ["--rpc-url or RPC_URL", { RPC_URL: "ws://secret@node.example.com" }],
+])("a wrong %s is named, and not repeated", (name, env) => {
+  const error = new UsageError(`${name} must be a URL that starts with http:// or https://.`);
+  expect(() => readSettings({}, { env, cwd })).toThrow(error);
 });
 
 describe("a stranger's network.json", () => {

@@ -1,6 +1,7 @@
 import { serveHttp } from "@working-contracts/cli/mcp/http";
 import { publicAgent } from "@working-contracts/cli/mcp/server";
 import { expect, it } from "vitest";
+import manifest from "../../../packages/cli/package.json" with { type: "json" };
 import { mcpRequest } from "../../support/mcp-request.js";
 import { account, agentOf, NETWORK } from "../client/fake-service.js";
 import { connectInMemory, serverOf } from "./in-memory.js";
@@ -24,6 +25,7 @@ it("others read neither the owner's events nor its unpaid terms", async () => {
   const others = await publicAgent(owner, { baseUrl: NETWORK.baseUrl, account, fetch });
 
   const client = await connectInMemory(others, "public");
+  expect(client.getServerVersion()?.version).toBe(manifest.version);
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name)).not.toContain("list_events");
   const terms = await client.callTool({ name: "get_terms", arguments: { id: ID } });

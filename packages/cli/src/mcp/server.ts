@@ -3,6 +3,7 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { type Agent, type ConnectOptions, connect, type Status } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
+import manifest from "../../package.json" with { type: "json" };
 import type { OutputSchemas } from "./output-schemas.js";
 import { addPrompts } from "./prompts.js";
 import { addResources } from "./resources.js";
@@ -24,7 +25,7 @@ const INSTRUCTIONS =
 
 export function createMcpServer({ agent, outputs, access, unfinished }: ServerOptions): McpServer {
   const server = new McpServer(
-    { name: "working-contracts", version: "1.0.0" },
+    { name: "working-contracts", version: manifest.version },
     { instructions: INSTRUCTIONS },
   );
   const tool = addingReadTools(server);
