@@ -196,3 +196,24 @@ export function createChainClock({
     },
   };
 }
+
+/** A clock that is further ahead of the real time was moved: nodes and machines differ by less. */
+const MOVED_SECONDS = 30;
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+] as const;
+
+/**
+ * What a program that counts from the real time has to do if the sandbox's clock was moved ahead, which it cannot know;
+ * null if the clock was not moved.
+ */
+export function movedClockHint(now: number, step: string): string | null {
+  const ahead = now - Date.now() / 1000;
+  if (ahead <= MOVED_SECONDS) return null;
+  const [unit, seconds] = UNITS.find(([, length]) => ahead >= length) ?? UNITS[3];
+  const count = Math.floor(ahead / seconds);
+  return `The chain's clock is ${count} ${count === 1 ? unit : `${unit}s`} ahead of the real time, as in a sandbox whose clock was moved. ${step}, or reset the sandbox with npm start -- --reset.`;
+}

@@ -9,6 +9,7 @@ import {
   type PublicClient,
   parseAbi,
 } from "viem";
+import { movedClockHint } from "../chain/clients.js";
 import { failedExecution } from "../chain/errors.js";
 import { recoverSigner } from "../chain/recover.js";
 import {
@@ -54,13 +55,6 @@ const receiveAbi = parseAbi([
 
 /** Time to bring a payment on chain; the x402 reference implementation keeps the same margin. */
 const SETTLEMENT_MARGIN_SECONDS = 6;
-/** A clock that is further ahead of the real time was moved: nodes and machines differ by less. */
-const MOVED_SECONDS = 120;
-const UNITS = [
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-] as const;
 /** Signing in gives contract wallets the same limit; an operation that needs more could not be performed. */
 const CALL_GAS = 3_000_000n;
 const HALF_OF_CURVE_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
@@ -229,13 +223,13 @@ function validityFault(payment: PaymentAuthorization, now: number): Rejection | 
   return tooEarlyFault(payment, now);
 }
 
-/** A sandbox's clock can have been moved ahead; clients that sign by the wall clock cannot know. */
 function nextStep(now: number): string {
-  const ahead = now - Date.now() / 1000;
-  if (ahead <= MOVED_SECONDS) return "Sign a new one.";
-  const [unit, seconds] = UNITS.find(([, length]) => ahead >= length) ?? UNITS[2];
-  const count = Math.floor(ahead / seconds);
-  return `The chain's clock is ${count} ${count === 1 ? unit : `${unit}s`} ahead of the real time, as in a sandbox whose clock was moved. Sign with a later validBefore, by the time of GET /v1/network (client library: clock "service"; wcontract: --clock service), or reset the sandbox with npm start -- --reset.`;
+  return (
+    movedClockHint(
+      now,
+      'Sign with a later validBefore, by the time of GET /v1/network (client library: clock "service"; wcontract: --clock service)',
+    ) ?? "Sign a new one."
+  );
 }
 
 function tooEarlyFault(payment: PaymentAuthorization, now: number): Rejection | null {

@@ -4,6 +4,7 @@ import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
+import { movedClockHint } from "../../chain/clients.js";
 import { AppError } from "../../errors.js";
 
 /** A parsed Create body; amounts in base units, times in whole seconds. */
@@ -43,7 +44,10 @@ export function checkDeadlines(draft: ContractDraft, now: number): void {
   const faults: Fault[] = [];
   const latest = now + LIMITS.reviewDeadlineHorizon;
   if (draft.matchDeadline <= now) {
-    faults.push({ path: "matchDeadline", message: `must be later than the chain's time, ${isoTime(now)}` });
+    const step =
+      'Count deadlines from the time of GET /v1/network (client library: deadlines(), with clock "service"; wcontract: --clock service)';
+    const message = [`must be later than the chain's time, ${isoTime(now)}`, movedClockHint(now, step)];
+    faults.push({ path: "matchDeadline", message: message.filter((part) => part !== null).join(". ") });
   }
   for (const [i, path] of DEADLINES.entries()) {
     const previous = DEADLINES[i - 1];
