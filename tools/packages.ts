@@ -67,6 +67,19 @@ export function stockProgram(client: string, baseUrl: string): string {
   return program.replaceAll(DEFAULT_URL, baseUrl);
 }
 
+/** The client's program with a price above its default limit, and the setting that docs/x402.md names for that. */
+export function stockProgramAboveLimit(client: string, baseUrl: string): string {
+  const table = readFileSync(join(ROOT, "docs/x402.md"), "utf8");
+  const row = table.split("\n").find((line) => line.startsWith(`| \`${client}\``));
+  const [, setting] = /\| `([^`]+)`(?:, in units of 0\.000001)? \|$/.exec(row ?? "") ?? [];
+  const program = stockProgram(client, baseUrl)
+    .replace(/budgetOrPrice: "[^"]+"/, 'budgetOrPrice: "50"')
+    .replace('usd: "10"', 'usd: "100"');
+  if (setting === undefined) return program;
+  if (setting.startsWith("client.")) return program.replace(/^const paying/m, `${setting};\n$&`);
+  return program.replace(/wrapFetchWithPayment\(fetch, account\)/, setting);
+}
+
 /** Each stock client and what it needs, in the tested version. */
 export function stockClients(): string[] {
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, "test/clients/package.json"), "utf8"));

@@ -24,7 +24,13 @@ import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is installed.
 import { ensureClients } from "../../tools/install.mjs";
 import { freePort } from "../../tools/local/ports.js";
-import { DEFAULT_URL, documentedPrograms, STOCK_CLIENTS, stockProgram } from "../../tools/packages.js";
+import {
+  DEFAULT_URL,
+  documentedPrograms,
+  STOCK_CLIENTS,
+  stockProgram,
+  stockProgramAboveLimit,
+} from "../../tools/packages.js";
 import { type Agent, signIn } from "../support/agent.js";
 import { type Finished, runProcess } from "../support/run-process.js";
 
@@ -174,9 +180,9 @@ describe("npm start", { timeout: 300_000 }, () => {
       if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     });
 
-    async function runStock(client: string): Promise<Finished> {
+    async function runStock(client: string, programOf = stockProgram): Promise<Finished> {
       const file = join(folder, `${client.replace("/", "-")}.mjs`);
-      writeFileSync(file, stockProgram(client, baseUrl));
+      writeFileSync(file, programOf(client, baseUrl));
       return runProcess("node", [file], { cwd: folder, timeoutMs: 240_000 });
     }
 
@@ -239,16 +245,42 @@ describe("npm start", { timeout: 300_000 }, () => {
         expect(stdout).toMatch(/^200 .*"status":"created"/);
       });
 
+      test.each(STOCK_CLIENTS)(
+        "%s posts above its limit with the documented setting",
+        {
+          timeout: 300_000,
+        },
+        async (client) => {
+          const { code, stdout, stderr } = await runStock(client, stockProgramAboveLimit);
+          expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+          expect(stdout).toMatch(/^200 .*"budgetOrPrice":"50\.0"/);
+        },
+      );
+
       // Last, because the clock never goes back.
-      test("is refused after the sandbox's clock was moved", { timeout: 300_000 }, async () => {
+      async function moveClock(advanceSeconds: number): Promise<void> {
         const moved = await fetch(`${baseUrl}/sandbox/clock`, {
           method: "POST",
           headers: { "content-type": "application/json" },
-          body: JSON.stringify({ advanceSeconds: 600 }),
+          body: JSON.stringify({ advanceSeconds }),
         });
         expect(moved.status).toBe(200);
+      }
+
+      test("is refused after the sandbox's clock was moved", { timeout: 300_000 }, async () => {
+        await moveClock(600);
         const { stdout } = await runStock("@x402/fetch");
         expect(stdout).toMatch(/^402 .*clock is \d+ minutes ahead of the real time, as in a sandbox/);
+      });
+
+      test("is refused after it was moved past the deadlines", { timeout: 300_000 }, async () => {
+        await moveClock(2 * 86_400);
+        for (const client of STOCK_CLIENTS) {
+          const { stdout } = await runStock(client);
+          expect(stdout).toMatch(
+            /^400 .*matchDeadline.*clock is 2 days ahead of the real time, as in a sandbox/,
+          );
+        }
       });
     });
   });
