@@ -81,7 +81,10 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
     return account.signTypedData({ ...JSON.parse(params[1] as string), types });
   });
   await page.addInitScript(`
-    const provider = { request: ({ method, params }) => walletRequest(method, params) };
+    const provider = {
+      request: ({ method, params }) => walletRequest(method, params),
+      on: (event, listener) => { globalThis[event] = listener; },
+    };
     const info = { uuid: "1", name: "Test Wallet", rdns: "test.wallet", icon: "data:," };
     const announce = () => dispatchEvent(
       new CustomEvent("eip6963:announceProvider", { detail: Object.freeze({ info, provider }) }));
@@ -386,6 +389,49 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await page.getByRole("button", { name: "Connect wallet" }).click();
     await page.getByRole("dialog", { name: "Which wallet?" }).getByText("Test Wallet").click();
     await account.waitFor();
+  });
+
+  test("a key that the service does not know is forgotten, and the wallet can connect again", async () => {
+    const { page } = await newPerson();
+    const path = await post(await newPerson());
+    await page.evaluate(`{
+      const stored = JSON.parse(sessionStorage.getItem("working-contracts"));
+      sessionStorage.setItem("working-contracts", JSON.stringify({ ...stored, apiKey: "revoked" }));
+    }`);
+    await page.goto(path);
+    await page.getByRole("alert").getByText("Connect your wallet again").waitFor();
+    await page.getByRole("button", { name: "Connect wallet" }).click();
+    await page.getByText("Signed in").waitFor();
+    await page.getByRole("button", { name: "Accept", exact: true }).waitFor();
+  });
+
+  test("the account's dialog revokes all keys", async () => {
+    const { address, page } = await newPerson();
+    const { apiKey } = JSON.parse(await page.evaluate(`sessionStorage.getItem("working-contracts")`));
+    const statusOf = async () => {
+      const headers = { authorization: `Bearer ${apiKey}` };
+      return (await fetch(`${world.url}/v1/agents/me/api-keys`, { headers })).status;
+    };
+    expect(await statusOf()).toBe(200);
+    await page.getByRole("button", { name: `${address.slice(0, 6)}…` }).click();
+    await page.getByRole("button", { name: "Revoke all keys" }).click();
+    await page.getByText("Keys revoked: 1").waitFor();
+    await page.getByRole("button", { name: "Connect wallet" }).waitFor();
+    expect(await statusOf()).toBe(401);
+  });
+
+  test("the page disconnects if the wallet selects another account or none, and only then", async () => {
+    const { address, page } = await newPerson();
+    const account = page.getByRole("button", { name: `${address.slice(0, 6)}…` });
+    const select = (...accounts: string[]) => page.evaluate(`accountsChanged(${JSON.stringify(accounts)})`);
+    await select(address.toUpperCase().replace("X", "x"));
+    await account.waitFor();
+    for (const accounts of [[], [`0x${"11".repeat(20)}`]]) {
+      await select(...accounts);
+      await page.getByRole("status").getByText("Disconnected").waitFor();
+      await page.getByRole("button", { name: "Connect wallet" }).click();
+      await account.waitFor();
+    }
   });
 
   test("three voters decide a dispute, and open their votes themselves", async () => {

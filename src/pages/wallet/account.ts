@@ -9,28 +9,33 @@ import {
   type Network,
   type PlannedPayment,
   providerSigner,
+  ServiceError,
   toTheEnd,
 } from "@working-contracts/client/index";
 
 /** A wallet as it announces itself (EIP-6963). */
 interface Announced {
   info: { uuid: string; name: string; rdns: string };
-  provider: Eip1193Provider;
+  provider: Eip1193Provider & {
+    on?: (event: "accountsChanged", listener: (accounts: string[]) => void) => unknown;
+  };
 }
 
 export interface Account {
   /** Calls back with the signed-in agent, now and after each change; with null while there is none. */
   onChange(listener: (agent: Agent | null) => void): void;
   /**
-   * Performs an action, then shows its result. Selects the service's chain first, unless the action needs none. Reports progress and failure in words. While the
-   * outcome of a signed payment is unknown, resumes the call with that payment, until it has expired. Returns whether all
-   * of it succeeded.
+   * Performs an action, then shows its result. Selects the service's chain first, unless the action needs none. Reports
+   * progress and failure in words. While the outcome of a signed payment is unknown, resumes the call with that payment,
+   * until it has expired. Returns whether all of it succeeded.
    */
   perform<T>(
     what: string,
     action: (agent: Agent) => Promise<T>,
     options?: { show?: (result: T, agent: Agent) => unknown; isOffChain?: boolean },
   ): Promise<boolean>;
+  /** Says why something failed. If the service does not accept the key, forgets it: only a new sign-in can help. */
+  failed(what: string, error: unknown): void;
 }
 
 /** The clock of a sandbox on this machine can be moved. */
@@ -50,6 +55,7 @@ export function createAccount(place: HTMLElement): Account {
   const wallets = new Map<string, Announced>();
   const listeners: ((agent: Agent | null) => void)[] = [];
   let agent: Agent | null = null;
+  let connected: Eip1193Provider | null = null;
   let selectOwnChain = async (): Promise<void> => {};
 
   const button = document.createElement("button");
@@ -78,6 +84,7 @@ export function createAccount(place: HTMLElement): Account {
       ...(apiKey !== undefined && { apiKey }),
     });
     const { network } = agent;
+    connected = provider;
     selectOwnChain = () => selectChain(provider, network, place.dataset.node);
     const stored = { wallet: info.rdns, address: agent.address, apiKey: agent.apiKey };
     sessionStorage.setItem(STORED, JSON.stringify(stored));
@@ -103,9 +110,16 @@ export function createAccount(place: HTMLElement): Account {
     try {
       if (agent !== null) {
         const { address } = agent;
-        const choice = await ask(address, { choices: ["My page", "Disconnect"] });
+        const choice = await ask(address, { choices: ["My page", "Disconnect", "Revoke all keys"] });
         if (choice === "My page") location.assign(`/agents/${address}`);
-        if (choice === "Disconnect") disconnect();
+        if (choice === "Disconnect")
+          disconnect(
+            "Disconnected. This tab has forgotten its API key, which stays valid until it is revoked",
+          );
+        if (choice === "Revoke all keys") {
+          tell("Sign in your wallet to revoke the keys of all your tabs and programs");
+          disconnect(`Disconnected. Keys revoked: ${await agent.revokeKeys()}`);
+        }
         return;
       }
       const wallet = await choose();
@@ -120,21 +134,38 @@ export function createAccount(place: HTMLElement): Account {
     }
   });
 
-  function disconnect(): void {
+  function disconnect(message?: string): void {
     sessionStorage.removeItem(STORED);
     agent = null;
     show();
+    if (message !== undefined) tell(message);
   }
 
   addEventListener("eip6963:announceProvider", (event) => {
     const wallet = (event as CustomEvent<Announced>).detail;
+    if (!wallets.has(wallet.info.uuid))
+      wallet.provider.on?.("accountsChanged", ([selected]) => {
+        if (agent === null || connected !== wallet.provider) return;
+        if (selected?.toLowerCase() !== agent.address)
+          disconnect("Disconnected: your wallet has selected another account, or none");
+      });
     wallets.set(wallet.info.uuid, wallet);
     show();
-    resume(wallet).catch(disconnect);
+    resume(wallet).catch(() => disconnect());
   });
   dispatchEvent(new Event("eip6963:requestProvider"));
 
+  function failed(what: string, error: unknown): void {
+    const isOver = error instanceof ServiceError && error.code === "unauthorized";
+    if (isOver) disconnect();
+    const reason = isOver
+      ? "the service does not accept this tab's API key any more. Connect your wallet again"
+      : (error as Error).message;
+    tell(`${what}: ${reason}`, { isError: true });
+  }
+
   return {
+    failed,
     onChange(listener) {
       listeners.push(listener);
       listener(agent);
@@ -156,7 +187,7 @@ export function createAccount(place: HTMLElement): Account {
         tell(`${what}: done`);
         return true;
       } catch (error) {
-        tell(`${what}: ${(error as Error).message}`, { isError: true });
+        failed(what, error);
         return false;
       }
     },

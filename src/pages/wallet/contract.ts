@@ -85,7 +85,7 @@ export function showContractActions(account: Account): void {
   const id = section?.dataset.contract;
   if (section == null || id === undefined) return;
   const forms = [...section.querySelectorAll<HTMLFormElement>("form[data-action]")];
-  const references = readReferences(id);
+  const references = readReferences(id, account);
   let contract: Contract | null = null;
   let connected: Agent | null = null;
   /** The chain's time in seconds, and the party that the terms name: the zero address if anyone can accept. */
@@ -108,7 +108,7 @@ export function showContractActions(account: Account): void {
 
   account.onChange((agent) => {
     connected = agent;
-    update(agent).catch((error: Error) => tell(error.message, { isError: true }));
+    update(agent).catch((error) => account.failed("Actions", error));
   });
   addEventListener("page-updated", () => {
     references.show(connected);
@@ -130,7 +130,7 @@ export function showContractActions(account: Account): void {
 }
 
 /** Decrypts a reference when its reader opens it, and never unasked: the wallet can have to sign for that. */
-function readReferences(id: string) {
+function readReferences(id: string, account: Account) {
   let reader: Agent | null = null;
   let isReading = false;
   const texts = new Map<string | undefined, string>();
@@ -177,7 +177,7 @@ function readReferences(id: string) {
       show(reader);
       tell("Decrypt: done");
     } catch (error) {
-      tell(`Decrypt: ${(error as Error).message}`, { isError: true });
+      account.failed("Decrypt", error);
     }
     isReading = false;
   });
