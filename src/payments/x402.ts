@@ -1,5 +1,6 @@
 /** The x402 wire format: quotes, refusals and receipts in our responses, payments in requests. */
 import { LIMITS } from "@working-contracts/protocol/limits";
+import type { RejectionReason } from "@working-contracts/protocol/rejections";
 import type { Address } from "@working-contracts/protocol/types";
 import {
   decodePaymentSignatureHeader,
@@ -140,26 +141,6 @@ export function receiptHeaders(input: {
   const name = version === 2 ? "PAYMENT-RESPONSE" : "X-PAYMENT-RESPONSE";
   return { [name]: encodePaymentResponseHeader(receipt) };
 }
-
-/** Reasons for refusing a payment: the names of the x402 specification, then two of our own. */
-export const REJECTION_REASONS = [
-  "invalid_x402_version",
-  "invalid_scheme",
-  "invalid_network",
-  "invalid_payload",
-  "invalid_payment_requirements",
-  "invalid_exact_evm_payload_signature",
-  "invalid_exact_evm_payload_authorization_value",
-  "invalid_exact_evm_payload_authorization_valid_after",
-  "invalid_exact_evm_payload_authorization_valid_before",
-  "invalid_exact_evm_payload_recipient_mismatch",
-  "insufficient_funds",
-  "invalid_transaction_state",
-  "payer_mismatch",
-  "authorization_used",
-] as const;
-
-export type RejectionReason = (typeof REJECTION_REASONS)[number];
 
 /** A refused payment: `reason` goes into the 402's `error`, `message` says what to do next. */
 export interface Rejection {

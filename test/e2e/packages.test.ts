@@ -89,7 +89,7 @@ describe("the client's package", () => {
     const compilerOptions = { ...options, lib: ["es2022", "dom"], noEmit: true, skipLibCheck: false };
     writeFileSync(join(dir, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));
     const program = `
-import { connect, type Contract, generatePrivateKey, privateKeyToAccount, ServiceError } from "@working-contracts/client";
+import { connect, type Contract, generatePrivateKey, PaymentRejected, privateKeyToAccount, Reverted, ServiceError } from "@working-contracts/client";
 const agent = await connect({ baseUrl: "http://localhost", account: privateKeyToAccount(generatePrivateKey()) });
 const { status }: Contract = await agent.accept("0x");
 const isMatched: boolean = status === "matched";
@@ -102,7 +102,15 @@ try {
   if (error instanceof ServiceError && error.code === "not_found") throw error;
   // @ts-expect-error Not an error code.
   if (error instanceof ServiceError && error.code === "missing") throw error;
-}`;
+  if (error instanceof PaymentRejected && error.reason === "insufficient_funds") throw error;
+  // @ts-expect-error Not a reason.
+  if (error instanceof PaymentRejected && error.reason === "insufficient") throw error;
+  if (error instanceof Reverted && error.errorName === "WrongStatus") throw error;
+  // @ts-expect-error Not an error of the contracts.
+  if (error instanceof Reverted && error.errorName === "WrongState") throw error;
+}
+// @ts-expect-error Not a status.
+await agent.waitFor("0x", "matchd");`;
     writeFileSync(join(dir, "program.ts"), program);
     const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
     const compiled = await runProcess(process.execPath, [tsc, "-p", "."], { cwd: dir, timeoutMs: 280_000 });

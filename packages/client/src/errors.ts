@@ -1,5 +1,7 @@
 /** Errors of a call, by who detected them. */
+import type { RejectionReason } from "@working-contracts/protocol/rejections";
 import type { components } from "./api.js";
+import type { DeclaredError } from "./deployed-code.js";
 
 export type ErrorCode = components["schemas"]["Error"]["error"]["code"];
 
@@ -37,13 +39,16 @@ export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }
 
+/** `Error` and `Panic` are Solidity's own. */
+export type ContractError = DeclaredError | "Error" | "Panic";
+
 /** A contract refused a transaction of one's own; `errorName` is the error that it declares. */
 export class Reverted extends Error {
   override readonly name = "Reverted";
-  readonly errorName: string | undefined;
+  readonly errorName: ContractError | undefined;
   constructor(message: string, errorName: string | undefined) {
     super(message);
-    this.errorName = errorName;
+    this.errorName = errorName as ContractError | undefined;
   }
 }
 
@@ -72,11 +77,11 @@ export class SpendingLimitError extends Error {
 /** The service rejected a payment without using it; `reason` is the x402 error name. */
 export class PaymentRejected extends Error {
   override readonly name = "PaymentRejected";
-  readonly reason: string;
+  readonly reason: RejectionReason;
 
   constructor(reason: string, message: string) {
     super(message);
-    this.reason = reason;
+    this.reason = reason as RejectionReason;
   }
 }
 

@@ -1,6 +1,7 @@
 /** The public interface of the client. */
 import type { OnChainOptions } from "./on-chain.js";
 
+export type { RejectionReason } from "@working-contracts/protocol/rejections";
 export { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 export type { Node } from "./chain-check.js";
 export {
@@ -13,6 +14,8 @@ export {
 export type { DeliverOptions } from "./deliveries.js";
 export {
   ConnectionError,
+  type ContractError,
+  type ErrorCode,
   OutcomeUnknown,
   PaymentRejected,
   RefusedToSign,

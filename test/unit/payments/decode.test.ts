@@ -1,6 +1,7 @@
+import { REJECTION_REASONS } from "@working-contracts/protocol/rejections";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodePayment, REJECTION_REASONS } from "../../../src/payments/x402.js";
+import { decodePayment } from "../../../src/payments/x402.js";
 
 const FROM = "0xAbCdEf0123456789aBcDeF0123456789ABCDEF01";
 const ESCROW = "0x00000000000000000000000000000000000E5C01";
