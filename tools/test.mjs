@@ -50,11 +50,11 @@ export async function runTests(before = {}) {
   await Promise.all(Array.from({ length: PLACES }, place));
   const notInstalled = await clients;
   if (notInstalled !== null)
-    results.push({ passed: 0, failed: 1, failures: [`   clients: ${notInstalled}`] });
+    results.push({ ...NOTHING, failed: 1, failures: [`   clients: ${notInstalled}`] });
   const failures = results.flatMap((result) => result.failures);
   if (failures.length > 0) console.log(`\n== failed\n${failures.join("\n")}`);
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
-  return { passed: sum("passed"), failed: sum("failed") };
+  return { passed: sum("passed"), failed: sum("failed"), skipped: sum("skipped") };
 }
 
 /** Suites run in parallel, so each one's output is held back until it ends. */
@@ -62,19 +62,19 @@ async function runSuite(name) {
   console.log(`   ${name}: running`);
   const startedAt = Date.now();
   const result = name === "contracts" ? await testContracts() : await testSuite(name);
-  const { output, passed, failed, failures } = result;
+  const { output, failures, ...counts } = result;
   const seconds = Math.round((Date.now() - startedAt) / 1000);
-  console.log(
-    `\n== ${name}\n${output.trim()}\n   ${name}: ${passed} passed, ${failed} failed (${seconds} s)`,
-  );
-  return { passed, failed, failures: failures.map((failure) => `   ${name}: ${failure}`) };
+  console.log(`\n== ${name}\n${output.trim()}\n   ${name}: ${closingLine(counts)} (${seconds} s)`);
+  return { ...counts, failures: failures.map((failure) => `   ${name}: ${failure}`) };
 }
 
-export function closingLine({ passed, failed }) {
-  return `${passed} passed, ${failed} failed`;
+/** A skipped test lacks something that this machine does not have and could not install. */
+export function closingLine({ passed, failed, skipped }) {
+  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
 }
 
-const CRASHED = { passed: 0, failed: 1, failures: ["crashed; see its output"] };
+const NOTHING = { passed: 0, failed: 0, skipped: 0 };
+const CRASHED = { ...NOTHING, failed: 1, failures: ["crashed; see its output"] };
 
 async function testContracts() {
   const { code, stdout, stderr, tests } = await runForge([]);
@@ -84,8 +84,9 @@ async function testContracts() {
     ({ suite, name, reason }) => `${suite} ${name}: ${reason ?? "no reason given"}`,
   );
   const passed = withStatus("Success").length;
+  const skipped = withStatus("Skipped").length;
   if (code !== 0 && failures.length === 0) return { ...CRASHED, passed, output: stderr };
-  return { output: "", passed, failed: failures.length, failures };
+  return { output: "", passed, failed: failures.length, skipped, failures };
 }
 
 async function testSuite(suite) {
@@ -99,7 +100,8 @@ async function testSuite(suite) {
   if (code !== 0 && failures.length === 0) {
     failures.push(`ended with exit code ${code}\n${shortened(errorOutsideTests(output))}`);
   }
-  return { output, passed: report.numPassedTests, failed: failures.length, failures };
+  const { numPassedTests: passed, numPendingTests: skipped } = report;
+  return { output, passed, failed: failures.length, skipped, failures };
 }
 
 /** Vitest's report of an error outside any test, as in a project's setup; otherwise the end of its output. */
