@@ -180,7 +180,7 @@ function Results({
   return (
     <section id="contracts" data-region="" aria-label="Contracts">
       {contracts.length === 0 ? (
-        <p>No matching contracts.</p>
+        <p>{feedPath(query, {}) === "/" ? "There are no contracts yet." : "No matching contracts."}</p>
       ) : (
         <ol class="feed">
           {contracts.map((contract) => (
