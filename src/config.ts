@@ -34,11 +34,14 @@ const flag = z
 
 const url = (...protocols: string[]) =>
   z
-    .string()
+    .string("is required")
     .refine(
       (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
       `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
     );
+
+const databaseUrl = url("postgres:", "postgresql:");
+export const nodeUrl = url("http:", "https:");
 
 /** The roles of a process. Each role can run in any number of processes. */
 const ROLES = ["api", "relayer", "worker"] as const;
@@ -56,13 +59,13 @@ const roleList = z
 
 const EnvironmentSchema = z
   .object({
-    DATABASE_URL: url("postgres:", "postgresql:"),
-    DATABASE_READ_URL: url("postgres:", "postgresql:").optional(),
+    DATABASE_URL: databaseUrl,
+    DATABASE_READ_URL: databaseUrl.optional(),
     DATABASE_API_CONNECTIONS: wholeNumber(20, { min: 1, max: 1000 }),
     DATABASE_READ_CONNECTIONS: wholeNumber(10, { min: 1, max: 1000 }),
     DATABASE_WORK_CONNECTIONS: wholeNumber(10, { min: 2, max: 1000 }),
     STATEMENT_TIMEOUT_MS: wholeNumber(10_000, { max: 600_000 }),
-    RPC_URL: url("http:", "https:"),
+    RPC_URL: nodeUrl,
     WS_RPC_URL: url("ws:", "wss:").optional(),
     DEPLOYMENT: z.string(),
     ROLES: roleList.optional(),
@@ -218,8 +221,8 @@ export const parsePonderEnvironment = (env: Environment): z.output<typeof Ponder
   parse(PonderEnvironmentSchema, env);
 
 const IndexerEnvironmentSchema = PonderEnvironmentSchema.extend({
-  DATABASE_URL: url("postgres:", "postgresql:"),
-  RPC_URL: url("http:", "https:"),
+  DATABASE_URL: databaseUrl,
+  RPC_URL: nodeUrl,
   WS_RPC_URL: url("ws:", "wss:").optional(),
   DEPLOYMENT: z.string(),
   INDEXER_PORT: wholeNumber(42_069, { max: 65_535 }),
@@ -236,6 +239,10 @@ const IndexerEnvironmentSchema = PonderEnvironmentSchema.extend({
 /** Parses the settings of a separate indexer, as {@link parseConfig} does those of the service. */
 export const parseIndexerConfig = (env: Environment): z.output<typeof IndexerEnvironmentSchema> =>
   parse(IndexerEnvironmentSchema, env);
+
+/** The setting of commands that need the database alone. Throws a {@link ConfigError} if it is missing or wrong. */
+export const parseDatabaseUrl = (env: Environment): string =>
+  parse(z.object({ DATABASE_URL: databaseUrl }), env).DATABASE_URL;
 
 function parse<S extends z.ZodType>(schema: S, env: Environment): z.output<S> {
   const given = Object.fromEntries(

@@ -1,14 +1,10 @@
 /** Migrates the service's tables to this release and exits. Every service process also does so when it starts. */
+import { parseDatabaseUrl } from "../config.js";
 import { createDatabase, migrate } from "../db/client.js";
 import { refuse } from "./refuse.js";
 
-const { DATABASE_URL } = process.env;
-if (!DATABASE_URL) {
-  console.error("DATABASE_URL is required.");
-  process.exit(1);
-}
-const { pool } = createDatabase(DATABASE_URL, { maxConnections: 2 });
 try {
+  const { pool } = createDatabase(parseDatabaseUrl(process.env), { maxConnections: 2 });
   await migrate(pool);
   console.log("The tables are up to date.");
   await pool.end();

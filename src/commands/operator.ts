@@ -10,7 +10,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
-import { ConfigError, hex32, hex32List } from "../config.js";
+import { ConfigError, hex32, hex32List, nodeUrl, parseDatabaseUrl } from "../config.js";
 import { createDatabase, type Database, hasSqlState, SQLSTATE } from "../db/client.js";
 import {
   COMPLAINT_STATUSES,
@@ -58,7 +58,7 @@ class OperatorError extends Error {
 }
 
 const OwnerSettingsSchema = z.object({
-  RPC_URL: z.url("must be a URL"),
+  RPC_URL: nodeUrl,
   DEPLOYMENT: z.string("is required"),
   OWNER_PRIVATE_KEY: z.string("is required").regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex"),
 });
@@ -283,7 +283,7 @@ function localNetwork(): {
 
 /** DATABASE_URL, otherwise the database of the local network that `npm start` runs. */
 function databaseUrl(): string {
-  if (process.env.DATABASE_URL) return process.env.DATABASE_URL;
+  if (process.env.DATABASE_URL) return parseDatabaseUrl(process.env);
   const local = localNetwork();
   if (local !== null) return local.databaseUrl;
   throw new OperatorError("DATABASE_URL: is required (or run npm start in another terminal first)");

@@ -135,6 +135,17 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
   expect({ code, stderr }).toEqual({ code: 1, stderr: `${line()}\n` });
 });
 
+const DATABASE_LINE = "DATABASE_URL: must be a URL starting with postgres:// or postgresql://";
+
+test.each([
+  ["localhost", DATABASE_LINE],
+  ["mysql://x", DATABASE_LINE],
+  ["", "DATABASE_URL: is required"],
+])("a migration of the database %j ends with a line that says why not", async (url, line) => {
+  const { code, stdout, stderr } = await runProgram("src/commands/migrate.ts", [], { DATABASE_URL: url });
+  expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: `${line}\n` });
+});
+
 test.each<[what: string, args: string[], settings: () => Record<string, string>, line: () => string]>([
   [
     "an unknown database",
@@ -147,6 +158,14 @@ test.each<[what: string, args: string[], settings: () => Record<string, string>,
     ["complaint", "list"],
     () => ({ DATABASE_URL: databaseWith({ pathname: "/postgres" }) }),
     () => "DATABASE_URL: this database has no tables of the service; run npm run migrate first",
+  ],
+  ["a bad database URL", ["complaint", "list"], () => ({ DATABASE_URL: "mysql://x" }), () => DATABASE_LINE],
+  [
+    "a bad node URL",
+    ["grant", EMPTY, "1"],
+    () => ({ RPC_URL: "localhost:8545" }),
+    () =>
+      "RPC_URL: must be a URL starting with http:// or https://\n(or run npm start in another terminal and set none of them)",
   ],
   [
     "no node",
