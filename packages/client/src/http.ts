@@ -81,7 +81,10 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
-function eitherOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
+export function eitherOf(
+  one: AbortSignal | undefined,
+  other: AbortSignal | undefined,
+): AbortSignal | undefined {
   return one && other ? AbortSignal.any([one, other]) : (one ?? other);
 }
 
@@ -170,6 +173,11 @@ export function parse(text: string): ServiceResponse["json"] | null {
   } catch {
     return null;
   }
+}
+
+/** JSON, with integers as text. */
+export function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, part) => (typeof part === "bigint" ? String(part) : part));
 }
 
 /** fetch puts the actual reason in `cause`. */

@@ -2,6 +2,7 @@
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
+import { textOf } from "./http.js";
 
 /** A viem account, or anything that signs like one. Private keys stay inside. */
 export interface Signer {
@@ -44,9 +45,7 @@ const DOMAIN_FIELDS = [
 /** Typed data as JSON, as wallets expect it: with the type of its domain, and with integers as text. */
 function serialized({ types, ...typedData }: { types: object; domain: object }): string {
   const EIP712Domain = DOMAIN_FIELDS.filter(({ name }) => name in typedData.domain);
-  return JSON.stringify({ types: { EIP712Domain, ...types }, ...typedData }, (_, value) =>
-    typeof value === "bigint" ? String(value) : value,
-  );
+  return textOf({ types: { EIP712Domain, ...types }, ...typedData });
 }
 
 /** Loaded with the first use: few agents are contracts. */

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createContext } from "@working-contracts/cli/context";
 import { UsageError } from "@working-contracts/cli/errors";
 import { readSettings } from "@working-contracts/cli/settings";
+import { statusPattern } from "@working-contracts/cli/status-pattern";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 const LOCAL = {
@@ -65,6 +66,12 @@ it.each([
 ])("a wrong %s is named, and not repeated", (name, env) => {
   const error = new UsageError(`${name} must be a URL that starts with http:// or https://.`);
   expect(() => readSettings({}, { env, cwd })).toThrow(error);
+});
+
+it("a status to wait for is one that a contract can have", () => {
+  expect(statusPattern("matched,settled-*")).toEqual(["matched", "settled-*"]);
+  for (const text of ["matchd", "setled-*", "matched,", ""])
+    expect(() => statusPattern(text)).toThrow(UsageError);
 });
 
 describe("a stranger's network.json", () => {

@@ -10,12 +10,12 @@ import {
   type Outcome,
   ServiceError,
   type Settlement,
-  type StatusPattern,
 } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
 import { UsageError } from "../errors.js";
+import { statusPattern } from "../status-pattern.js";
 import { describeContract, fields, plain, table } from "../terminal.js";
 
 interface VoteOptions {
@@ -245,8 +245,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     .option("--until <statuses>", "comma-separated statuses or prefixes", "settled-*,cancelled-*")
     .option("--timeout <duration>", "maximum time to wait", "30d")
     .action(async (id: string, { until, timeout }: WaitOptions, command: Command) => {
+      const pattern = statusPattern(until);
       const { out, agent } = contextOf(command);
-      const contract = await (await agent()).waitFor(id, until.split(",") as StatusPattern, {
+      const contract = await (await agent()).waitFor(id, pattern, {
         timeoutMs: secondsOf(timeout) * 1000,
         intervalMs: POLL_MS,
         onChange: ({ status }) => out.progress(`${id} is ${status}`),

@@ -1,9 +1,10 @@
 /** The MCP server behind `wcontract mcp`: the service as tools, resources and prompts for a language model. */
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { type Agent, type ConnectOptions, connect, type Status } from "@working-contracts/client/index";
+import { type Agent, type ConnectOptions, connect } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import manifest from "../../package.json" with { type: "json" };
+import { statusPattern } from "../status-pattern.js";
 import type { OutputSchemas } from "./output-schemas.js";
 import { addPrompts } from "./prompts.js";
 import { addResources } from "./resources.js";
@@ -174,8 +175,8 @@ function addReadTools(tool: AddReadTool, { agent, outputs }: Pick<ServerOptions,
       timeoutSeconds: z.number().int().min(1).max(MAX_WAIT_SECONDS).default(60),
     },
     output: contract,
-    read: (input, signal) =>
-      agent.waitFor(input.id, input.status as Status, { timeoutMs: input.timeoutSeconds * 1000, signal }),
+    read: async ({ id, status, timeoutSeconds }, signal) =>
+      agent.waitFor(id, statusPattern(status), { timeoutMs: timeoutSeconds * 1000, signal }),
   });
 }
 
