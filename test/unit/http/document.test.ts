@@ -96,6 +96,13 @@ describe("the published document", () => {
     }
   });
 
+  it("has a 4xx of every operation but the probes, which refuse nothing", () => {
+    const without = operations.filter(
+      ({ responses }) => !Object.keys(responses).some((code) => /^4/.test(code)),
+    );
+    expect(without.map(({ id }) => id)).toEqual(["getHealth", "getReady"]);
+  });
+
   it("requires a key for an operation about the caller", () => {
     expect(operations.find(({ id }) => id === "listApiKeys")?.security).toEqual([{ apiKey: [] }]);
   });
