@@ -25,6 +25,7 @@ const SECONDS: Record<string, number> = {
   "integration/relayer-truth": 105,
   "integration/soak": 85,
   "integration/event-log": 60,
+  "integration/deployment-page": 45,
   "integration/protocol-differential": 55,
 };
 const OTHER_SECONDS = 20;

@@ -1,0 +1,188 @@
+/** docs/deployment.md as it stands: its commands, with values in the place of its dots, against a chain and a database. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { connect } from "@working-contracts/client/connect";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
+import { parseUnits, toHex } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { NETWORKS } from "../../src/chain/deployment.js";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { ROOT } from "../../src/root.js";
+import { localAccount, localSignerKeys } from "../../tools/local/network.js";
+import { freePort } from "../../tools/local/ports.js";
+import { placeStablecoin } from "../../tools/local/stablecoin.js";
+import { newDatabase } from "../support/database.js";
+import { startTestChain } from "../support/test-chain.js";
+import { codeBlocks } from "../support/text-blocks.js";
+
+const { chainId, asset } = NETWORKS["base-sepolia"];
+const page = readFileSync(join(ROOT, "docs/deployment.md"), "utf8");
+const section = (number: number) => page.split(/^## /m).find((text) => text.startsWith(`${number}. `)) ?? "";
+const [deploy = "", start = ""] = codeBlocks(section(1), "sh");
+const MASTER_KEY = "22".repeat(32);
+
+let node: Awaited<ReturnType<typeof startTestChain>>;
+/** What the page leaves to its reader, by variable. */
+let values: Record<string, string>;
+const running: ChildProcess[] = [];
+
+beforeAll(async () => {
+  node = await startTestChain({ chainId });
+  await placeStablecoin({ rpcUrl: node.rpcUrl, chainId }, { ...asset, symbol: "USDC" });
+  const { address: owner } = localAccount(0);
+  values = {
+    RPC_URL: node.rpcUrl,
+    DEPLOYER_PRIVATE_KEY: toHex(localAccount(6).getHdKey().privateKey as Uint8Array),
+    SIGNERS: [1, 2].map((index) => localAccount(index).address).join(),
+    OWNER: owner,
+    TREASURY: owner,
+    DATABASE_URL: (await newDatabase()).url,
+    RELAYER_PRIVATE_KEYS: localSignerKeys().join(),
+    MASTER_KEY,
+    // On one machine, as the page says.
+    DOMAIN: "localhost",
+    // Not in the repository's own folder.
+    DEPLOYMENT: join(node.dir, "84532.json"),
+  };
+});
+afterAll(async () => {
+  for (const child of running) signal(child, "SIGKILL");
+  await node?.stop();
+});
+
+/** The commands with the values, as the shell runs them, and nothing else of this process's environment. */
+function run(commands: string, env: Record<string, string> = {}) {
+  const filledIn = commands.replaceAll(/\b([A-Z_]+)=\S+/g, (text, name) =>
+    values[name] === undefined ? text : `${name}='${values[name]}'`,
+  );
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn("bash", ["-euc", filledIn], {
+    cwd: ROOT,
+    env: { PATH, HOME, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    // A group of its own: npm does not pass signals on.
+    detached: true,
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+  running.push(child);
+  return { child, output: () => output };
+}
+
+/** Sends it to the command and all that it started, as Ctrl-C and supervisors do. */
+function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
+  try {
+    process.kill(-(pid as number), name);
+  } catch {
+    // They have ended.
+  }
+}
+
+/** Resolves once the command and all that it started have ended. */
+async function end(child: ChildProcess): Promise<void> {
+  const closed = once(child, "close");
+  signal(child, "SIGTERM");
+  await closed;
+}
+
+/** Posts a contract for half a dollar, and has it paid out. */
+async function payOut(baseUrl: string): Promise<void> {
+  const newAgent = async () => {
+    const account = privateKeyToAccount(generatePrivateKey());
+    const mint = { address: asset.address, abi: testUsdAbi, functionName: "mint" } as const;
+    await node.mined(
+      await node.wallet(5).writeContract({ ...mint, args: [account.address, parseUnits("1", 6)] }),
+    );
+    return connect({ baseUrl, account, spendingLimit: { perCall: "1" } });
+  };
+  // One after the other: both get their money from one account.
+  const client = await newAgent();
+  const worker = await newAgent();
+  const { id } = await client.create({
+    title: "Say hello",
+    taskDescription: "Say hello on Base Sepolia.",
+    acceptanceCriteria: ["It says hello"],
+    budgetOrPrice: "0.5",
+    ...(await client.deadlines({ match: "1h", withdrawal: "2h", delivery: "3h", review: "4h" })),
+  });
+  await worker.accept(id);
+  await worker.deliver(id, "hello");
+  await client.approve(id);
+  await client.waitForPayout(id, { timeoutMs: 60_000, intervalMs: 250 });
+}
+
+test("its first block deploys the contracts", { timeout: 300_000 }, async () => {
+  const [install, ...rest] = deploy.split("\n");
+  // The tests run from what it installed.
+  expect(install).toBe("npm ci");
+  const { child, output } = run(rest.join("\n"), { DEPLOYMENT: values.DEPLOYMENT as string });
+  await once(child, "close");
+  expect(child.exitCode, output()).toBe(0);
+  expect(output()).toContain(`Deployed and verified on chain ${chainId}`);
+});
+
+test("its second block starts a service on that chain and database, which pays out", {
+  timeout: 300_000,
+}, async () => {
+  const { child, output } = run(`exec env ${start.trim()}`, { DATA_DIR: join(node.dir, "data"), PORT: "0" });
+  const isReady = async () => child.exitCode !== null || output().includes("is ready after");
+  await until("npm start is ready", isReady, { timeoutMs: 240_000 });
+  expect(child.exitCode, output()).toBe(null);
+  const { baseUrl } = JSON.parse(readFileSync(join(node.dir, "data/network.json"), "utf8"));
+  await payOut(baseUrl);
+  await end(child);
+});
+
+test("the commands of its table run the processes, which pay out", { timeout: 300_000 }, async () => {
+  const rows = [...section(2).matchAll(/^\| (\w+) \| `([^`]+)`(?:, `(ROLES=\w+)`)? \|/gm)];
+  const commands = new Map(
+    rows.map(([, name = "", command, role]) => [name, `exec env ${role ?? ""} ${command}`]),
+  );
+  expect([...commands.keys()]).toEqual(["api", "relayer", "worker", "indexer", "migrate"]);
+  const settings = readFileSync(join(ROOT, "deploy/base-sepolia.env"), "utf8").matchAll(/^(\w+)=(.*)$/gm);
+  const ports: number[] = [];
+  const { DATABASE_URL = "", RPC_URL = "", DEPLOYMENT = "", RELAYER_PRIVATE_KEYS = "" } = values;
+  const common = {
+    ...Object.fromEntries([...settings].map(([, name, value]) => [name, value])),
+    ...{ DATABASE_URL, RPC_URL, DEPLOYMENT, LOG_LEVEL: "warn" },
+  };
+  const launch = async (name: string, env: Record<string, string> = {}) => {
+    const port = await freePort();
+    ports.push(port);
+    return run(commands.get(name) ?? "", {
+      ...common,
+      PORT: String(port),
+      INDEXER_PORT: String(port),
+      BASE_URL: `http://127.0.0.1:${port}`,
+      ...env,
+    });
+  };
+
+  const migrated = run(commands.get("migrate") ?? "", { DATABASE_URL });
+  await once(migrated.child, "close");
+  expect(migrated.output()).toContain("The tables are up to date.");
+  const api = await launch("api", { MASTER_KEY });
+  const [url] = ports.map((port) => `http://127.0.0.1:${port}`);
+  const others = [
+    await launch("relayer", { MASTER_KEY, RELAYER_PRIVATE_KEYS }),
+    await launch("worker", { MASTER_KEY }),
+    await launch("indexer"),
+  ];
+  const processes = [api, ...others];
+  const outputs = () => processes.map(({ output }) => output()).join("\n");
+  const areReady = async () => {
+    if (processes.some(({ child }) => child.exitCode !== null)) return true;
+    const found = await Promise.all(ports.map((port) => fetch(`http://127.0.0.1:${port}/ready`)));
+    return found.every(({ ok }) => ok);
+  };
+  await until("every process is ready", areReady, { timeoutMs: 240_000 });
+  expect(
+    processes.map(({ child }) => child.exitCode),
+    outputs(),
+  ).toEqual([null, null, null, null]);
+  await payOut(url as string);
+  await Promise.all(processes.map(({ child }) => end(child)));
+});
