@@ -35,6 +35,15 @@ async function install(name: "client" | "cli"): Promise<string> {
   return dir;
 }
 
+/** The README's programs that need more than a test has, each as a function, to be compiled after the program above. */
+function unrun(home: string): string {
+  const given =
+    "id: string, rpcUrl: string, anotherRpcUrl: string, secret: string, request: Request, body: string";
+  const blocks = codeBlocks(readFileSync(join(home, "README.md"), "utf8"), "js no-run");
+  expect(blocks.length).toBeGreaterThan(0);
+  return blocks.map((block, i) => `export async function unrun${i}(${given}) {\n${block}}`).join("\n");
+}
+
 async function run(dir: string, file: string, source: string) {
   writeFileSync(join(dir, file), source);
   return runProcess(process.execPath, [file], { cwd: dir });
@@ -89,8 +98,9 @@ describe("the client's package", () => {
     const compilerOptions = { ...options, lib: ["es2022", "dom"], noEmit: true, skipLibCheck: false };
     writeFileSync(join(dir, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));
     const program = `
-import { connect, type Contract, generatePrivateKey, PaymentRejected, privateKeyToAccount, Reverted, ServiceError } from "@working-contracts/client";
-const agent = await connect({ baseUrl: "http://localhost", account: privateKeyToAccount(generatePrivateKey()) });
+import { connect, type Contract, generatePrivateKey, onChain, PaymentRejected, privateKeyToAccount, Reverted, ServiceError, verifyWebhook } from "@working-contracts/client";
+const account = privateKeyToAccount(generatePrivateKey());
+const agent = await connect({ baseUrl: "http://localhost", account });
 const { status }: Contract = await agent.accept("0x");
 const isMatched: boolean = status === "matched";
 // @ts-expect-error Not a status.
@@ -111,7 +121,7 @@ try {
 }
 // @ts-expect-error Not a status.
 await agent.waitFor("0x", "matchd");`;
-    writeFileSync(join(dir, "program.ts"), program);
+    writeFileSync(join(dir, "program.ts"), `${program}\n${unrun(home)}`);
     const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
     const compiled = await runProcess(process.execPath, [tsc, "-p", "."], { cwd: dir, timeoutMs: 280_000 });
     expect(compiled).toMatchObject({ code: 0, stdout: "" });

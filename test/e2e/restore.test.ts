@@ -29,6 +29,7 @@ import { freePort } from "../../tools/local/ports.js";
 import { matched } from "../support/contracts.js";
 import { installPackage } from "../support/debian.js";
 import { type Stack, serviceEnvironment, startStack } from "../support/stack.js";
+import { codeBlocks } from "../support/text-blocks.js";
 import { openWorld, type World } from "../support/world.js";
 
 const INSTALLED = "/usr/lib/postgresql";
@@ -193,6 +194,16 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
       await indexer.stop();
       await guardian.stop();
     }
+  });
+
+  test("has the columns that the runbook's queries name", async () => {
+    const blocks = codeBlocks(runbook, "sql").join("").split(";");
+    const inline = [...runbook.matchAll(/`(select [^`]+)`/g)].map(([, query = ""]) => query);
+    const queries = [...blocks, ...inline].filter((query) => query.trim() !== "");
+    expect(queries.length).toBeGreaterThanOrEqual(5);
+    const { pool } = createDatabase(urlOf("restored"), { maxConnections: 1 });
+    for (const query of queries) await pool.query(query.replaceAll("= …", "= 0"));
+    await pool.end();
   });
 
   test("is refused by a database that has the service's tables, and changes nothing", async () => {
