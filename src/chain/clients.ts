@@ -207,8 +207,8 @@ const UNITS = [
 ] as const;
 
 /**
- * What a program that counts from the real time has to do if the sandbox's clock was moved ahead, which it cannot know;
- * null if the clock was not moved.
+ * Returns the next step of a program that counts from the real time, if the sandbox's clock was moved ahead, which the
+ * program cannot know; otherwise null.
  */
 export function movedClockHint(now: number, step: string): string | null {
   const ahead = now - Date.now() / 1000;

@@ -25,7 +25,7 @@ const [deploy = "", start = ""] = codeBlocks(section(1), "sh");
 const MASTER_KEY = "22".repeat(32);
 
 let node: Awaited<ReturnType<typeof startTestChain>>;
-/** What the page leaves to its reader, by variable. */
+/** Values that the page leaves to its reader, by variable. */
 let values: Record<string, string>;
 const running: ChildProcess[] = [];
 
@@ -63,7 +63,7 @@ function run(commands: string, env: Record<string, string> = {}) {
     cwd: ROOT,
     env: { PATH, HOME, ...env },
     stdio: ["ignore", "pipe", "pipe"],
-    // A group of its own: npm does not pass signals on.
+    // A separate group: npm does not pass signals on.
     detached: true,
   });
   let output = "";
