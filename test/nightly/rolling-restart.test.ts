@@ -1,18 +1,24 @@
 /**
- * docs/deployment.md and the runbook, step by step: each process by itself, two of what serves and sends, a new master key, and no
- * failed call while every process is replaced.
+ * docs/deployment.md and the runbook, step by step: each process by itself, two of what serves and sends, a new master key,
+ * new signers, and no failed call while every process is replaced, the indexer too.
  */
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, generatePrivateKey, privateKeyToAccount } from "@working-contracts/client/index";
+import { relayAbi } from "@working-contracts/protocol/abi";
+import { type Hex, parseEther } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";
-import { type Network, startNetwork } from "../../tools/local/network.js";
+import { createSigningClient } from "../../src/chain/clients.js";
+import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { localAccount, localSignerKeys, type Network, startNetwork } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
 import { BLOCK_SECONDS } from "../support/blocks.js";
-import { runOperator, type ServiceProcess, startServiceProcess } from "../support/programs.js";
+import { mined } from "../support/chain.js";
+import { bundled, runOperator, type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { type LoadBalancer, startLoadBalancer } from "../support/round-robin.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
@@ -26,6 +32,9 @@ let balancer: LoadBalancer;
 let world: World;
 const targets: string[] = [];
 const processes: ServiceProcess[] = [];
+let signers = localSignerKeys();
+/** Ends the indexer that is running. */
+let endIndexer: ((signal?: NodeJS.Signals) => Promise<void>) | undefined;
 
 beforeAll(async () => {
   // If the tests run as root, Postgres runs as another user.
@@ -33,6 +42,9 @@ beforeAll(async () => {
   guardian = startGuardian();
   const options = { dir, guardian, persistent: false, blockTime: BLOCK_SECONDS, instant: true };
   network = await startNetwork({ ...options, postgresPassword: "test", report: () => {} });
+  // That of `npm start` does not wait for others.
+  await network.parts.indexer.stop();
+  const indexerUrl = await replaceIndexer();
   balancer = await startLoadBalancer(targets, await freePort());
   for (const [i, role] of ROLES.entries()) processes[i] = await launch(role, { MASTER_KEY: FORMER });
   targets.push(...apis());
@@ -40,7 +52,7 @@ beforeAll(async () => {
     url: balancer.url,
     databaseUrl: network.databaseUrl,
     rpcUrl: network.rpcUrl,
-    indexerUrl: network.parts.indexer.url,
+    indexerUrl,
     deploymentPath: network.deploymentPath,
     logs: join(dir, "logs"),
   });
@@ -49,6 +61,7 @@ afterAll(async () => {
   await world?.close();
   await balancer?.stop();
   await Promise.all(processes.map((process) => process.stop("SIGKILL")));
+  await endIndexer?.("SIGKILL");
   await network?.stop();
   await guardian?.stop();
   rmSync(dir, { recursive: true, force: true });
@@ -57,19 +70,20 @@ afterAll(async () => {
 const apis = (): string[] => processes.filter((_, i) => ROLES[i] === "api").map(({ url }) => url);
 
 async function launch(role: string, env: Record<string, string>): Promise<ServiceProcess> {
-  const { RELAYER_PRIVATE_KEYS: keys, ...common } = serviceEnvironment(network, 0);
+  const { RELAYER_PRIVATE_KEYS: _, ...common } = serviceEnvironment(network, 0);
   const settings = { ...common, BASE_URL: balancer.url, ROLES: role, ...env };
   const process = await startServiceProcess({
     ...settings,
-    ...(role === "relayer" && { RELAYER_PRIVATE_KEYS: keys }),
+    ...(role === "relayer" && { RELAYER_PRIVATE_KEYS: signers.join() }),
   });
   guardian.watch(process.child.pid ?? 0);
   return process;
 }
 
 /** Replaces one process after the other: the new one is ready before the former one gets SIGTERM. */
-async function replaceAll(env: Record<string, string>): Promise<void> {
+async function replaceAll(env: Record<string, string>, isReplaced = (_role: string) => true): Promise<void> {
   for (const [i, role] of ROLES.entries()) {
+    if (!isReplaced(role)) continue;
     const former = processes[i] as ServiceProcess;
     processes[i] = await launch(role, env);
     targets.splice(0, targets.length, ...apis());
@@ -78,7 +92,74 @@ async function replaceAll(env: Record<string, string>): Promise<void> {
   }
 }
 
-test("a new master key and three replacements of every process fail no call", {
+/** Starts an indexer, ends the former one once the new one waits for it, and resolves to its URL once it is ready. */
+async function replaceIndexer(): Promise<string> {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const { PATH, HOME } = process.env;
+  const { RELAYER_PRIVATE_KEYS: _, MASTER_KEY: __, ...common } = serviceEnvironment(network, 0);
+  const child = spawn(process.execPath, [await bundled("src/commands/indexer.ts")], {
+    env: { PATH, HOME, ...common, INDEXER_PORT: new URL(url).port },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  guardian.watch(child.pid ?? 0);
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+  const closed = once(child, "close");
+  const has = (what: string, condition: () => Promise<boolean>): Promise<void> =>
+    until(`the next indexer ${what}`, async () => child.exitCode !== null || condition(), {
+      timeoutMs: 60_000,
+    }).finally(() => expect(child.exitCode, output).toBe(null));
+  if (endIndexer !== undefined) {
+    await has("waits", async () => output.includes("Standing by to take over"));
+    await endIndexer();
+  }
+  await has("is ready", async () => (await fetch(`${url}/ready`)).ok);
+  endIndexer = async (name = "SIGTERM") => {
+    child.kill(name);
+    await closed;
+    expect(child.exitCode, output).toBe(name === "SIGTERM" ? 0 : null);
+  };
+  return url;
+}
+
+/** "Keys" of the runbook, for all signers at once. */
+async function replaceSigners(env: Record<string, string>): Promise<void> {
+  const { chain } = world.publicClient;
+  const owner = createSigningClient({ rpcUrl: network.rpcUrl, chain, account: localAccount(0) });
+  const allow = async (keys: readonly string[], isAllowed: boolean): Promise<void> => {
+    for (const key of keys) {
+      const { address } = privateKeyToAccount(key as Hex);
+      const call = { address: network.deployment.relay, abi: relayAbi, functionName: "setSigner" } as const;
+      await mined(world, await owner.writeContract({ ...call, args: [address, isAllowed] }));
+    }
+  };
+  const former = signers;
+  const next = [generatePrivateKey(), generatePrivateKey()];
+  const addressesOf = (keys: readonly string[]) =>
+    keys.map((key) => privateKeyToAccount(key as Hex).address.toLowerCase());
+  const openBatches = async (): Promise<number> =>
+    (
+      await world.pool.query(
+        "select 1 from app.batch where signer = any($1) and state in ('sent', 'mined')",
+        [addressesOf(former)],
+      )
+    ).rows.length;
+  const noneIsOpen = () =>
+    until("no batch of theirs is open", async () => (await openBatches()) === 0, { timeoutMs: 60_000 });
+
+  await allow(next, true);
+  for (const address of addressesOf(next))
+    await world.testClient.setBalance({ address: address as Hex, value: parseEther("10") });
+  signers = [...former, ...next];
+  await replaceAll(env, (role) => role === "relayer");
+  signers = next;
+  await noneIsOpen();
+  await replaceAll(env, (role) => role === "relayer");
+  await noneIsOpen();
+  await allow(former, false);
+}
+
+test("a new master key, new signers and the replacement of every process fail no call", {
   timeout: 900_000,
 }, async () => {
   const account = privateKeyToAccount(generatePrivateKey());
@@ -118,6 +199,9 @@ test("a new master key and three replacements of every process fail no call", {
     });
     expect(rotated).toMatchObject({ code: 0, stdout: expect.stringContaining("nothing left") });
     await replaceAll({ MASTER_KEY: NEXT });
+    await replaceSigners({ MASTER_KEY: NEXT });
+    await replaceIndexer();
+    await replaceIndexer();
   };
   await Promise.race([rotation(), calling]).finally(() => {
     isOver = true;
@@ -125,6 +209,12 @@ test("a new master key and three replacements of every process fail no call", {
   await calling;
 
   expect(waits).toEqual([]);
+  const [newest] = await world.query<{ signer: string }>(
+    "select signer from app.batch order by id desc limit 1",
+  );
+  expect(signers.map((key) => privateKeyToAccount(key as Hex).address.toLowerCase())).toContain(
+    newest?.signer,
+  );
   expect(ids.length).toBeGreaterThan(2 * ROLES.length);
   for (const id of ids) expect(await agent.reveal(id, "supplementaryMaterials")).toBe(materials);
 });
