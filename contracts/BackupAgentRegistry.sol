@@ -57,7 +57,8 @@ contract BackupAgentRegistry is IBackupAgentRegistry, AgentSignatures, Reentranc
 
         s.amount += uint96(amount);
         s.since = uint40(block.timestamp);
-        // Stakes too small to vote with would cost almost nothing and crowd everyone else out of the draws.
+        // Stakes too small to vote with would crowd everyone else out of the draws. The factory's minimum keeps them
+        // from costing almost nothing.
         bool joins = s.poolSlot == 0 && s.amount >= FACTORY.parameters().baEligibilityStake * TOKEN_UNIT;
         if (joins) s.poolSlot = _joinPool(agent);
         stakes[agent] = s;

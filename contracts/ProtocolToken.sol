@@ -15,7 +15,8 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
     /// per week, and rewards per day.
     uint256 public constant MAX_GRANTS = 1_000_000e18;
     uint256 public constant MAX_WEEKLY_GRANTS = 50_000e18;
-    uint256 public constant MAX_DAILY_CAP = 1_000_000e18;
+    uint256 private constant MIN_DAILY_CAP = 1000e18;
+    uint256 private constant MAX_DAILY_CAP = 100_000e18;
 
     struct AnnouncedGrant {
         address to;
@@ -23,10 +24,15 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         uint256 amount;
     }
 
+    struct AnnouncedCap {
+        uint128 cap;
+        uint40 applicableAt;
+    }
+
     IWorkingContractFactory public immutable FACTORY;
     address public immutable REGISTRY;
-    /// @notice Seconds between the announcement of a grant and its minting. Zero, on test networks only, mints at once
-    /// and without the weekly limit.
+    /// @notice Seconds between the announcement of a grant or a higher daily cap and its effect. Zero, on test networks
+    /// only, mints and raises at once, and without the weekly limit.
     uint40 public immutable GRANT_DELAY;
 
     bool public transfersOpen;
@@ -38,12 +44,18 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
 
     /// @notice Announced grants by id, from 1; empty once minted.
     mapping(uint256 id => AnnouncedGrant) public announcedGrants;
+    /// @notice Announced and not minted yet, in base units.
+    uint256 public tokensAnnounced;
     uint256 private _lastGrant;
 
     /// @notice Maximum that escrows can mint per UTC day, in base units.
     uint128 public dailyCap;
     uint40 private _mintDay;
+    /// @dev At most the highest daily cap, which fits.
     uint88 private _mintedToday;
+
+    /// @notice The announced higher daily cap; empty if there is none.
+    AnnouncedCap public announcedRaise;
 
     constructor(address owner_, IWorkingContractFactory factory, address registry, uint128 dailyCap_, uint40 grantDelay)
         ERC20("Working Contract Token", "WCT")
@@ -53,7 +65,8 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         FACTORY = factory;
         REGISTRY = registry;
         GRANT_DELAY = grantDelay;
-        _setDailyCap(dailyCap_);
+        _requireWithinBounds(dailyCap_);
+        _applyDailyCap(dailyCap_);
     }
 
     /// @inheritdoc IProtocolToken
@@ -62,7 +75,7 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
 
         uint40 today = uint40(block.timestamp / 1 days);
         uint256 minted = (today == _mintDay ? _mintedToday : 0) + amount;
-        require(minted <= dailyCap && minted <= type(uint88).max, DailyCapReached(minted - amount, amount, dailyCap));
+        require(minted <= dailyCap, DailyCapReached(minted - amount, amount, dailyCap));
         (_mintDay, _mintedToday) = (today, uint88(minted));
 
         _mint(backupAgent, amount);
@@ -80,6 +93,7 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         _grantWeek = week;
         require(_grantedThisWeek <= MAX_WEEKLY_GRANTS, WeeklyGrantsExhausted(_grantedThisWeek, MAX_WEEKLY_GRANTS));
         uint40 mintableAt = uint40(block.timestamp) + GRANT_DELAY;
+        tokensAnnounced += amount;
         announcedGrants[++_lastGrant] = AnnouncedGrant({to: to, mintableAt: mintableAt, amount: amount});
 
         emit GrantAnnounced(_lastGrant, to, amount, mintableAt);
@@ -94,6 +108,7 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         );
 
         delete announcedGrants[id];
+        tokensAnnounced -= announced.amount;
 
         _mint(announced.to, announced.amount);
     }
@@ -104,13 +119,36 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         emit TransfersOpened();
     }
 
-    /// @notice Sets the daily cap on minted rewards, in base units.
+    /// @notice Sets the daily cap on minted rewards, in base units. A lower one applies at once, a higher one is
+    /// announced. Replaces the announced one.
     function setDailyCap(uint128 cap) external onlyOwner {
-        _setDailyCap(cap);
+        _requireWithinBounds(cap);
+        delete announcedRaise;
+        if (cap <= dailyCap || GRANT_DELAY == 0) return _applyDailyCap(cap);
+
+        uint40 applicableAt = uint40(block.timestamp) + GRANT_DELAY;
+        announcedRaise = AnnouncedCap({cap: cap, applicableAt: applicableAt});
+
+        emit DailyCapAnnounced(cap, applicableAt);
     }
 
-    function _setDailyCap(uint128 cap) private {
-        require(cap <= MAX_DAILY_CAP, DailyCapTooHigh(cap, MAX_DAILY_CAP));
+    /// @inheritdoc IProtocolToken
+    function applyRaise() external {
+        AnnouncedCap memory announced = announcedRaise;
+        require(
+            announced.applicableAt != 0 && block.timestamp >= announced.applicableAt,
+            RaiseNotApplicable(announced.applicableAt)
+        );
+
+        delete announcedRaise;
+        _applyDailyCap(announced.cap);
+    }
+
+    function _requireWithinBounds(uint128 cap) private pure {
+        require(cap >= MIN_DAILY_CAP && cap <= MAX_DAILY_CAP, DailyCapOutOfBounds(cap, MIN_DAILY_CAP, MAX_DAILY_CAP));
+    }
+
+    function _applyDailyCap(uint128 cap) private {
         dailyCap = cap;
         emit DailyCapChanged(cap);
     }

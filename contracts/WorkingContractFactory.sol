@@ -21,6 +21,7 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     uint256 private constant MIN_VOTING_WINDOW = 1 hours;
     uint256 private constant MAX_VOTING_WINDOW = 30 days;
     uint256 private constant MAX_RECRUIT_COUNT = 31;
+    uint256 private constant MIN_ELIGIBILITY_STAKE = 1000;
     uint256 private constant MAX_CRITERIA = 10;
     uint256 private constant MAX_DURATION = 365 days;
 
@@ -152,6 +153,8 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
             p.baVotingWindow >= MIN_VOTING_WINDOW && p.baVotingWindow <= MAX_VOTING_WINDOW,
             InvalidParameters("baVotingWindow")
         );
+        // The registry lets agents into the pool by it: a moment at zero would fill the pool with stakes of nothing.
+        require(p.baEligibilityStake >= MIN_ELIGIBILITY_STAKE, InvalidParameters("baEligibilityStake"));
         require(p.baRecruitCount <= MAX_RECRUIT_COUNT, InvalidParameters("baRecruitCount"));
         require(p.payoutHold <= MAX_PAYOUT_HOLD, InvalidParameters("payoutHold"));
 

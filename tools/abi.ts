@@ -37,12 +37,16 @@ const CONTRACTS = {
   protocolTokenAbi: "ProtocolToken",
   testUsdAbi: "TestUSD",
 };
-/** Immutables of the contracts that decide about money and votes, in their order of declaration, by their names in a deployment. */
+/**
+ * Immutables of the contracts that decide about money and votes, in their order of declaration, by their names in a
+ * deployment. The token's own are followed by those of OpenZeppelin's EIP712, which only its signatures depend on.
+ */
 const IMMUTABLES = {
   factory: ["WorkingContractFactory", "implementation"],
   implementation: ["WorkingContractEscrow", "factory", "asset", "relay", "registry", "protocolToken"],
   relay: ["Relay", "factory"],
   registry: ["BackupAgentRegistry", "protocolToken", "factory", "relay"],
+  protocolToken: ["ProtocolToken", "factory", "registry", "grantDelay", ...Array<string>(7).fill("eip712")],
 } as const;
 
 const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
@@ -63,9 +67,10 @@ const codes = Object.entries(IMMUTABLES).map(([name, [contract, ...immutables]])
   const { object, immutableReferences } = readArtifact(contract).deployedBytecode;
   const references = Object.values(immutableReferences);
   if (references.length !== immutables.length) throw new Error(`${contract} has other immutables.`);
-  const places = references.map(
-    (found, i) => `${immutables[i]}: [${found.map(({ start }) => start).join(", ")}]`,
-  );
+  const places = [...new Set(immutables)].map((immutable) => {
+    const found = references.filter((_, i) => immutables[i] === immutable).flat();
+    return `${immutable}: [${found.map(({ start }) => start).join(", ")}]`;
+  });
   return `  ${name}: {\n    hash: "${keccak256(object)}",\n    immutables: {\n      ${places.join(",\n      ")},\n    },\n  },\n`;
 });
 /** Of the contracts to which the client sends transactions. The ABI's own type would add 100 kB of declarations. */

@@ -1,7 +1,7 @@
 /** Deploys the protocol to RPC_URL and writes deployments/<chainId>.json. Sends nothing if a setting is wrong. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
+import { boundsOf, PARAMETER_NAMES } from "@working-contracts/protocol/parameters";
 import { createPublicClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
@@ -66,7 +66,14 @@ const SettingsSchema = z
           return z.NEVER;
         }
       })
-      .pipe(z.partialRecord(z.enum(Object.keys(DEFAULT_PARAMETERS)), z.number().int().nonnegative())),
+      .pipe(z.partialRecord(z.enum(PARAMETER_NAMES), z.number().int()))
+      .superRefine((parameters, context) => {
+        for (const name of PARAMETER_NAMES) {
+          const { min, max } = boundsOf(name);
+          const value = parameters[name] ?? min;
+          if (value < min || value > max) context.addIssue(`${name} must be from ${min} to ${max}`);
+        }
+      }),
     DEPLOYMENT: z.string().optional(),
   })
   .refine(({ NETWORK, ASSET }) => (NETWORK === undefined) !== (ASSET === undefined), {

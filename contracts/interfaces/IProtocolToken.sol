@@ -5,7 +5,8 @@ pragma solidity 0.8.37;
 interface IProtocolToken {
     error NotEscrow(address caller);
     error DailyCapReached(uint256 mintedToday, uint256 amount, uint256 cap);
-    error DailyCapTooHigh(uint256 cap, uint256 highest);
+    error DailyCapOutOfBounds(uint256 cap, uint256 lowest, uint256 highest);
+    error RaiseNotApplicable(uint40 applicableAt);
     error GrantsExhausted(uint256 granted, uint256 highest);
     error WeeklyGrantsExhausted(uint256 grantedThisWeek, uint256 highest);
     error GrantNotMintable(uint256 id, uint40 mintableAt);
@@ -13,6 +14,7 @@ interface IProtocolToken {
 
     event GrantAnnounced(uint256 indexed id, address indexed to, uint256 amount, uint40 mintableAt);
     event TransfersOpened();
+    event DailyCapAnnounced(uint256 cap, uint40 applicableAt);
     event DailyCapChanged(uint256 cap);
 
     /// @notice Mints a Backup Agent's reward.
@@ -27,4 +29,10 @@ interface IProtocolToken {
     /// Requirements:
     /// - The grant was announced at least the grant delay ago, and is not minted yet.
     function mintGrant(uint256 id) external;
+
+    /// @notice Applies the announced higher daily cap. Anyone can call.
+    ///
+    /// Requirements:
+    /// - It was announced at least the grant delay ago, and not replaced since.
+    function applyRaise() external;
 }

@@ -44,11 +44,13 @@ export const CONTRACTS = [
 ] as const;
 type ContractName = (typeof CONTRACTS)[number];
 
-/** Seconds for which a grant of protocol tokens is public before it can be minted and staked. */
+/** Seconds for which a grant of protocol tokens, or a higher daily cap, is public before it takes effect. */
 const DEFAULT_GRANT_DELAY = 7 * 86_400;
 
-/** Maximum protocol tokens minted as rewards per day; the owner can change it. */
-const DEFAULT_DAILY_CAP = parseEther("100000");
+/** Maximum protocol tokens minted as rewards per day; the owner can change it. docs/trust.md says what ten seats mean. */
+const DAILY_CAP = parseEther("10000");
+/** The most that the token allows, so that no reward waits in tests. */
+const TEST_DAILY_CAP = parseEther("100000");
 
 export interface DeployOptions extends Sender {
   /** Owns factory, token and Relay. If it is not the deployer, it must still accept ownership of the Relay. */
@@ -58,7 +60,7 @@ export interface DeployOptions extends Sender {
   /** Accounts allowed to send the Relay's batches. */
   signers: readonly Address[];
   domain: string;
-  /** Seconds between the announcement of a token grant and its minting: 7 days, or 0 on test networks. */
+  /** Seconds between the announcement of a token grant, or a higher daily cap, and its effect: 7 days, or 0 on test networks. */
   grantDelay?: number | undefined;
   /** The stablecoin; if absent, a TestUSD is deployed. */
   asset?: Address | undefined;
@@ -72,6 +74,7 @@ export interface DeployOptions extends Sender {
  */
 export async function deployProtocol(options: DeployOptions): Promise<Deployment> {
   const { walletClient, publicClient, owner, signers, domain, grantDelay = DEFAULT_GRANT_DELAY } = options;
+  const dailyCap = grantDelay === 0 ? TEST_DAILY_CAP : DAILY_CAP;
   const deployer = walletClient.account.address;
   const nonce = await publicClient.getTransactionCount({ address: deployer, blockTag: "pending" });
   const first = options.asset === undefined ? nonce + 1 : nonce;
@@ -93,7 +96,7 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
       dependencies,
     ]),
     creation("BackupAgentRegistry", registryAbi, [protocolToken, factory, relay]),
-    creation("ProtocolToken", protocolTokenAbi, [owner, factory, registry, DEFAULT_DAILY_CAP, grantDelay]),
+    creation("ProtocolToken", protocolTokenAbi, [owner, factory, registry, dailyCap, grantDelay]),
   ];
   const receipts = await carryOut(
     options,

@@ -6,12 +6,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { requireKnownCode } from "@working-contracts/client/chain-check";
 import { connect } from "@working-contracts/client/connect";
-import { factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { factoryAbi, protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { decodePaymentRequiredHeader } from "@x402/core/http";
 import { ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
-import { parseUnits, toHex } from "viem";
+import { parseEther, parseUnits, toHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NETWORKS, networkFaults, readDeployment } from "../../src/chain/deployment.js";
@@ -81,6 +82,12 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
     expect(stderr).toContain("NETWORK: give either NETWORK, which names its own stablecoin, or ASSET\n");
   });
 
+  it("refuses parameters that the factory would refuse", async () => {
+    const { code, stderr } = await deploy({ PARAMETERS: '{"baEligibilityStake":999}' });
+    expect(code).toBe(1);
+    expect(stderr).toContain("PARAMETERS: baEligibilityStake must be from 1000 to 4294967295\n");
+  });
+
   it("deploys over the issuer's stablecoin, once", async () => {
     await place(asset);
     expect(await networkFaults(node.publicClient, "base")).toEqual([]);
@@ -99,10 +106,22 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
       networkName: "base",
       asset: { ...asset, address: asset.address.toLowerCase(), symbol: "USDC" },
     });
-    const { factory } = readDeployment(deploymentPath);
+    const { factory, protocolToken } = readDeployment(deploymentPath);
+    const dailyCap = { address: protocolToken, abi: protocolTokenAbi, functionName: "dailyCap" } as const;
+    expect(await node.publicClient.readContract(dailyCap)).toBe(parseEther("10000"));
     const read = { address: factory, abi: factoryAbi, functionName: "parameters" } as const;
     expect(await node.publicClient.readContract(read)).toMatchObject({ baRecruitCount: 5, payoutHold: 0 });
     expect((await deploy({})).stderr).toContain("Use --again to deploy it again.");
+  });
+
+  it("deploys what a payer's node recognises: a token of other code, or with grants at once, is refused", async () => {
+    const deployment = readDeployment(deploymentPath);
+    await requireKnownCode(node.rpcUrl, deployment);
+    const atOnce = await node.deployProtocol({ asset: asset.address, grantDelay: 0 });
+    await expect(requireKnownCode(node.rpcUrl, atOnce)).rejects.toMatchObject({ field: "grantDelay" });
+
+    await node.testClient.setCode({ address: atOnce.protocolToken, bytecode: "0x60" });
+    await expect(requireKnownCode(node.rpcUrl, atOnce)).rejects.toMatchObject({ field: "protocolToken" });
   });
 });
 

@@ -162,6 +162,23 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
     blacklist: (account: Address, blacklisted: boolean) =>
       call(owner, usd, "setBlacklisted", [account, blacklisted]),
     setDailyCap: (cap: bigint) => call(owner, token, "setDailyCap", [cap]),
+    /** Mints as an escrow, which anvil lets a transaction come from. */
+    async mintReward(escrow: Address, amount: bigint): Promise<void> {
+      await testClient.impersonateAccount({ address: escrow });
+      await testClient.setBalance({ address: escrow, value: 10n ** 18n });
+      const hash = await testClient.sendUnsignedTransaction({
+        from: escrow,
+        to: token.address,
+        data: encodeFunctionData({
+          abi: token.abi,
+          functionName: "mintReward",
+          args: [owner.account.address, amount],
+        }),
+        gas: GAS_LIMIT,
+      });
+      await testClient.mine({ blocks: 1 });
+      await network.mined(hash);
+    },
     async setParameters(change: Partial<Parameters>) {
       const parameters = await publicClient.readContract({ ...factory, functionName: "parameters" });
       return call(owner, factory, "setParameters", [{ ...parameters, ...change }]);

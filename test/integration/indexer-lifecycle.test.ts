@@ -1,6 +1,14 @@
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { eq } from "drizzle-orm";
-import { type Address, type Hex, numberToHex, parseAbiItem, toEventSelector, zeroHash } from "viem";
+import {
+  type Address,
+  type Hex,
+  numberToHex,
+  parseAbiItem,
+  parseEther,
+  toEventSelector,
+  zeroHash,
+} from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
 import { indexedBlock, waitForIndexed } from "../../src/db/onchain.js";
@@ -342,9 +350,10 @@ describe("a dispute with a drawn jury", () => {
 
   it("shows each voter's payout, even if its reward came later", async () => {
     const [first, second, third] = voters as [Wallet, Wallet, Wallet];
+    await actors.setDailyCap(parseEther("1000"));
+    await actors.mintReward(escrow, parseEther("950"));
     await actors.claim(first, escrow);
     await actors.claim(third, escrow);
-    await actors.setDailyCap(1n);
     await actors.claim(second, escrow);
     const claim = { claimed: true, claimedAmount: 11_250_000n, reward: 30, rewardDeferred: false };
     expect(await votesOf(escrow)).toMatchObject([
@@ -353,7 +362,7 @@ describe("a dispute with a drawn jury", () => {
       { ...claim, claimedAmount: 0n, reward: 0 },
     ]);
 
-    await actors.setDailyCap(10n ** 24n);
+    await actors.setDailyCap(parseEther("100000"));
     await actors.claim(second, escrow);
     expect(await votesOf(escrow)).toMatchObject([claim, claim, { ...claim, claimedAmount: 0n, reward: 0 }]);
     expect((await namesOf(escrow)).slice(-6)).toEqual([

@@ -23,7 +23,7 @@ export interface Life {
 }
 
 /** Tokens that make an agent eligible to vote (the deployment's `baEligibilityStake`). */
-export const ELIGIBILITY_STAKE = 1n;
+export const ELIGIBILITY_STAKE = 1000n;
 const STAKED_SHARE = 2;
 const HOUR = 3600;
 /** Expected refusals of a random action: wrong state, role or body, too little money. */

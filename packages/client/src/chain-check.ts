@@ -27,6 +27,9 @@ const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 const DECIMALS = selectorOf("decimals()");
 /** Length of an EIP-1167 proxy; the escrow's terms follow it. */
 const PROXY_BYTES = 45;
+/** Base Sepolia's id, which the local network has as well. Elsewhere the token's grants are public for a week. */
+const TEST_CHAIN = 84_532;
+const MIN_GRANT_DELAY = 604_800n;
 /** Most nodes return the events of this many blocks. */
 const LOG_BLOCKS = 10_000;
 /** A node that has not responded by then does not respond. */
@@ -83,10 +86,10 @@ function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Addre
   const at = network[name];
   if (code === "0x") throw new RefusedToSign(name, `the node has no code at ${at}`);
   const { hash, immutables } = DEPLOYED_CODE[name];
-  const addresses = { ...network, asset: network.asset.address };
+  const known = { ...network, asset: network.asset.address, grantDelay: "at least a week", eip712: "" };
   const words = Object.entries(immutables).flatMap(([field, places]: [string, readonly number[]]) =>
     places.map((place) => ({
-      field: field as keyof typeof addresses,
+      field: field as keyof typeof known,
       start: 2 + 2 * place,
       end: 2 + 2 * (place + 32),
     })),
@@ -101,11 +104,13 @@ function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Addre
     );
   for (const { field, start, end } of words) {
     const found: Hex = `0x${code.slice(start, end)}`;
-    if (found !== padHex(addresses[field] as Hex, { size: 32 }))
-      throw new RefusedToSign(
-        field,
-        `the ${name} at ${at} uses 0x${found.slice(-40)}, not ${addresses[field]}`,
-      );
+    const isRight =
+      field === "eip712" ||
+      (field === "grantDelay"
+        ? network.chainId === TEST_CHAIN || BigInt(found) >= MIN_GRANT_DELAY
+        : found === padHex(known[field] as Hex, { size: 32 }));
+    if (!isRight)
+      throw new RefusedToSign(field, `the ${name} at ${at} uses 0x${found.slice(-40)}, not ${known[field]}`);
   }
 }
 

@@ -1,9 +1,9 @@
 // Generated from contracts/ by `npm run abi`: the deployed code's hash with zeros for immutables, and their places in bytes.
 export const DEPLOYED_CODE = {
   factory: {
-    hash: "0x759dfb7ea8b076cab5c85f8ed152106e1c424c3b944368a39acc201cb4f01861",
+    hash: "0xb5ebee1c08361a401d78cec7e000e37c2c48d19e3f009906cbff2d0c3c6ce4d8",
     immutables: {
-      implementation: [5278, 8236],
+      implementation: [5388, 8346],
     },
   },
   implementation: {
@@ -28,6 +28,15 @@ export const DEPLOYED_CODE = {
       protocolToken: [980, 1656, 1718, 3531],
       factory: [598, 2003, 4025],
       relay: [2203, 2282, 3034],
+    },
+  },
+  protocolToken: {
+    hash: "0x1a2124833bf0da35037ab59c384282137be22e0e7115e3cfaac245c0a5b352a7",
+    immutables: {
+      factory: [2792, 4977],
+      registry: [5849, 7828, 8134],
+      grantDelay: [4058, 6614, 7465, 7681],
+      eip712: [8529, 8718, 8482, 8608, 8646, 3777, 3818],
     },
   },
 } as const;

@@ -27,7 +27,7 @@ const PARAMETERS = {
   baUnclearSlashRatio: { width: 2, value: 3000, max: WHOLE },
   tokenMintRewardFull: { width: 2, value: 10 },
   tokenMintRewardReduced: { width: 2, value: 4 },
-  baEligibilityStake: { width: 4, value: 1000 },
+  baEligibilityStake: { width: 4, value: 1000, min: 1000 },
   baVotingWindow: { width: 3, value: DAY, min: DAY / 24, max: 30 * DAY },
   /** If zero, every eligible Backup Agent may vote. */
   baRecruitCount: { width: 1, value: 0, max: 31 },
@@ -45,10 +45,16 @@ export const DEFAULT_PARAMETERS: Parameters = eachParameter((name) => PARAMETERS
 /** The first parameter that no factory accepts; undefined if all are within their bounds. */
 export function outOfBounds(parameters: Parameters): ParameterName | undefined {
   return PARAMETER_NAMES.find((name) => {
-    const { width, min = 0, max = 256 ** width - 1 }: Parameter = PARAMETERS[name];
+    const { min, max } = boundsOf(name);
     const value = parameters[name];
     return !Number.isInteger(value) || value < min || value > max;
   });
+}
+
+/** The smallest and the greatest value that a factory accepts. */
+export function boundsOf(name: ParameterName): { min: number; max: number } {
+  const { width, min = 0, max = 256 ** width - 1 }: Parameter = PARAMETERS[name];
+  return { min, max };
 }
 
 /** An object with one value per parameter, in packing order. */

@@ -32,6 +32,7 @@ contract ConservationTest is BaseTest {
         accounts = [client, worker, treasury];
         for (uint256 i = 0; i < agents.length; ++i) {
             accounts.push(agents[i]);
+            _stake(agents[i], ELIGIBILITY_STAKE);
         }
         for (uint256 i = 0; i < accounts.length; ++i) {
             if (accounts[i] != treasury) usd.mint(accounts[i], DEEP_POCKETS);
@@ -107,7 +108,7 @@ contract ConservationTest is BaseTest {
         // Seven voters on ten criteria stay below the token's daily cap.
         p.tokenMintRewardFull = uint16(bound(p.tokenMintRewardFull, 0, 1000));
         p.tokenMintRewardReduced = uint16(bound(p.tokenMintRewardReduced, 0, 1000));
-        p.baEligibilityStake = uint32(bound(p.baEligibilityStake, 0, 1000));
+        p.baEligibilityStake = uint32(bound(p.baEligibilityStake, 1000, 2000));
         p.baVotingWindow = uint24(bound(p.baVotingWindow, 1 hours, 30 days));
         // One seat per voter: they vote in the open half of the window, which then closes.
         p.baRecruitCount = _dice(h.seed, "recruit") % 3 == 0 ? uint8(h.voters) : 0;

@@ -122,13 +122,12 @@ contract DrawTest is BaseTest {
     /// Twenty slots for five seats: five agents that can be drawn, eight below the threshold, five that staked more
     /// after the match, and both parties.
     function test_GivenAgentsNotEligible_WhenPoolIsLookedAtWhole() public {
-        _setPanel(5, 500);
-        _stakeMembers(5, 8, ELIGIBILITY_STAKE / 2);
-        _setPanel(5, 1000);
-        _stakeMembers(13, 5, ELIGIBILITY_STAKE);
-        _stakeMembers(0, 5, ELIGIBILITY_STAKE);
-        _stake(client, ELIGIBILITY_STAKE);
-        _stake(worker, ELIGIBILITY_STAKE);
+        _stakeMembers(5, 8, ELIGIBILITY_STAKE);
+        _setPanel(5, 2000);
+        _stakeMembers(13, 5, 2 * ELIGIBILITY_STAKE);
+        _stakeMembers(0, 5, 2 * ELIGIBILITY_STAKE);
+        _stake(client, 2 * ELIGIBILITY_STAKE);
+        _stake(worker, 2 * ELIGIBILITY_STAKE);
         vm.warp(_now() + 1);
         escrow = _matched(_newTerms());
         _stakeMembers(13, 5, 1);
@@ -142,9 +141,8 @@ contract DrawTest is BaseTest {
     /// forge-config: default.fuzz.runs = 100
     function testFuzz_GivenAnyPool(uint256 seed, uint256 size) public {
         size = bound(size, 1, 40);
-        _setPanel(3, 500);
-        _stakeMembers(0, size, ELIGIBILITY_STAKE / 2);
-        _setPanel(3, 1000);
+        _stakeMembers(0, size, ELIGIBILITY_STAKE);
+        _setPanel(3, 2000);
         _prepare(seed);
 
         vm.startStateDiffRecording();

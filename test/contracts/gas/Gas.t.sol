@@ -186,6 +186,23 @@ contract GasTest is GasBaseTest {
         _measureSigned("cancel", delegated[0], signed[0], client, abi.encodeCall(IWorkingContractEscrow.cancel, ()));
         _measureSigned("deliver", delegated[1], signed[1], worker, _deliver());
         _measureSigned("approve", delegated[1], signed[1], client, abi.encodeCall(IWorkingContractEscrow.approve, ()));
+
+        bytes memory withdrawing = abi.encodeCall(IWorkingContractEscrow.withdraw, ());
+        _measureSigned("withdraw", _matched(_terms(3, 5)), _matched(_terms(3, 6)), worker, withdrawing);
+        Terms[2] memory named = [_terms(3, 7), _terms(3, 8)];
+        (named[0].counterparty, named[1].counterparty) = (worker.addr, worker.addr);
+        bytes memory declining = abi.encodeCall(IWorkingContractEscrow.decline, ());
+        _measureSigned("decline", _created(named[0]), _created(named[1]), worker, declining);
+    }
+
+    /// @dev Both agents free a slot in the middle of the pool, a second apart.
+    function test_SignedUnstake() public {
+        _addJurors(4);
+        bytes memory leaving = abi.encodeCall(IBackupAgentRegistry.requestUnstake, (jurors[0].addr));
+        uint256 expected = _relay(_one(_operation(address(registry), leaving)));
+        vm.warp(vm.getBlockTimestamp() + 1);
+        leaving = abi.encodeCall(IBackupAgentRegistry.requestUnstake, (jurors[1].addr));
+        _measureSigned("request-unstake", expected, address(registry), jurors[1], leaving);
     }
 
     function _measureSigned(
@@ -195,7 +212,16 @@ contract GasTest is GasBaseTest {
         Vm.Wallet memory party,
         bytes memory data
     ) private {
-        uint256 expected = _relay(_one(_operation(delegated, data)));
+        _measureSigned(action, _relay(_one(_operation(delegated, data))), signed, party, data);
+    }
+
+    function _measureSigned(
+        string memory action,
+        uint256 expected,
+        address signed,
+        Vm.Wallet memory party,
+        bytes memory data
+    ) private {
         uint40 deadline = uint40(vm.getBlockTimestamp()) + 600;
         (uint8 v, bytes32 r, bytes32 s) =
             vm.sign(party, IAgentSignatures(signed).actionDigest(party.addr, deadline, data));

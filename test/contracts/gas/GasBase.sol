@@ -81,7 +81,7 @@ abstract contract GasBaseTest is Test {
         token = ProtocolToken(
             deployCode(
                 "out/ProtocolToken.sol/ProtocolToken.json",
-                abi.encode(address(this), factoryAt, registryAt, uint128(1_000_000e18), uint40(0))
+                abi.encode(address(this), factoryAt, registryAt, uint128(100_000e18), uint40(0))
             )
         );
         Dependencies memory dependencies = Dependencies({

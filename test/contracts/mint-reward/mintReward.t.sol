@@ -89,17 +89,73 @@ contract MintRewardTest is BaseTest {
         token.transfer(address(registry), 1);
     }
 
-    function test_RevertWhen_DailyCapTooHigh() public {
-        uint128 highest = uint128(token.MAX_DAILY_CAP());
-        assertEq(highest, 1_000_000e18, "highest cap");
+    function test_RevertWhen_DailyCapOutOfBounds() public {
+        (uint128 lowest, uint128 highest) = (1000e18, 100_000e18);
         vm.startPrank(owner);
-        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.DailyCapTooHigh.selector, highest + 1, highest));
+        _expectOutOfBounds(highest + 1);
         token.setDailyCap(highest + 1);
+        _expectOutOfBounds(lowest - 1);
+        token.setDailyCap(lowest - 1);
+        vm.stopPrank();
 
-        vm.expectEmit(address(token));
-        emit IProtocolToken.DailyCapChanged(highest);
-        token.setDailyCap(highest);
-        assertEq(token.dailyCap(), highest, "cap");
+        _expectOutOfBounds(highest + 1);
+        _newToken(highest + 1, 0);
+    }
+
+    /// No delay, as on test networks.
+    function test_WhenDailyCapIsRaised_AppliesAtOnceWithoutDelay() public {
+        vm.startPrank(owner);
+        token.setDailyCap(1000e18);
+        token.setDailyCap(DAILY_CAP);
+        assertEq(token.dailyCap(), DAILY_CAP, "raised");
+    }
+
+    function test_WhenDailyCapIsLowered_AppliesAtOnce() public {
+        ProtocolToken delayed = _newToken(2000e18, 7 days);
+        vm.expectEmit(address(delayed));
+        emit IProtocolToken.DailyCapChanged(1000e18);
+        vm.prank(owner);
+        delayed.setDailyCap(1000e18);
+        assertEq(delayed.dailyCap(), 1000e18, "lowered");
+    }
+
+    /// An owner that is also the Treasury gets the fees of its own disputes back: without the delay it could mint seats
+    /// for a contract that is already offered.
+    function test_WhenDailyCapIsRaised_AppliesAfterTheDelay() public {
+        ProtocolToken delayed = _newToken(1000e18, 7 days);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.RaiseNotApplicable.selector, 0));
+        delayed.applyRaise();
+        vm.expectEmit(address(delayed));
+        emit IProtocolToken.DailyCapAnnounced(2000e18, START + 7 days);
+        vm.prank(owner);
+        delayed.setDailyCap(2000e18);
+        assertEq(delayed.dailyCap(), 1000e18, "announced only");
+
+        vm.warp(START + 7 days - 1);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.RaiseNotApplicable.selector, START + 7 days));
+        delayed.applyRaise();
+        vm.warp(START + 7 days);
+        vm.expectEmit(address(delayed));
+        emit IProtocolToken.DailyCapChanged(2000e18);
+        vm.prank(stranger);
+        delayed.applyRaise();
+        assertEq(delayed.dailyCap(), 2000e18, "raised");
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.RaiseNotApplicable.selector, 0));
+        delayed.applyRaise();
+    }
+
+    function test_WhenDailyCapIsSetAgain_ReplacesTheAnnouncedOne() public {
+        ProtocolToken delayed = _newToken(1000e18, 7 days);
+        vm.startPrank(owner);
+        delayed.setDailyCap(50_000e18);
+        vm.warp(START + 7 days);
+        delayed.setDailyCap(2000e18);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.RaiseNotApplicable.selector, START + 14 days));
+        delayed.applyRaise();
+        vm.warp(START + 14 days);
+        delayed.setDailyCap(1000e18);
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.RaiseNotApplicable.selector, 0));
+        delayed.applyRaise();
     }
 
     /// The owner can dilute stakers by at most this in total.
@@ -117,12 +173,13 @@ contract MintRewardTest is BaseTest {
 
     /// A grant becomes a stake only after the parties to later contracts could see it for a week.
     function test_WhenGrantIsAnnounced_MintsAfterTheDelay() public {
-        ProtocolToken delayed = _delayedToken();
+        ProtocolToken delayed = _newToken(DAILY_CAP, 7 days);
         vm.prank(owner);
         vm.expectEmit(address(delayed));
         emit IProtocolToken.GrantAnnounced(1, client, 100, START + 7 days);
         delayed.grant(client, 100);
         assertEq(delayed.totalSupply(), 0, "announced only");
+        assertEq(delayed.tokensAnnounced(), 100, "announced");
 
         vm.warp(START + 7 days - 1);
         vm.expectRevert(abi.encodeWithSelector(IProtocolToken.GrantNotMintable.selector, 1, START + 7 days));
@@ -131,12 +188,13 @@ contract MintRewardTest is BaseTest {
         vm.prank(stranger);
         delayed.mintGrant(1);
         assertEq(delayed.balanceOf(client), 100, "minted");
+        assertEq(delayed.tokensAnnounced(), 0, "no longer announced");
         vm.expectRevert(abi.encodeWithSelector(IProtocolToken.GrantNotMintable.selector, 1, 0));
         delayed.mintGrant(1);
     }
 
     function test_RevertWhen_WeeklyGrantsExhausted() public {
-        ProtocolToken delayed = _delayedToken();
+        ProtocolToken delayed = _newToken(DAILY_CAP, 7 days);
         uint256 highest = delayed.MAX_WEEKLY_GRANTS();
         assertEq(highest, 50_000e18, "highest weekly grants");
         vm.startPrank(owner);
@@ -147,8 +205,8 @@ contract MintRewardTest is BaseTest {
         delayed.grant(client, 1);
     }
 
-    function _delayedToken() private returns (ProtocolToken) {
-        bytes memory arguments = abi.encode(owner, factory, registry, DAILY_CAP, uint40(7 days));
+    function _newToken(uint128 dailyCap, uint40 delay) private returns (ProtocolToken) {
+        bytes memory arguments = abi.encode(owner, factory, registry, dailyCap, delay);
         return ProtocolToken(deployCode("out/ProtocolToken.sol/ProtocolToken.json", arguments));
     }
 
@@ -171,6 +229,10 @@ contract MintRewardTest is BaseTest {
 
     function _expectClosed(address from, address to) private {
         vm.expectRevert(abi.encodeWithSelector(IProtocolToken.TransfersClosed.selector, from, to));
+    }
+
+    function _expectOutOfBounds(uint128 cap) private {
+        vm.expectRevert(abi.encodeWithSelector(IProtocolToken.DailyCapOutOfBounds.selector, cap, 1000e18, 100_000e18));
     }
 
     function _expectNotOwner() private {

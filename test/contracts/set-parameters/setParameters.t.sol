@@ -78,6 +78,9 @@ contract SetParametersTest is BaseTest {
         p.baRecruitCount = 32;
         _expectInvalid("baRecruitCount");
         p.baRecruitCount = 31;
+        p.baEligibilityStake = 999;
+        _expectInvalid("baEligibilityStake");
+        p.baEligibilityStake = 1000;
         p.payoutHold = 72 hours + 1;
         _expectInvalid("payoutHold");
         p.payoutHold = 72 hours;

@@ -28,7 +28,7 @@ import { type Call, createStepper, type Receipt, type Stepper } from "./node.js"
 
 const PARAMETER_SETS = 8;
 /** The token's highest daily cap. Rewards of a day stay below it, so that each claim mints at once. */
-const MAX_DAILY_CAP = parseEther("1000000");
+const MAX_DAILY_CAP = parseEther("100000");
 const DEADLINES = 10;
 const SECONDS_BETWEEN_DEADLINES = 5_000;
 const VISITED_DISPUTE_BOUNDARIES = 14;
@@ -293,7 +293,7 @@ function randomParameters(random: Chance, set: number): Parameters {
     baUnclearSlashRatio: ratio(),
     tokenMintRewardFull: random.between(0, 39),
     tokenMintRewardReduced: random.between(0, 39),
-    baEligibilityStake: random.between(0, 10_000),
+    baEligibilityStake: random.between(1_000, 10_000),
     baVotingWindow: random.between(3_600, 43_599),
     baRecruitCount: set % 4 === 3 ? random.between(1, 4) : 0,
     payoutHold: set % 3 === 2 ? random.between(0, 39_999) : 0,

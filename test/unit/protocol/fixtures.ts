@@ -18,7 +18,7 @@ export const parametersArbitrary: fc.Arbitrary<Parameters> = fc.record({
   baUnclearSlashRatio: ratio,
   tokenMintRewardFull: uint16,
   tokenMintRewardReduced: uint16,
-  baEligibilityStake: fc.integer({ min: 0, max: 0xffff_ffff }),
+  baEligibilityStake: fc.integer({ min: 1000, max: 0xffff_ffff }),
   baVotingWindow: fc.integer({ min: 3600, max: 30 * 86_400 }),
   baRecruitCount: fc.integer({ min: 0, max: 31 }),
   payoutHold: fc.integer({ min: 0, max: 72 * 3600 }),
