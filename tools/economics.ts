@@ -1,4 +1,4 @@
-/** `npm run economics`: what it costs to own, bribe, stall or farm a jury. docs/trust.md holds its tables. */
+/** `npm run economics`: what it costs to own, bribe, choose, stall or farm a jury. docs/trust.md holds its tables. */
 import { pathToFileURL } from "node:url";
 import { juryDues, resolve, voteBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
@@ -6,14 +6,21 @@ import { DEFAULT_PARAMETERS as parameters } from "@working-contracts/protocol/pa
 
 const UNIT = 1_000_000;
 const CRITERIA = 3;
-/** Limits of ProtocolToken: whole tokens. */
+/** Limits of ProtocolToken, and the daily cap of `npm run deploy`: whole tokens. */
 const WEEKLY_GRANTS = 50_000;
-const DAILY_CAP = 100_000;
+const DAILY_CAP = 10_000;
+const MAX_DAILY_CAP = 100_000;
+const MAX_PANEL = 31;
+/** Of a chain on which a builder that does not like its block's hash leaves the block out. */
+const BLOCK_REWARD = 50;
+/** Seconds between blocks, and how many blocks back a seed's hash can be read (EIP-2935). */
+const BLOCK_SECONDS = 2;
+const HASHES = 8_191;
 const PANELS = [3, 5, 7, 15, 31];
 
 /** The tables, in Markdown. */
 export function report(): string {
-  return [ownership(), bribery(), stalling(), farming()].join("\n\n");
+  return [ownership(), bribery(), choosing(), stalling(), farming()].join("\n\n");
 }
 
 /** A seat in the pool costs its eligibility stake; farming is the cheapest way to get tokens that anyone can use. */
@@ -56,19 +63,54 @@ function lnChoose(n: number, k: number): number {
 /** A juror that takes a bribe risks its bond, so a majority costs at least the bonds of half of the panel. */
 function bribery(): string {
   const bond = Number(voteBond(100n * BigInt(UNIT), parameters)) / UNIT;
-  const rows = [1, 3, 5, 10].map((criteria) => [
-    String(criteria),
-    ...PANELS.map((panel) => `${Math.round(((panel + 1) / 2) * criteria * bond)}%`),
-  ]);
-  const head = ["Criteria", ...PANELS.map((panel) => `panel of ${panel}`)];
+  const atRisk = (panel: number, criteria: number) => ((panel + 1) / 2) * criteria * bond;
+  const rows = [1, 2, 3, 5, 10].map((criteria) => {
+    const sizes = Array.from({ length: (MAX_PANEL + 1) / 2 }, (_, i) => 2 * i + 1);
+    const enough = sizes.find((panel) => atRisk(panel, criteria) >= 100);
+    return [
+      String(criteria),
+      ...PANELS.map((panel) => `${Math.round(atRisk(panel, criteria))}%`),
+      String(enough ?? "none"),
+    ];
+  });
+  const head = ["Criteria", ...PANELS.map((panel) => `panel of ${panel}`), "Smallest panel that risks the price"];
   return `Bonds that a bribed majority puts at risk, as a share of the price:\n\n${table(head, rows)}`;
+}
+
+/** Who can choose among seeds draws until its own jurors have a majority; a keeper until seats open to everyone. */
+function choosing(): string {
+  const honest = 50;
+  const wait = (HASHES * BLOCK_SECONDS) / 3_600;
+  const waits = Math.floor(parameters.baVotingWindow / 2 / (HASHES * BLOCK_SECONDS));
+  const rows = [5, 10, 20, 30, 50].map((own) => {
+    const chance = majorityChance({ honest, own, panel: 5 });
+    const extra = Math.max(0, Math.ceil(Math.log(0.5) / Math.log(1 - chance) - 1e-9) - 1);
+    return [
+      String(own),
+      percent(chance),
+      percent(1 - (1 - chance) ** (waits + 1)),
+      `${extra} (${money(extra * BLOCK_REWARD)})`,
+    ];
+  });
+  const head = [
+    `Own seats beside ${honest} honest ones`,
+    "Majority in one draw",
+    `Keeper: in ${waits + 1} draws`,
+    `Builder: blocks to leave out for an even chance (at ${BLOCK_REWARD})`,
+  ];
+  const title = `Choosing the seed, panel of 5: a keeper waits ${wait.toFixed(1)} hours for each other draw, ${waits} times before seats open:`;
+  return `${title}\n\n${table(head, rows)}`;
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)}%`;
 }
 
 function stalling(): string {
   const hours = parameters.baVotingWindow / 3_600 + 24;
   const perVote = (CRITERIA * parameters.backupAgentBondRatio) / 100;
   return table(
-    ["Stall", "Longest delay", "Cost"],
+    ["Stall or dilution", "Longest delay, or notice", "Cost, or limit"],
     [
       ["a voter does not open its votes", `tally after ${hours} hours`, `its bond, ${perVote}% of the price`],
       [
@@ -79,7 +121,17 @@ function stalling(): string {
       [
         "the owner grants itself agents",
         "public for 7 days",
-        `${WEEKLY_GRANTS / parameters.baEligibilityStake} agents a week`,
+        `${WEEKLY_GRANTS / parameters.baEligibilityStake} agents a calendar week, so twice as many around its boundary`,
+      ],
+      [
+        "the owner is the Treasury too, and farms",
+        "none",
+        `gas, and capital that comes back: ${DAILY_CAP / parameters.baEligibilityStake} agents a day`,
+      ],
+      [
+        "the owner raises the daily cap",
+        "public for 7 days",
+        `as before: at most ${MAX_DAILY_CAP / parameters.baEligibilityStake} agents a day`,
       ],
     ],
   );
