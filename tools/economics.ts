@@ -73,7 +73,11 @@ function bribery(): string {
       String(enough ?? "none"),
     ];
   });
-  const head = ["Criteria", ...PANELS.map((panel) => `panel of ${panel}`), "Smallest panel that risks the price"];
+  const head = [
+    "Criteria",
+    ...PANELS.map((panel) => `panel of ${panel}`),
+    "Smallest panel that risks the price",
+  ];
   return `Bonds that a bribed majority puts at risk, as a share of the price:\n\n${table(head, rows)}`;
 }
 
