@@ -81,7 +81,7 @@ function bribery(): string {
   return `Bonds that a bribed majority puts at risk, as a share of the price:\n\n${table(head, rows)}`;
 }
 
-/** Who can choose among seeds draws until its own jurors have a majority; a keeper until seats open to everyone. */
+/** Whoever chooses among seeds draws until its own jurors have a majority; a keeper, until seats open to everyone. */
 function choosing(): string {
   const honest = 50;
   const wait = (HASHES * BLOCK_SECONDS) / 3_600;

@@ -119,7 +119,7 @@ contract MintRewardTest is BaseTest {
         assertEq(delayed.dailyCap(), 1000e18, "lowered");
     }
 
-    /// An owner that is also the Treasury gets the fees of its own disputes back: without the delay it could mint seats
+    /// An owner that is also the Treasury gets the fees of disputes with itself back: without the delay it could mint seats
     /// for a contract that is already offered.
     function test_WhenDailyCapIsRaised_AppliesAfterTheDelay() public {
         ProtocolToken delayed = _newToken(1000e18, 7 days);

@@ -29,6 +29,7 @@ contract PoolTest is BaseTest {
             assertEq(_poolBefore(times[i] + 1), members[i], "from the change on");
             assertEq(_poolBefore(until), members[i], "until the next one");
         }
+        assertEq(_poolBefore(type(uint40).max), inside, "now");
     }
 
     /// @dev Joins, leaves, or rejoins after unbonding.
