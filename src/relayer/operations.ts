@@ -41,7 +41,7 @@ export const GAS_LIMITS = {
   "claim-deferred": 150_000,
   "refund-direct-transfer": 200_000,
   stake: 280_000,
-  "request-unstake": 120_000,
+  "request-unstake": 155_000,
   "withdraw-stake": 120_000,
 };
 export type OperationKind = keyof typeof GAS_LIMITS;
