@@ -56,12 +56,6 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
     });
   }
   const amount = given ?? BigInt((await readParameters()).baEligibilityStake) * TOKEN_UNIT;
-  if (amount === 0n) {
-    throw new AppError("conflict", {
-      message:
-        "The eligibility stake is currently 0, so there is nothing to add. To stake anyway, send an amount.",
-    });
-  }
   const newest = await newestStake(db, caller);
   return {
     kind: "stake",
