@@ -162,7 +162,7 @@ export const checkpoint = app.table(
   {
     id: text("id").primaryKey(),
     contractId: text("contract_id").notNull(),
-    /** After a reorg another agent can be the contract's Worker, with checkpoints of its own. */
+    /** After a reorg another agent can be the contract's Worker, with other checkpoints. */
     worker: text("worker").notNull(),
     position: integer("position").notNull(),
     fromSequence: bigint("from_sequence", { mode: "number" }).notNull(),
