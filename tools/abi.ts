@@ -1,7 +1,8 @@
 /**
- * Writes, from the compiled contracts, packages/protocol/src/abi.ts, as human-readable signatures, and
- * packages/client/src/deployed-code.ts, by which a payer recognises factory and escrows on chain. With --check it only
- * compares: the committed texts with the generated ones, and what viem parses from the signatures with what was compiled.
+ * Writes, from the compiled contracts, packages/protocol/src/abi.ts, as human-readable signatures, the part of them that
+ * the client uses, and packages/client/src/deployed-code.ts, by which a payer recognises factory and escrows on chain.
+ * With --check it only compares: the committed texts with the generated ones, and what viem parses from the signatures
+ * with what was compiled.
  */
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
@@ -49,19 +50,27 @@ const IMMUTABLES = {
   protocolToken: ["ProtocolToken", "factory", "registry", "grantDelay", ...Array<string>(7).fill("eip712")],
 } as const;
 
+/** Functions that agents call or read through the client. It has every event and error as well. */
+const CLIENT_CALLS = {
+  WorkingContractFactory: ["create"],
+  WorkingContractEscrow: [
+    ...["accept", "approve", "ballotOf", "cancel", "cancelSignatures", "claim", "claimDeferred", "decline"],
+    ...["deliver", "dispute", "draw", "jury", "openVote", "settle", "status", "tally", "vote", "withdraw"],
+  ],
+  AgentDelegation: ["register", "revoke"],
+  BackupAgentRegistry: ["poolAt", "poolSize", "requestUnstake", "stake", "withdrawStake"],
+};
+
 const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
   const { abi: compiled } = readArtifact(contract);
   assertComplete(contract, compiled, signaturesOf(compiled));
-  const whole = declarationOf(name, compiled);
-  if (name !== "escrowAbi") return whole;
-  // A separate list: bundles of the client, which reads events alone, can drop the whole.
-  const events = compiled.filter(({ type }) => type === "event");
-  return `${whole}\n${declarationOf("escrowEventsAbi", events)}`;
+  return declarationOf(name, compiled);
 });
-const text = `// Generated from contracts/ by \`npm run abi\`.\nimport { parseAbi } from "viem";\n\n${sections.join("\n")}`;
+const HEAD = `// Generated from contracts/ by \`npm run abi\`.\nimport { parseAbi } from "viem";\n\n`;
 
 const origin = { from: "the compiled contracts", command: "npm run abi" };
-writeGenerated("packages/protocol/src/abi.ts", text, origin);
+writeGenerated("packages/protocol/src/abi.ts", HEAD + sections.join("\n"), origin);
+writeGenerated("packages/client/src/abi.ts", HEAD + declarationOf("clientAbi", clientItems()), origin);
 
 const codes = Object.entries(IMMUTABLES).map(([name, [contract, ...immutables]]) => {
   const { object, immutableReferences } = readArtifact(contract).deployedBytecode;
@@ -81,6 +90,21 @@ const errors = ["WorkingContractFactory", "WorkingContractEscrow", "BackupAgentR
 const names = [...new Set(errors)].sort().map((name) => `\n  | "${name}"`);
 const code = `// Generated from contracts/ by \`npm run abi\`: the deployed code's hash with zeros for immutables, and their places in bytes.\nexport const DEPLOYED_CODE = {\n${codes.join("")}} as const;\n\n/** Errors that the contracts declare. */\nexport type DeclaredError =${names.join("")};\n`;
 writeGenerated("packages/client/src/deployed-code.ts", code, origin);
+
+/** One list for all contracts: a call of one can fail with another's error. Throws if a function has another name. */
+function clientItems(): Item[] {
+  const found = Object.entries(CLIENT_CALLS).flatMap(([contract, calls]) => {
+    const items = readArtifact(contract).abi;
+    const missing = calls.find(
+      (call) => !items.some(({ type, name }) => type === "function" && name === call),
+    );
+    if (missing !== undefined) throw new Error(`${contract} has no function ${missing}.`);
+    return items.filter(
+      ({ type, name = "" }) => type === "event" || type === "error" || calls.includes(name),
+    );
+  });
+  return [...new Map(found.map((item) => [signatureOf(item), item])).values()];
+}
 
 function readArtifact(contract: string): Artifact {
   return JSON.parse(readFileSync(`out/${contract}.sol/${contract}.json`, "utf8"));

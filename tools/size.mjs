@@ -6,7 +6,7 @@ import { ROOT } from "./run.mjs";
 
 const GENERATED = [
   /^packages\/protocol\/src\/abi\.ts$/,
-  /^packages\/client\/src\/(?:api|deployed-code)\.ts$/,
+  /^packages\/client\/src\/(?:abi|api|deployed-code)\.ts$/,
   /^src\/db\/migrations\//,
   /^src\/indexer\/ponder-env\.d\.ts$/,
   /^test\/contracts\/snapshots\//,

@@ -11,7 +11,7 @@ import { codeBlocks } from "../support/text-blocks.js";
 import { useWorld } from "../support/world.js";
 
 const MAX_PACKAGES = 20;
-const MAX_CODE_BYTES = 102_000;
+const MAX_CODE_BYTES = 100_000;
 
 const service = await useSandboxed(await useWorld());
 const dirs: string[] = [];

@@ -30,6 +30,8 @@ const PROXY_BYTES = 45;
 /** Base Sepolia's id, which the local network has as well. Elsewhere the token's grants are public for a week. */
 const TEST_CHAIN = 84_532;
 const MIN_GRANT_DELAY = 604_800n;
+/** Without and with a named counterparty. */
+const TERMS_BYTES = [109, 129];
 /** Most nodes return the events of this many blocks. */
 const LOG_BLOCKS = 10_000;
 /** A node that has not responded by then does not respond. */
@@ -154,12 +156,15 @@ export async function escrowAt(node: Node, network: Addresses, contractId: strin
   return factsOf(requesterOf(node), network, contractId);
 }
 
+/** The terms in an escrow's code; undefined if it is another code. */
+export const termsIn = (code: Hex = "0x"): EscrowTerms | undefined =>
+  TERMS_BYTES.includes(size(code) - PROXY_BYTES) ? unpackTerms(sliceHex(code, PROXY_BYTES)) : undefined;
+
 async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   const id = contractId.toLowerCase();
   const { factory, implementation } = network as { factory: Address; implementation: Address };
-  const code = await rpc<Hex>("eth_getCode", [id, "latest"]);
   // The address commits to the code, and so to the terms.
-  const terms = size(code) > PROXY_BYTES ? unpackTerms(sliceHex(code, PROXY_BYTES)) : undefined;
+  const terms = termsIn(await rpc<Hex>("eth_getCode", [id, "latest"]));
   if (terms === undefined || escrowAddress({ factory, implementation, terms }) !== id)
     throw new RefusedToSign("payTo", `the node has no escrow of this deployment at ${id}`);
   const { parameters } = terms;

@@ -1,5 +1,4 @@
 /** An agent's own transactions, for which it needs gas and no service. index.ts documents `onChain`. */
-import { escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeWords } from "@working-contracts/protocol/calls";
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
@@ -33,6 +32,7 @@ import {
   simulateContract,
   waitForTransactionReceipt,
 } from "viem/actions";
+import { clientAbi } from "./abi.js";
 import {
   escrowAt,
   hostOf,
@@ -40,6 +40,7 @@ import {
   requireOnChain,
   requireTokens,
   shortOf,
+  termsIn,
   withoutUrl,
 } from "./chain-check.js";
 import { lowerCase, requireNotAhead } from "./connect.js";
@@ -141,12 +142,12 @@ function unguarded({
   }
 
   /** Throws OutcomeUnknown once the transaction is signed and sent: resuming it sends no other one. */
-  async function transact(address: string, abi: Abi, functionName: string, args: readonly unknown[] = []) {
+  async function transact(address: string, functionName: string, args: readonly unknown[] = []) {
     const to = address.toLowerCase() as Address;
     // A call to an address without code would succeed and do nothing.
     if ((await getCode(client, { address: to })) === undefined)
       throw new Error(`No contract at ${to} on the chain of ${hostOf(rpcUrl)}`);
-    const call = { address: to, abi, functionName, args, account };
+    const call = { address: to, abi: clientAbi as Abi, functionName, args, account };
     const requireAccepted = () => simulateContract(client, call).catch((error) => refuse(call, error));
     await requireAccepted();
     const data = encodeFunctionData(call);
@@ -188,10 +189,10 @@ function unguarded({
     throw new Reverted(`${functionName} at ${address}: ${reason}`, data?.errorName);
   }
 
-  const call = (functionName: string) => (id: string) => transact(id, escrowAbi, functionName);
+  const call = (functionName: string) => (id: string) => transact(id, functionName);
   async function callRegistry(functionName: string, args: readonly unknown[]): Promise<Hex> {
     await requireOnChain(rpcUrl, pinned());
-    return transact(pinned().registry, registryAbi, functionName, args);
+    return transact(pinned().registry, functionName, args);
   }
 
   /** In seconds. Throws RefusedToSign if it is ahead of this machine's clock. */
@@ -257,7 +258,7 @@ function unguarded({
       await requireOnChain(rpcUrl, pinned(), escrow);
       const due = { amount: depositsOf(terms).initiator, deadline: terms.matchDeadline };
       const deposit = await depositOf(escrow, due);
-      return transact(factory, factoryAbi, "create", [packTerms(terms), deposit]);
+      return transact(factory, "create", [packTerms(terms), deposit]);
     },
     /** Pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Hex> {
@@ -265,7 +266,7 @@ function unguarded({
         amount: depositsOf(terms).acceptor,
         deadline: terms.matchDeadline,
       }));
-      return transact(id, escrowAbi, "accept", [me, deposit]);
+      return transact(id, "accept", [me, deposit]);
     },
     decline: call("decline"),
     cancel: call("cancel"),
@@ -274,7 +275,7 @@ function unguarded({
     deliver(id: string, reference: string, { checkpoints = [], outcomes = [] }: DeliverOnChainOptions = {}) {
       const root = rootOfLeaves(checkpoints.map(checkpointLeaf));
       const args = [keccak256(stringToHex(reference)), root, packOutcomes(outcomes)];
-      return transact(id, escrowAbi, "deliver", args);
+      return transact(id, "deliver", args);
     },
     approve: call("approve"),
     /** Pays the Dispute Bond. */
@@ -283,7 +284,7 @@ function unguarded({
         amount: disputeBond(price, parameters),
         deadline: reviewDeadline,
       }));
-      return transact(id, escrowAbi, "dispute", [bond]);
+      return transact(id, "dispute", [bond]);
     },
     draw: call("draw"),
     /** Pays the bond, and seals the votes with a salt, by default the one that the account's signature gives. */
@@ -295,36 +296,37 @@ function unguarded({
         return { amount: voteDeposit(price, criteriaCount, parameters), nonce: bondNonce(commitment) };
       });
       await submitted?.add(votesKey(pinned()), id.toLowerCase() as Hex);
-      return transact(id, escrowAbi, "vote", [me, commitment, bond]);
+      return transact(id, "vote", [me, commitment, bond]);
     },
     /**
      * Opens the account's own vote, once voting has ended and for a day. Throws if the salt does not open it, and before
      * voting has ended: the node would learn the vote.
      */
     async openVote(id: string, salt?: Hex): Promise<Hex> {
-      const escrow = { address: id.toLowerCase() as Address, abi: escrowAbi } as const;
-      const { parameters } = await readContract(client, { ...escrow, functionName: "terms" });
+      const escrow = { address: id.toLowerCase() as Address, abi: clientAbi } as const;
+      const terms = termsIn(await getCode(client, escrow));
+      if (terms === undefined) throw new Error(`No escrow at ${id} on the chain of ${hostOf(rpcUrl)}`);
       const jury = await readContract(client, { ...escrow, functionName: "jury" });
-      const dispute = { ...parameters, ...jury, disputedAt: BigInt(jury.disputedAt) };
+      const dispute = { ...terms.parameters, ...jury, disputedAt: BigInt(jury.disputedAt) };
       if (!isVotingClosed(dispute, await nodeTime()))
         throw new Error(`Voting on ${id} has not ended. Open your vote after that`);
       const ballot = await ballotOf(id, salt);
       const sealed = { ...escrow, functionName: "ballotOf", args: [me] } as const;
       const words = findVotes(encodeWords(await readContract(client, sealed)), ballot);
       if (words === null) throw new Error(`${me} has no sealed vote on ${id} that this salt opens`);
-      return transact(id, escrowAbi, "openVote", [me, packOutcomes(words), ballot.salt]);
+      return transact(id, "openVote", [me, packOutcomes(words), ballot.salt]);
     },
     tally: call("tally"),
     /** Pays the parties. Returns null if it was settled already. */
     settle: (id: string): Promise<Hex | null> =>
-      transact(id, escrowAbi, "settle").catch((error) => {
+      transact(id, "settle").catch((error) => {
         if (error instanceof Reverted && error.errorName === "AlreadySettled") return null;
         throw error;
       }),
     /** Pays a Backup Agent, by default this account, its bond, its share of slashed bonds and its reward. */
-    claim: (id: string, backupAgent: string = me) => transact(id, escrowAbi, "claim", [backupAgent]),
+    claim: (id: string, backupAgent: string = me) => transact(id, "claim", [backupAgent]),
     /** Pays what the token refused to transfer before. */
-    claimDeferred: (id: string, payee: string = me) => transact(id, escrowAbi, "claimDeferred", [payee]),
+    claimDeferred: (id: string, payee: string = me) => transact(id, "claimDeferred", [payee]),
     /** Stakes protocol tokens, given as a decimal. */
     async stake(amount: string): Promise<Hex> {
       const { protocolToken, registry } = pinned();
@@ -335,7 +337,7 @@ function unguarded({
       const { name = "", version = "" } = domain;
       const payment = { payTo: registry, amount: units, currency: "protocol-token" } as const;
       const authorization = await sign(payment, { asset: { address: protocolToken, name, version } });
-      return transact(registry, registryAbi, "stake", [me, units, authorization]);
+      return transact(registry, "stake", [me, units, authorization]);
     },
     /** Starts to withdraw the whole stake. */
     unstake: () => callRegistry("requestUnstake", [me]),
@@ -343,6 +345,6 @@ function unguarded({
     withdrawStake: () => callRegistry("withdrawStake", [me]),
     /** Ends every signed action for an escrow, by default those for the registry, that was not used yet. */
     cancelSignatures: (id?: string) =>
-      id === undefined ? callRegistry("cancelSignatures", []) : transact(id, escrowAbi, "cancelSignatures"),
+      id === undefined ? callRegistry("cancelSignatures", []) : transact(id, "cancelSignatures"),
   };
 }

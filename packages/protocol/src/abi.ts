@@ -140,30 +140,6 @@ export const escrowAbi = /* @__PURE__ */ parseAbi([
   "error WrongStatus(uint8 actual, uint8 expected)",
 ]);
 
-export const escrowEventsAbi = /* @__PURE__ */ parseAbi([
-  "struct Payout { uint256 client; uint256 worker; uint256 treasury; }",
-  "event ActionSigned(address indexed agent)",
-  "event BackupAgentsDrawn(address[] backupAgents)",
-  "event DirectTransferCredited(address indexed payer, bytes32 nonce, uint256 amount)",
-  "event DirectTransferRefunded(address indexed payer, bytes32 nonce, uint256 amount)",
-  "event PayoutClaimed(address indexed payee, uint256 amount)",
-  "event PayoutDeferred(address indexed payee, uint256 amount)",
-  "event RewardDeferred(address indexed backupAgent, uint256 reward)",
-  "event VoteClaimed(address indexed backupAgent, uint256 amount, uint256 reward)",
-  "event VoteOpened(address indexed backupAgent, uint24 votes)",
-  "event VoteSealed(address indexed backupAgent, bytes32 commitment, uint256 bond)",
-  "event WorkingContractApproved(uint24 outcomes)",
-  "event WorkingContractCancelled()",
-  "event WorkingContractCreated(uint256 deposit)",
-  "event WorkingContractDeclined()",
-  "event WorkingContractDelivered(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes)",
-  "event WorkingContractDisputed(uint256 bond, uint40 votingClosesAt)",
-  "event WorkingContractMatched(address indexed counterparty, uint256 deposit)",
-  "event WorkingContractSettled(uint8 indexed status, address client, address worker, address treasury, Payout payout)",
-  "event WorkingContractTallied(uint24 outcomes)",
-  "event WorkingContractWithdrawn()",
-]);
-
 export const relayAbi = /* @__PURE__ */ parseAbi([
   "struct Delegation { address agent; address operator; uint8 actions; uint40 until; bytes32 nonce; uint40 issuedAt; uint40 expiresAt; }",
   "constructor(address owner_, address factory, string domain_)",

@@ -1,5 +1,4 @@
 /** Names the party whose signature allowed each step of a contract, from the chain alone. */
-import { delegationAbi } from "@working-contracts/protocol/abi";
 import { encodeWords } from "@working-contracts/protocol/calls";
 import { type AgentAction, actionBits } from "@working-contracts/protocol/challenge-text";
 import { bondNonce } from "@working-contracts/protocol/outcomes";
@@ -12,6 +11,7 @@ import {
   type TransactionReceipt,
 } from "viem";
 import { getContractEvents, getTransaction, getTransactionReceipt } from "viem/actions";
+import { clientAbi } from "../abi.js";
 import {
   type EscrowEvent,
   type EscrowOnChain,
@@ -86,7 +86,7 @@ export async function stepsOf(
   async function grantOf(agent: Address, operator: Address, { blockNumber, logIndex }: EscrowEvent) {
     const ofBoth = {
       address: network.delegation as Address,
-      abi: delegationAbi,
+      abi: clientAbi,
       args: { agent, operator },
     } as const;
     const changes = await Promise.all(

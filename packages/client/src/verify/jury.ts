@@ -2,13 +2,13 @@
  * Repeats the draw of a jury, whose seed is a block's hash and whose pool are the stakes from before the match, and the
  * commitments of its votes.
  */
-import { registryAbi } from "@working-contracts/protocol/abi";
 import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, encodeWords } from "@working-contracts/protocol/calls";
 import { keccak256 } from "@working-contracts/protocol/hex";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Client, Hex } from "viem";
 import { getBlock, getContractEvents, getTransaction, readContract } from "viem/actions";
+import { clientAbi } from "../abi.js";
 import { type EscrowOnChain, inRanges, lower, type Protocol } from "./read-chain.js";
 
 const LOOKS_PER_SEAT = 4n;
@@ -23,7 +23,7 @@ export async function juryByRule(
   const draw = events.find(({ name }) => name === "BackupAgentsDrawn");
   const match = events.find(({ name }) => name === "WorkingContractMatched");
   if (draw === undefined || match === undefined) return null;
-  const registry = { address: network.registry as Address, abi: registryAbi } as const;
+  const registry = { address: network.registry as Address, abi: clientAbi } as const;
   const parties = [terms.initiator, lower(match.args.counterparty)];
   const before = match.timestamp;
   const required = BigInt(terms.parameters.baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);

@@ -1,25 +1,15 @@
 /** Reads everything about one escrow from the chain: its code, its events and the token's transfers out of it. */
-
-import { escrowEventsAbi } from "@working-contracts/protocol/abi";
-import { escrowAddress, unpackTerms } from "@working-contracts/protocol/terms";
+import { escrowAddress } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
-import { type Address, type Client, getAddress, type Hex, parseAbi, parseEventLogs, size } from "viem";
+import { type Address, type Client, getAddress, type Hex, parseAbi, parseEventLogs } from "viem";
 import { getBlock, getCode, getLogs, readContract } from "viem/actions";
+import { clientAbi } from "../abi.js";
+import { termsIn } from "../chain-check.js";
 
-/** Length of an EIP-1167 proxy; the immutable terms follow it. */
-const PROXY_BYTES = 0x2d;
-/** Without and with a named counterparty. */
-const TERMS_BYTES = [109, 129];
 /** EIP-20 and EIP-3009. */
 export const tokenAbi = parseAbi([
   "event Transfer(address indexed from, address indexed to, uint256 value)",
   "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
-]);
-
-const stateAbi = parseAbi([
-  "struct Jury { uint40 disputedAt; uint40 drawBlock; uint16 sealedVotes; bool drawn; uint96 held; }",
-  "function status() view returns (uint8)",
-  "function jury() view returns (Jury)",
 ]);
 
 /** The addresses that a verification trusts. */
@@ -67,13 +57,10 @@ export async function readEscrow(
   { id, network, blockNumber }: { id: Address; network: Protocol; blockNumber?: bigint | undefined },
 ): Promise<EscrowOnChain> {
   const block = await getBlock(client, blockNumber === undefined ? { blockTag: "latest" } : { blockNumber });
-  const code = await getCode(client, { address: id, blockNumber: block.number });
-  if (code === undefined || !TERMS_BYTES.includes(size(code) - PROXY_BYTES)) {
-    throw new Error(`No escrow at ${id} on chain ${network.chainId}.`);
-  }
-  const terms = unpackTerms(`0x${code.slice(2 + 2 * PROXY_BYTES)}`);
+  const terms = termsIn(await getCode(client, { address: id, blockNumber: block.number }));
+  if (terms === undefined) throw new Error(`No escrow at ${id} on chain ${network.chainId}.`);
   const range = { from: BigInt(network.startBlock), to: block.number };
-  const state = { address: id, abi: stateAbi, blockNumber: block.number } as const;
+  const state = { address: id, abi: clientAbi, blockNumber: block.number } as const;
   const [logs, transfers, status, jury] = await Promise.all([
     inRanges(range, ({ from, to }) => getLogs(client, { address: id, fromBlock: from, toBlock: to })),
     inRanges(range, ({ from, to }) =>
@@ -101,7 +88,7 @@ export async function readEscrow(
       implementation: network.implementation as Address,
       terms,
     }),
-    events: parseEventLogs({ abi: escrowEventsAbi, logs }).map(
+    events: parseEventLogs({ abi: clientAbi, logs }).map(
       ({ eventName, args, blockNumber, logIndex, transactionHash }) => ({
         name: eventName,
         args: (args ?? {}) as Record<string, unknown>,
