@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { escrowAbi } from "@working-contracts/protocol/abi";
+import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address, Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
@@ -200,6 +200,28 @@ describe("a service", () => {
     gone.close();
     expect([null, expect.stringMatching(/^0x/)]).toContainEqual(transactionHash);
     expect(await client.json("settle", id)).toMatchObject({ ending: "cancelled" });
+  });
+
+  it("that is gone is not needed to change what it may do", async () => {
+    const user = await newUser();
+    await world.testClient.setBalance({ address: user.address, value: 10n ** 18n });
+    const gone = await openMiddle(world, { loses: () => true });
+    const onChain = (...args: string[]) => user.json("--url", gone.url, "on-chain", ...args);
+    const grant = () =>
+      world.publicClient.readContract({
+        address: world.deployment.delegation,
+        abi: delegationAbi,
+        functionName: "isAuthorized",
+        args: [user.address, world.deployment.relay, 0],
+      });
+    await onChain("register", "--operator", "all");
+    expect(await grant()).toBe(true);
+    await onChain("register");
+    expect(await grant()).toBe(false);
+    await onChain("register", "--operator", "all");
+    await onChain("revoke");
+    gone.close();
+    expect(await grant()).toBe(false);
   });
 
   it("that names other addresses than at the first sign-in gets no signature for them", async () => {

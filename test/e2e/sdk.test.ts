@@ -455,7 +455,7 @@ describe("nothing is signed", () => {
   });
 
   it("if its own node is down, and what was not signed counts towards no limit", async () => {
-    let isDown = true;
+    let isDown = false;
     const counted: string[] = [];
     const client = await newAgent({
       spendingLimit: { perCall: "60", total: "50" },
@@ -467,6 +467,7 @@ describe("nothing is signed", () => {
         },
       },
     });
+    isDown = true;
     const draft = { ...(await work(client)), idempotencyKey: "one" };
     expect(await client.dryRun((dry) => dry.create(draft))).toMatchObject({ decimal: "50.0" });
     await expect(client.create(draft)).rejects.toThrow("the node is down");
@@ -511,12 +512,33 @@ describe("a malicious service", () => {
     ["names another chain", "chainId", () => edit(/Chain ID: \d+/, "Chain ID: 1")],
     ["sends no nonce", "nonce", () => edit(/Nonce: \w+/, "Nonce: 1")],
     ["dates its challenge in the year 9999", "issuedAt", () => edit(/Issued At: \d+/, "Issued At: 9999")],
+    [
+      "back-dates its challenge, so that it replaces no earlier one",
+      "issuedAt",
+      () => edit(/(?<=Issued At: ).+/, `${new Date(Date.now() - 120_000).toISOString().slice(0, 19)}Z`),
+    ],
     ["wants a challenge that stays valid", "expiresAt", () => edit(/Expires At: \d+/, "Expires At: 9999")],
     ["adds a line", "challenge", () => edit(/$/, "\nResources: all")],
   ])("that %s gets no sign-in", async (_name, field, fetch) => {
     const account = countingAccount();
     const signingIn = newAgent({ account, baseUrl: EVIL, fetch: fetch() }, "0");
     await expect(signingIn).rejects.toMatchObject({ name: "RefusedToSign", field });
+    expect(account.signatures()).toBe(0);
+  });
+
+  it("whose clock is behind, like its challenge, gets no sign-in", async () => {
+    const early = Date.now() - 3_600_000;
+    const textOf = (time: number) => `${new Date(time).toISOString().slice(0, 19)}Z`;
+    const fetch = relaying((called, { data }) => {
+      if (called === "/v1/network") data.time = new Date(early).toISOString();
+      if (called.endsWith("/challenge"))
+        data.message = String(data.message)
+          .replace(/(?<=Issued At: ).+/, textOf(early))
+          .replace(/(?<=Expires At: ).+/, textOf(early + 300_000));
+    });
+    const account = countingAccount();
+    const signingIn = newAgent({ account, baseUrl: EVIL, domain: "localhost", fetch }, "0");
+    await expect(signingIn).rejects.toMatchObject({ name: "RefusedToSign", field: "clock" });
     expect(account.signatures()).toBe(0);
   });
 

@@ -1,18 +1,21 @@
 /** Agents that leave nothing, or not everything, to the operator: each action carries their own signature. */
 import { onChain, RefusedToSign } from "@working-contracts/client/index";
 import { delegationAbi } from "@working-contracts/protocol/abi";
-import { actionBits } from "@working-contracts/protocol/challenge-text";
+import { actionBits, FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { type Address, concat } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { type Agent, signIn } from "../support/agent.js";
+import { mined, walletOf } from "../support/chain.js";
 import { draftOf, lying, newAgent } from "../support/client-agents.js";
 import { created, delivered, eventually, type Json, matched, newJuror, ok } from "../support/contracts.js";
+import { openOperator } from "../support/operator.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
+const operator = await openOperator(world);
 const [client, worker] = await Promise.all([strict(), strict()]);
 
 /** Signs in again, and leaves to the operator what is given, by default nothing. */
@@ -26,7 +29,7 @@ async function strict(): Promise<Agent> {
   return signInAs({ account });
 }
 
-const delegated = (agent: Agent, action: "approve" | "deliver") =>
+const delegated = (agent: Pick<Agent, "address">, action: "approve" | "deliver") =>
   world.publicClient.readContract({
     address: world.deployment.delegation,
     abi: delegationAbi,
@@ -220,6 +223,40 @@ test("a challenge whose permission has ended already is refused", async () => {
   const body = { operatorUntil: await world.inSeconds(-1) };
   const answer = await client.call("POST", `/v1/agents/${client.address}/challenge`, { body });
   expect(answer).toMatchObject({ status: 400, error: { code: "invalid_request" } });
+});
+
+describe("a sign-in that leaves less to the operator", () => {
+  async function newcomer() {
+    const account = privateKeyToAccount(generatePrivateKey());
+    const wallet = await walletOf(world, { account, address: account.address });
+    const { rpcUrl } = world.info;
+    const own = await onChain({ rpcUrl, account, network: world.deployment });
+    const connecting = () => newAgent(world, { account, node: rpcUrl, usd: "0", patienceMs: 3_000 });
+    return { account, wallet, own, connecting };
+  }
+
+  test("has replaced the earlier one when the client is connected", async () => {
+    const { account, own, connecting } = await newcomer();
+    await own.register("all");
+    expect(await delegated(account, "approve")).toBe(true);
+    await world.increaseTime(2);
+    await connecting();
+    expect(await delegated(account, "approve")).toBe(false);
+  });
+
+  test.each(["revoke", "register"] as const)(
+    "fails while the chain keeps a wider one, until the agent calls `%s`",
+    async (remedy) => {
+      const { account, wallet, own, connecting } = await newcomer();
+      const { address } = account;
+      const data = await operator.delegationOf({ account, address }, FULL_PERMISSION, 30);
+      await mined(world, await wallet.sendTransaction({ to: world.deployment.delegation, data }));
+      await expect(connecting()).rejects.toThrow(/On chain you still leave more.*`revoke` or `register`/);
+      await own[remedy]();
+      expect(await delegated(account, "approve")).toBe(false);
+      await connecting();
+    },
+  );
 });
 
 describe("the client", () => {

@@ -58,9 +58,10 @@ export async function openOperator(world: World) {
     async delegationOf(
       agent: Pick<Agent, "address" | "account">,
       permission: Permission = FULL_PERMISSION,
+      secondsAhead = 0,
     ): Promise<Hex> {
       // Later than a revocation in the same second.
-      const issuedAt = (await world.chainNow()) + ++delegations;
+      const issuedAt = (await world.chainNow()) + secondsAhead + ++delegations;
       const fields = { nonce: keccak256(generatePrivateKey()), issuedAt, expiresAt: issuedAt + 300 };
       const granted = { agent: agent.address, operator: relay, ...permission, ...fields };
       const message = challengeText({ domain, factory, chainId, ...granted });

@@ -2,6 +2,7 @@
 
 import { STABLECOIN_DECIMALS, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, selectorOf } from "@working-contracts/protocol/calls";
+import type { Permission } from "@working-contracts/protocol/challenge-text";
 import { concatHex, keccak256, padHex, size, sliceHex, stringToHex } from "@working-contracts/protocol/hex";
 import {
   isVotingClosed,
@@ -14,7 +15,7 @@ import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/p
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { DEPLOYED_CODE } from "./deployed-code.js";
 import { ConnectionError, RefusedToSign } from "./errors.js";
-import { parse, reasonOf } from "./http.js";
+import { parse, pause, reasonOf } from "./http.js";
 import type { Addresses } from "./types.js";
 import type { Eip1193Provider } from "./wallets.js";
 
@@ -25,6 +26,7 @@ type Rpc = <T>(method: string, params: unknown[]) => Promise<T>;
 
 const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 const DECIMALS = selectorOf("decimals()");
+const DEPENDENCIES = selectorOf("dependencies()");
 /** Length of an EIP-1167 proxy; the escrow's terms follow it. */
 const PROXY_BYTES = 45;
 /** Base Sepolia's id, which the local network has as well. Elsewhere the token's grants are public for a week. */
@@ -34,6 +36,8 @@ const MIN_GRANT_DELAY = 604_800n;
 const TERMS_BYTES = [109, 129];
 /** Most nodes return the events of this many blocks. */
 const LOG_BLOCKS = 10_000;
+/** How long the service can take to register a text that replaces another. */
+const REGISTRATION_MS = 30_000;
 /** A node that has not responded by then does not respond. */
 const NODE_TIMEOUT_MS = 20_000;
 
@@ -233,6 +237,52 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
 /** In seconds. */
 async function timeOf(rpc: Rpc, block: Hex | "latest"): Promise<number> {
   return Number((await rpc<{ timestamp: Hex }>("eth_getBlockByNumber", [block, false])).timestamp);
+}
+
+/**
+ * What an agent leaves to the operator on chain now, and when the newest text was dated or revoked. Throws RefusedToSign
+ * if the escrows obey another operator.
+ */
+export async function grantAt(node: Node, network: Addresses, agent: Address) {
+  await requireOnChain(node, network);
+  const rpc = requesterOf(node);
+  await requireAnswer(rpc, [network.implementation, DEPENDENCIES], {
+    isRight: (found) => sliceHex(found, 64, 96) === padHex(network.relay as Hex, { size: 32 }),
+    refusal: ["relay", `the escrows obey another operator than ${network.relay}`],
+  });
+  const data = encodeCall("grants(address,address)", agent, network.relay as Address);
+  const grant = await rpc<Hex>("eth_call", [{ to: network.relay, data }, "latest"]);
+  const [issuedAt, revokedAt, until, actions] = [0, 32, 64, 96].map((at) =>
+    Number(sliceHex(grant, at, at + 32)),
+  ) as [number, number, number, number];
+  const isInForce = issuedAt > revokedAt && (until === 0 || (await timeOf(rpc, "latest")) < until);
+  return { issuedAt, revokedAt, until, actions: isInForce ? actions : 0 };
+}
+
+/**
+ * Waits until an agent leaves no more to the operator on chain than it signed: the service registers a text that replaces
+ * another. Throws if it does not.
+ */
+export async function requireNotWider(
+  node: Node,
+  network: Addresses,
+  {
+    agent,
+    permission: { actions, until },
+    patienceMs,
+  }: { agent: Address; permission: Permission; patienceMs: number },
+): Promise<void> {
+  const isWider = (grant: Permission): boolean =>
+    (grant.actions & ~actions) !== 0 ||
+    (grant.actions !== 0 && until !== 0 && (grant.until === 0 || grant.until > until));
+  const end = performance.now() + Math.min(patienceMs, REGISTRATION_MS);
+  while (isWider(await grantAt(node, network, agent))) {
+    if (performance.now() > end)
+      throw new Error(
+        "On chain you still leave more to the operator than you signed now, and the service registers no new text. End that yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again",
+      );
+    await pause(1000, undefined);
+  }
 }
 
 /** The nonce that the agent's signed actions need at an escrow or the registry. */

@@ -96,7 +96,10 @@ export type Duration = `${number}${keyof typeof SECONDS}`;
 
 export type Agent = Awaited<ReturnType<typeof connect>>;
 
-/** Signs the account in and returns its actions. Throws RefusedToSign if the service does not match `network`. */
+/**
+ * Signs the account in and returns its actions. Throws RefusedToSign if the service does not match `network`, and with a
+ * node also if an earlier sign-in that left more to the operator stays in force.
+ */
 export async function connect(options: ConnectOptions) {
   const { account: signer, spendingLimit, beforePayment } = options;
   const http = createHttp(httpOptions(options));
@@ -105,6 +108,11 @@ export async function connect(options: ConnectOptions) {
   if (pinned === undefined) requireOwnDomain(options, network.domain);
   requireTwoCurrencies(network);
   const now = async (): Promise<number> => Math.floor(Date.parse((await readNetwork(http)).time) / 1000);
+  const signingTime = async (): Promise<number> => {
+    const time = await now();
+    if (options.clock !== "service") requireNotAhead(time);
+    return time;
+  };
   const session: Session = {
     http,
     signer,
@@ -112,9 +120,10 @@ export async function connect(options: ConnectOptions) {
     budget: createBudget(spendingLimit),
     beforePayment,
     now,
-    signingTime: async () => {
-      const time = await now();
-      if (options.clock !== "service") requireNotAhead(time);
+    signingTime,
+    datingTime: async () => {
+      const time = await signingTime();
+      if (options.clock !== "service" && time < Date.now() / 1000 - CLOCK_TOLERANCE) throw wrongClock(time);
       return time;
     },
     node: options.node,
@@ -124,7 +133,14 @@ export async function connect(options: ConnectOptions) {
     onReceipt: options.onReceipt,
     apiKey: options.apiKey ?? "",
   };
-  if (options.apiKey === undefined) session.apiKey = await signIn(session, options.label);
+  if (options.apiKey === undefined) {
+    session.apiKey = await signIn(session, options.label);
+    const { node, permission } = session;
+    if (node !== undefined)
+      await (await import("./chain-check.js")).requireNotWider(node, network, {
+        ...{ agent: signer.address, permission, patienceMs: options.patienceMs ?? PATIENCE_MS },
+      });
+  }
 
   const readable = reads(session);
   const readsUntil = (signal: AbortSignal) => reads({ ...session, http: http.until(signal) });
@@ -162,9 +178,7 @@ export async function connect(options: ConnectOptions) {
       after: Record<"match" | "withdrawal" | "delivery" | "review", Duration | Date>,
     ): Promise<Pick<Draft, "matchDeadline" | "withdrawalDeadline" | "deliveryDeadline" | "reviewDeadline">> {
       const areCounted = Object.values(after).some((time) => !(time instanceof Date));
-      const start = areCounted ? await session.signingTime() : 0;
-      const isChecked = areCounted && options.clock !== "service";
-      if (isChecked && start < Date.now() / 1000 - CLOCK_TOLERANCE) throw wrongClock(start);
+      const start = areCounted ? await session.datingTime() : 0;
       const at = (time: Duration | Date): string =>
         (time instanceof Date ? time : new Date((start + secondsOf(time)) * 1000)).toISOString();
       return {
@@ -263,7 +277,7 @@ export function secondsOf(duration: string): number {
   return Math.round(Number(count) * SECONDS[unit as keyof typeof SECONDS]);
 }
 
-function permissionOf(operator: OperatorPermission): Permission {
+export function permissionOf(operator: OperatorPermission): Permission {
   if (operator === "all") return FULL_PERMISSION;
   if (operator === "none") return { actions: 0, until: 0 };
   const until = operator.until === undefined ? 0 : Math.floor(operator.until.getTime() / 1000);

@@ -1,9 +1,11 @@
 /** An agent's own transactions, for which it needs gas and no service. index.ts documents `onChain`. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeWords } from "@working-contracts/protocol/calls";
+import { challengeText } from "@working-contracts/protocol/challenge-text";
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
-import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
+import { keccak256, stringToHex, toHex } from "@working-contracts/protocol/hex";
 import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
+import { CHALLENGE_VALIDITY } from "@working-contracts/protocol/limits";
 import { bondNonce, findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { isVotingClosed, type Status } from "@working-contracts/protocol/status";
 import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
@@ -35,6 +37,7 @@ import {
 import { clientAbi } from "./abi.js";
 import {
   escrowAt,
+  grantAt,
   hostOf,
   requireKnownCode,
   requireOnChain,
@@ -43,7 +46,7 @@ import {
   termsIn,
   withoutUrl,
 } from "./chain-check.js";
-import { lowerCase, requireNotAhead } from "./connect.js";
+import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./connect.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
 import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
 import { type ExpectedPayment, plannedOf, type Submitted } from "./session.js";
@@ -346,5 +349,28 @@ function unguarded({
     /** Ends every signed action for an escrow, by default those for the registry, that was not used yet. */
     cancelSignatures: (id?: string) =>
       id === undefined ? callRegistry("cancelSignatures", []) : transact(id, "cancelSignatures"),
+    /**
+     * Signs and registers what the agent leaves to the operator, by default nothing. It replaces an earlier text, also
+     * if the service does not.
+     */
+    async register(operator: OperatorPermission = "none"): Promise<Hex> {
+      const { relay, factory, domain, chainId } = pinned() as Addresses & {
+        relay: Address;
+        factory: Address;
+      };
+      const earlier = await grantAt(rpcUrl, pinned(), me);
+      // The newest date counts; an earlier text can be dated ahead.
+      const issuedAt = Math.max(await nodeTime(), earlier.issuedAt + 1, earlier.revokedAt + 1);
+      const nonce = toHex(crypto.getRandomValues(new Uint8Array(32)));
+      const dated = { nonce, issuedAt, expiresAt: issuedAt + CHALLENGE_VALIDITY };
+      const delegation = { agent: me, operator: relay, ...permissionOf(operator), ...dated };
+      const message = challengeText({ ...delegation, domain, factory, chainId });
+      return transact(relay, "register", [delegation, await signer.signMessage({ message })]);
+    },
+    /** Ends what the agent leaves to the operator; what it signed until now can never be registered again. */
+    async revoke(): Promise<Hex> {
+      await grantAt(rpcUrl, pinned(), me);
+      return transact(pinned().relay, "revoke", [me, pinned().relay]);
+    },
   };
 }

@@ -46,6 +46,8 @@ export interface Session {
   now(): Promise<number>;
   /** The chain's time in seconds, for a signature. Throws RefusedToSign if it is ahead of this machine's clock. */
   signingTime(): Promise<number>;
+  /** The same, for a date that counts. Throws RefusedToSign also if it is behind this machine's clock. */
+  datingTime(): Promise<number>;
   onProgress?: ((progress: PaymentProgress) => void) | undefined;
   onReceipt?: ((proof: PaymentProof) => void) | undefined;
   /** The caller's own node of the chain, if it has one. */

@@ -36,17 +36,20 @@ export async function signChallenge({
   http,
   signer,
   network,
-  signingTime,
+  datingTime,
   permission,
-}: Pick<Session, "http" | "signer" | "network" | "signingTime" | "permission">): Promise<{
+}: Pick<Session, "http" | "signer" | "network" | "datingTime" | "permission">): Promise<{
   challengeId: string;
   signature: Hex;
 }> {
   const path = { address: signer.address };
+  const start = performance.now();
   const { challengeId, message } = await dataOf(
     call({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", { path, body: bodyOf(permission) }),
   );
-  requireChallenge(message, { address: signer.address, network, permission, now: await signingTime() });
+  const now = await datingTime();
+  const since = now - (performance.now() - start) / 1000;
+  requireChallenge(message, { address: signer.address, network, permission, now, since });
   return { challengeId, signature: await signer.signMessage({ message }) };
 }
 
@@ -72,9 +75,9 @@ const FIELDS: [start: string, field: string][] = [
 ];
 
 /**
- * Throws RefusedToSign unless the text is exactly this service's challenge for this address, issued and expiring about
+ * Throws RefusedToSign unless the text is exactly this service's challenge for this address, issued between `since` and
  * `now` (seconds). Any other text could be a login for another service, or leave more to the operator, or to another
- * one.
+ * one; one dated in the past would replace no earlier text.
  */
 export function requireChallenge(
   message: string,
@@ -82,15 +85,17 @@ export function requireChallenge(
     address,
     network,
     permission,
+    since,
     now,
-  }: { address: Address; network: PinnedNetwork; permission: Permission; now: number },
+  }: { address: Address; network: PinnedNetwork; permission: Permission; since: number; now: number },
 ): void {
   const textOf = (name: string): string => new RegExp(`^${name}: (.+)$`, "m").exec(message)?.[1] ?? "";
   const secondsOf = (name: string): number => Date.parse(textOf(name)) / 1000;
   const [nonce, issuedAt, expiresAt] = [textOf("Nonce"), secondsOf("Issued At"), secondsOf("Expires At")];
   if (!/^0x[0-9a-f]{64}$/.test(nonce)) throw new RefusedToSign("nonce", "the challenge has no nonce");
-  if (!Number.isInteger(issuedAt) || !Number.isInteger(expiresAt) || issuedAt > now + PROCESS_LAG)
-    throw new RefusedToSign("issuedAt", "the challenge is not dated, or is dated in the future");
+  const isDated = Number.isInteger(issuedAt) && Number.isInteger(expiresAt);
+  if (!isDated || issuedAt < since - PROCESS_LAG || issuedAt > now + PROCESS_LAG)
+    throw new RefusedToSign("issuedAt", `the challenge is not dated now, but ${textOf("Issued At")}`);
   if (expiresAt > issuedAt + CHALLENGE_VALIDITY)
     throw new RefusedToSign("expiresAt", `the challenge is valid until ${textOf("Expires At")}, too long`);
 

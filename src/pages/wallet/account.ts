@@ -72,6 +72,10 @@ export function createAccount(place: HTMLElement): Account {
 
   async function signIn({ info, provider }: Announced, apiKey?: string): Promise<void> {
     const signer = await providerSigner(provider);
+    const { data: network } = (await (await fetch("/v1/network")).json()) as { data: Network };
+    selectOwnChain = () => selectChain(provider, network, place.dataset.node);
+    // A sign-in reads at the wallet's node what an earlier one left to the operator.
+    if (apiKey === undefined) await selectOwnChain();
     agent = await connect({
       baseUrl: location.origin,
       account: signer,
@@ -83,9 +87,7 @@ export function createAccount(place: HTMLElement): Account {
       label: "browser",
       ...(apiKey !== undefined && { apiKey }),
     });
-    const { network } = agent;
     connected = provider;
-    selectOwnChain = () => selectChain(provider, network, place.dataset.node);
     const stored = { wallet: info.rdns, address: agent.address, apiKey: agent.apiKey };
     sessionStorage.setItem(STORED, JSON.stringify(stored));
     show();

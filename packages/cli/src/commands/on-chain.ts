@@ -32,6 +32,7 @@ const ACTIONS: Record<
   "claim-deferred <id>": ["pay you what the token refused to transfer", (own, id) => own.claimDeferred(id)],
   unstake: ["start to withdraw your whole stake", (own) => own.unstake()],
   "withdraw-stake": ["pay out your stake, 48 hours later", (own) => own.withdrawStake()],
+  revoke: ["end all that you leave to the operator", (own) => own.revoke()],
   "cancel-signatures [contract]": [
     "end your signed actions that were not used: for a contract, or without one for your stake",
     (own, id) => own.cancelSignatures(id),
@@ -42,31 +43,43 @@ export function addOnChainCommands(program: Command, contextOf: (command: Comman
   const group = program
     .command("on-chain")
     .description("act with your own transactions, without the service: needs gas and an RPC URL");
-  const show = ({ out }: Context, hash: string | null) =>
-    out.result({ transactionHash: hash }, () => hash ?? "done already");
+  const run = async (
+    context: Context,
+    act: (own: OnChain) => Promise<string | null>,
+    consent?: { tokens: string },
+  ): Promise<void> => {
+    const own = await context.onChain(consent);
+    const hash = await context.toTheEnd(() => act(own));
+    context.out.result({ transactionHash: hash }, () => hash ?? "done already");
+  };
   for (const [usage, [description, act]] of Object.entries(ACTIONS)) {
-    const run = async function (this: Command, ...given: unknown[]) {
-      const context = contextOf(this);
-      const args = given.filter((one) => typeof one === "string");
-      const own = await context.onChain();
-      show(context, await context.toTheEnd(() => act(own, ...args)));
-    };
-    group.command(usage).description(description).action(run);
+    group
+      .command(usage)
+      .description(description)
+      .action(function (this: Command, ...given: unknown[]) {
+        const args = given.filter((one) => typeof one === "string");
+        return run(contextOf(this), (own) => act(own, ...args));
+      });
   }
   group
     .command("vote <id> <outcomes...>")
     .description("vote on a disputed contract and pay the bond; open the vote once voting has ended")
-    .action(async (id: string, words: string[], _: unknown, command: Command) => {
-      const context = contextOf(command);
-      const own = await context.onChain();
-      show(context, await context.toTheEnd(() => own.vote(id, words.map(outcomeOf))));
-    });
+    .action((id: string, words: string[], _: unknown, command: Command) =>
+      run(contextOf(command), (own) => own.vote(id, words.map(outcomeOf))),
+    );
   group
     .command("stake <amount>")
     .description("stake protocol tokens as a Backup Agent")
-    .action(async (amount: string, _: unknown, command: Command) => {
+    .action((amount: string, _: unknown, command: Command) =>
+      run(contextOf(command), (own) => own.stake(amount), { tokens: amount }),
+    );
+  group
+    .command("register")
+    .description(
+      "sign and register that you leave nothing to the operator, or with `--operator all` everything",
+    )
+    .action((_: unknown, command: Command) => {
       const context = contextOf(command);
-      const own = await context.onChain({ tokens: amount });
-      show(context, await context.toTheEnd(() => own.stake(amount)));
+      return run(context, (own) => own.register(context.settings.operator));
     });
 }
