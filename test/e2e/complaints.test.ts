@@ -39,6 +39,7 @@ describe("filing", () => {
       filedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*\.\d{3}Z$/),
       resolvedAt: null,
       resolutionNote: null,
+      signed: null,
     });
     const second = await file(id, client, {});
     expect(second.data).toMatchObject({ filedByRole: "client", evidence: {} });

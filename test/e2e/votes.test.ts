@@ -1,10 +1,11 @@
 /** Votes: who can cast one, what stays sealed until the tally, and what happens if no one opens them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Node } from "@working-contracts/client/index";
 import { verifyContract } from "@working-contracts/client/verify/verify";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { type Address, encodeEventTopics, parseUnits, type RpcLog } from "viem";
+import { type Address, encodeEventTopics, parseUnits, type RpcLog, toFunctionSelector } from "viem";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
@@ -388,19 +389,49 @@ test("a usage ticket keeps its computed outcomes until the votes replace them", 
   expect((await untilStatus(client, id, "settled-all-met")).criteriaMet).toEqual(["met", "met", "met"]);
 });
 
-/** Whether facts of a dispute compare, at a node whose events can be changed. */
-async function verified(id: string, part: string, change: (logs: RpcLog[]) => void = () => {}) {
-  const node = {
-    async request(request: { method: string }) {
+/** A node that answers as `change` says: it gets the method, the result and the parameters. */
+function nodeThat(change: (method: string, result: never, params: unknown) => unknown) {
+  return {
+    async request(request: { method: string; params?: unknown }) {
       const result = await world.publicClient.request(request as never);
-      if (request.method === "eth_getLogs") change(result);
-      return result;
+      return change(request.method, result, request.params) ?? result;
     },
   };
+}
+
+/** Whether facts of a dispute compare, at a node whose events can be changed. */
+async function verified(id: string, part: string, change: (logs: RpcLog[]) => void = () => {}) {
+  return compared(id, part, [
+    nodeThat((method, result) => {
+      if (method === "eth_getLogs") change(result);
+    }),
+  ]);
+}
+
+async function compared(id: string, part: string, nodes: Node[]) {
   const network = world.deployment;
-  const { fields } = await verifyContract(new Error("no service"), id, { network, nodes: [node] });
+  const { fields } = await verifyContract(new Error("no service"), id, { network, nodes });
   return fields.filter(({ field }) => field.includes(part)).map(({ equal }) => equal);
 }
+
+const LIES: Record<string, Parameters<typeof nodeThat>[0]> = {
+  "the votes that were opened": (method, result: { input: string }) => {
+    if (method !== "eth_getTransactionByHash") return;
+    const at = result.input.indexOf(toFunctionSelector("openVote(address,uint24,bytes32)").slice(2));
+    // The first byte of the salt.
+    const salt = at + 8 + 2 * 64;
+    return { ...result, input: `${result.input.slice(0, salt)}ff${result.input.slice(salt + 2)}` };
+  },
+  "the commitments": (method, result) => {
+    if (method === "eth_getLogs") changeCommitments(result);
+  },
+  "the seed of the jury": (method, result: object) =>
+    method === "eth_getBlockByNumber" ? { ...result, hash: `0x${"5e".repeat(32)}` } : undefined,
+  "the pool of the jury": (method, result, params) =>
+    method === "eth_call" && JSON.stringify(params).includes(toFunctionSelector("poolAt(uint256,uint40)"))
+      ? `0x${"00".repeat(31)}01`
+      : result,
+};
 
 const dataOf = (logs: RpcLog[], eventName: "BackupAgentsDrawn" | "VoteSealed") => {
   const [topic] = encodeEventTopics({ abi: escrowAbi, eventName });
@@ -481,5 +512,9 @@ describe("a panel of two", () => {
     ]);
     expect(await verified(id, "commitment")).toEqual([true, true]);
     expect(await verified(id, "commitment", changeCommitments)).toEqual([false, false]);
+    const honest = nodeThat(() => {});
+    expect(await compared(id, "node", [honest, honest])).toEqual([true]);
+    for (const [lie, change] of Object.entries(LIES))
+      expect(await compared(id, "node", [honest, nodeThat(change)]), lie).toEqual([false]);
   });
 });

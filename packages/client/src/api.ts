@@ -943,6 +943,12 @@ export interface components {
             /** Format: date-time */
             resolvedAt: string | null;
             resolutionNote: string | null;
+            /** @description The filer's signature for this complaint (EIP-712); null if its sign-in lets the key alone complain */
+            signed: {
+                signature: string;
+                nonce: string;
+                deadline: number;
+            } | null;
         };
         FileComplaint: {
             evidence: {

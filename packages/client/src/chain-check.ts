@@ -17,6 +17,7 @@ import { DEPLOYED_CODE } from "./deployed-code.js";
 import { ConnectionError, RefusedToSign } from "./errors.js";
 import { parse, pause, reasonOf } from "./http.js";
 import type { Addresses } from "./types.js";
+import type { Protocol } from "./verify/read-chain.js";
 import type { Eip1193Provider } from "./wallets.js";
 
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
@@ -74,7 +75,7 @@ export async function requireOnChain(
  * Throws RefusedToSign unless the contracts that decide about money and votes have the code that this package was built
  * with, for the network's addresses. For payments: whoever is in an older deployment can still leave it.
  */
-export async function requireKnownCode(node: Node, network: Addresses): Promise<void> {
+export async function requireKnownCode(node: Node, network: Protocol): Promise<void> {
   const rpc = requesterOf(node);
   await requireChain(rpc, network);
   const names = Object.keys(DEPLOYED_CODE) as (keyof typeof DEPLOYED_CODE)[];
@@ -82,13 +83,13 @@ export async function requireKnownCode(node: Node, network: Addresses): Promise<
   for (const [i, name] of names.entries()) requireCode(name, codes[i] ?? "0x", network);
 }
 
-async function requireChain(rpc: Rpc, network: Addresses): Promise<void> {
+async function requireChain(rpc: Rpc, network: Protocol): Promise<void> {
   const chainId = Number(await rpc<Hex>("eth_chainId", []));
   if (chainId !== network.chainId)
     throw new RefusedToSign("chain", `the node is on chain ${chainId}, the deployment on ${network.chainId}`);
 }
 
-function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Addresses): void {
+function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Protocol): void {
   const at = network[name];
   if (code === "0x") throw new RefusedToSign(name, `the node has no code at ${at}`);
   const { hash, immutables } = DEPLOYED_CODE[name];

@@ -33,6 +33,13 @@ export const ComplaintSchema = z
     filedAt: z.iso.datetime(),
     resolvedAt: z.iso.datetime().nullable(),
     resolutionNote: z.string().nullable(),
+    signed: z
+      .object({ signature: z.string(), nonce: z.string(), deadline: z.number().int() })
+      .nullable()
+      .openapi({
+        description:
+          "The filer's signature for this complaint (EIP-712); null if its sign-in lets the key alone complain",
+      }),
   })
   .openapi("Complaint");
 export type ComplaintView = z.infer<typeof ComplaintSchema>;
@@ -47,6 +54,7 @@ export function toComplaint(row: ComplaintRow): ComplaintView {
     filedAt: row.filedAt.toISOString(),
     resolvedAt: row.resolvedAt?.toISOString() ?? null,
     resolutionNote: row.resolutionNote,
+    signed: row.signed,
   };
 }
 

@@ -14,11 +14,20 @@ import { type EscrowOnChain, inRanges, lower, type Protocol } from "./read-chain
 const LOOKS_PER_SEAT = 4n;
 const UNBONDING_SECONDS = 48 * 3600;
 
-/** The agents that the rule of `draw` chooses, in order; null if none were drawn. */
+export interface Jury {
+  seed: Hex;
+  poolSize: bigint;
+  /** The agents of the pool that the draw looked at. */
+  candidates: string[];
+  /** Those that the rule of `draw` chooses, in order. */
+  drawn: string[];
+}
+
+/** The jury by the rule of `draw`; null if none was drawn. */
 export async function juryByRule(
   client: Client,
   { escrow, network }: { escrow: EscrowOnChain; network: Protocol },
-): Promise<string[] | null> {
+): Promise<Jury | null> {
   const { terms, events, blockNumber } = escrow;
   const draw = events.find(({ name }) => name === "BackupAgentsDrawn");
   const match = events.find(({ name }) => name === "WorkingContractMatched");
@@ -50,23 +59,25 @@ export async function juryByRule(
   }
 
   const { hash: seed } = await getBlock(client, { blockNumber: escrow.drawBlock });
-  const pool = await readContract(client, {
+  const poolSize = await readContract(client, {
     ...registry,
     ...{ functionName: "poolSize", args: [before], blockNumber },
   });
   const seats = BigInt(terms.parameters.baRecruitCount);
-  const chosen: string[] = [];
+  const candidates: string[] = [];
+  const drawn: string[] = [];
   /** The slots at places of the pool that the shuffle has changed so far. */
   const moved = new Map<bigint, bigint>();
-  for (let i = 0n; i < seats * LOOKS_PER_SEAT && i < pool && chosen.length < seats; i++) {
-    const at = i + (BigInt(keccak256(encodeWords(seed, i))) % (pool - i));
+  for (let i = 0n; i < seats * LOOKS_PER_SEAT && i < poolSize && drawn.length < seats; i++) {
+    const at = i + (BigInt(keccak256(encodeWords(seed, i))) % (poolSize - i));
     const slot = moved.get(at) ?? at;
     moved.set(at, moved.get(i) ?? i);
     const place = { functionName: "poolAt", args: [slot, before], blockNumber } as const;
     const candidate = lower(await readContract(client, { ...registry, ...place }));
-    if (!parties.includes(candidate) && (await wasEligible(candidate))) chosen.push(candidate);
+    candidates.push(candidate);
+    if (!parties.includes(candidate) && (await wasEligible(candidate))) drawn.push(candidate);
   }
-  return chosen;
+  return { seed, poolSize, candidates, drawn };
 }
 
 export interface OpenedVote {

@@ -22,6 +22,7 @@ export interface Protocol {
   relay: string;
   delegation: string;
   registry: string;
+  protocolToken: string;
   asset: { address: string };
 }
 

@@ -5,12 +5,13 @@ import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
-import { type Node, nameOf, shortOf, withoutUrl } from "../chain-check.js";
-import { ConnectionError, ifAllowed } from "../errors.js";
+import { type Node, nameOf, requireKnownCode, shortOf, withoutUrl } from "../chain-check.js";
+import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
 import type { reads } from "../reads.js";
-import type { Checkpoint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
+import type { Checkpoint, Complaint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
 import { type Step, stepsOf } from "./authority.js";
-import { juryByRule, type OpenedVote, openedVotes } from "./jury.js";
+import { type ComplaintSigner, signersOf } from "./complaints.js";
+import { type Jury, juryByRule, type OpenedVote, openedVotes } from "./jury.js";
 import { type EscrowOnChain, type Protocol, readEscrow } from "./read-chain.js";
 import { type Rebuilt, rebuild } from "./rebuild.js";
 
@@ -45,7 +46,7 @@ export interface Verification {
 
 /** The agent as which the service is read. */
 export interface Reader
-  extends Pick<ReturnType<typeof reads>, "get" | "terms" | "settlement" | "checkpoints"> {
+  extends Pick<ReturnType<typeof reads>, "get" | "terms" | "settlement" | "checkpoints" | "complaints"> {
   address: string;
   network: Protocol;
   served(id: string, field: ReferenceField): Promise<string | null>;
@@ -67,15 +68,18 @@ export async function verifyContract(
   if (first === undefined) throw new TypeError("verify needs a node of the chain");
   for (let attempt = 1; ; attempt++) {
     const onChain = await readNode(first, id, network);
-    const { escrow, steps } = onChain;
-    const api = await ask(reader, id);
-    const fields = compare(id, onChain, rebuild(escrow), api);
+    const { escrow, steps, client } = onChain;
+    const rebuilt = rebuild(escrow);
+    const api = await ask(reader, id, rebuilt);
+    const parties = rebuilt.contract as Record<Complaint["filedByRole"], string | null>;
+    const signers = await signersOf(client, api.complaints ?? [], {
+      ...{ id, chainId: network.chainId, parties },
+    });
+    const fields = compare(id, onChain, rebuilt, { ...api, signers });
     for (const node of others) {
-      const same = await readNode(node, id, network, escrow.blockNumber).then(
-        digestOf,
-        (error: Error) => error.message,
-      );
-      const expected = digestOf(onChain);
+      const other = await readNode(node, id, network, escrow.blockNumber).catch((error: Error) => error);
+      const digests = other instanceof Error ? [digestOf(onChain), other.message] : digestsOf(onChain, other);
+      const [expected, same] = digests;
       fields.push({ field: `node ${nameOf(node)}`, chain: expected, api: same, equal: same === expected });
     }
     const equal = fields.every((one) => one.equal !== false);
@@ -87,10 +91,13 @@ export async function verifyContract(
 }
 
 interface OnChain {
+  client: Client;
+  /** Why the deployment's code is none that this package knows; null if it is. */
+  unknownCode: string | null;
   escrow: EscrowOnChain;
   steps: Step[];
-  /** The jury that the rule of the draw gives; null without a draw, and an error if the node does not show enough. */
-  jury: string[] | Error | null;
+  /** Null without a draw, and an error if the node does not show enough. */
+  jury: Jury | Error | null;
   votes: OpenedVote[];
 }
 
@@ -105,18 +112,30 @@ async function readChain(node: Node, id: Address, network: Protocol, blockNumber
   if (chainId !== network.chainId)
     throw new Error(`The node is on chain ${chainId}, the contract on ${network.chainId}.`);
   const escrow = await readEscrow(client, { id, network, blockNumber });
-  const [steps, jury, votes] = await Promise.all([
+  const [unknownCode, steps, jury, votes] = await Promise.all([
+    requireKnownCode(node, network).then(
+      () => null,
+      (error) => {
+        if (error instanceof RefusedToSign) return error.message.replace("Refused to sign ", "");
+        throw error;
+      },
+    ),
     stepsOf(client, { id, escrow, network }),
     juryByRule(client, { escrow, network }).catch((error: Error) => error),
     openedVotes(client, { id, escrow, network }),
   ]);
-  return { escrow, steps, jury, votes };
+  return { client, unknownCode, escrow, steps, jury, votes };
 }
 
-/** One hash of all that a node reports about an escrow. */
-function digestOf({ escrow, steps }: OnChain): string {
+/** A hash for each of two nodes of all that both report about an escrow. */
+function digestsOf(...both: [OnChain, OnChain]): [string, string] {
+  const hasJury = both.every(({ jury }) => !(jury instanceof Error));
+  return both.map((one) => digestOf(hasJury ? one : { ...one, jury: null })) as [string, string];
+}
+
+function digestOf({ client: _, escrow, ...read }: OnChain): string {
   const plainOf = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
-  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], steps }, plainOf)));
+  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], ...read }, plainOf)));
 }
 
 /** Undefined if the service did not respond with it. */
@@ -125,44 +144,59 @@ interface ApiResponses {
   terms: Terms | undefined;
   settlement: Settlement | undefined;
   checkpoints: Checkpoint[] | undefined;
+  complaints: Complaint[] | undefined;
   /** The text to which the hash on chain should commit; null if there is none or the caller may not read it. */
   delivery: string | null | undefined;
   supplementaryMaterials: string | null | undefined;
-  /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery. */
-  isWithheld: boolean;
+  /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery; null if unknown. */
+  isWithheld: boolean | null;
   /** Whether the delivery opens with the caller's key; null if the caller is not meant to read it, or cannot now. */
   opens: boolean | null;
   notCompared: string[];
 }
 
-async function ask(reader: Reader | Error, id: string): Promise<ApiResponses> {
-  const notCompared: string[] = [];
+async function ask(
+  reader: Reader | Error,
+  id: string,
+  { contract: { client }, deliveryHash }: Rebuilt,
+): Promise<ApiResponses> {
+  const failures = new Map<string, Error>();
   const attempt = async <T>(what: string, read: (from: Reader) => Promise<T>): Promise<T | undefined> => {
     try {
       if (reader instanceof Error) throw reader;
       return await read(reader);
     } catch (error) {
-      notCompared.push(`${what}: ${(error as Error).message}`);
+      failures.set(what, error as Error);
       return undefined;
     }
   };
-  const [contract, terms, settlement, checkpoints, delivery, supplementaryMaterials] = await Promise.all([
-    attempt("contract", (from) => from.get(id)),
-    attempt("terms", (from) => from.terms(id)),
-    attempt("settlement", (from) => from.settlement(id)),
-    attempt("checkpoints", (from) => from.checkpoints(id)),
-    attempt("delivery", (from) => ifAllowed(() => from.served(id, "delivery"))),
-    attempt("supplementaryMaterials", (from) => ifAllowed(() => from.served(id, "supplementaryMaterials"))),
-  ]);
+  const [contract, terms, settlement, checkpoints, complaints, delivery, supplementaryMaterials] =
+    await Promise.all([
+      attempt("contract", (from) => from.get(id)),
+      attempt("terms", (from) => from.terms(id)),
+      attempt("settlement", (from) => from.settlement(id)),
+      attempt("checkpoints", (from) => from.checkpoints(id)),
+      attempt("complaints", (from) => from.complaints(id)),
+      attempt("delivery", (from) => ifAllowed(() => from.served(id, "delivery"))),
+      attempt("supplementaryMaterials", (from) => ifAllowed(() => from.served(id, "supplementaryMaterials"))),
+    ]);
   const { address } = reader as Reader;
-  const isClient = contract !== undefined && contract.client === address;
-  const isReader = isClient || contract?.worker === address;
+  const isReader = client === address || contract?.worker === address;
+  const failure = failures.get("delivery");
+  // An answer that cannot be read is one.
+  const isAnswered = failure === undefined || !isSilence(failure);
+  const isDue = client === address && deliveryHash !== null;
+  const isKnown = isDue ? isAnswered : contract !== undefined;
   return {
-    ...{ contract, terms, settlement, checkpoints, delivery, supplementaryMaterials, notCompared },
-    isWithheld: isClient && contract?.delivery !== null && delivery === null,
+    ...{ contract, terms, settlement, checkpoints, complaints, delivery, supplementaryMaterials },
+    notCompared: [...failures].map(([what, { message }]) => `${what}: ${message}`),
+    isWithheld: isKnown ? isDue && !delivery : null,
     opens: isReader && delivery ? await canOpen(reader as Reader, id) : null,
   };
 }
+
+/** Whether no response arrived at all. */
+const isSilence = (error: Error): boolean => error instanceof ConnectionError && error.cause !== undefined;
 
 /** A delivery can be sealed, and not open with the caller's key: the jury then decides on it. */
 function canOpen(reader: Reader, id: string): Promise<boolean | null> {
@@ -188,9 +222,9 @@ const UNPROVEN = "(the text behind termsHash is unknown)";
 /** Returns one row for each fact that the chain states, or proves. */
 function compare(
   id: string,
-  { escrow, jury, votes }: OnChain,
+  { unknownCode, escrow, jury, votes }: OnChain,
   rebuilt: Rebuilt,
-  api: ApiResponses,
+  api: ApiResponses & { signers: ComplaintSigner[] },
 ): Comparison[] {
   const { contract, terms, settlement, checkpoints, delivery } = api;
   const rows: Comparison[] = [];
@@ -211,6 +245,8 @@ function compare(
   }
 
   const { statusOnChain, ...fields } = rebuilt.contract;
+  const known = "known";
+  row("code of the deployment", unknownCode ?? known, known, (code) => code);
   row("address of the terms", fields.id, id, (address) => address);
   row("status reported by the escrow", statusOnChain, fields.status, (status) => status);
   for (const [field, value] of Object.entries(fields))
@@ -255,7 +291,7 @@ function compare(
         }),
     );
   }
-  row("delivery withheld by the service", false, contract, () => api.isWithheld);
+  row("delivery withheld by the service", false, api.isWithheld ?? undefined, (isWithheld) => isWithheld);
   if (delivery !== null) row("delivery, hash", rebuilt.deliveryHash, delivery, hashOf);
   if (api.opens !== null) row("delivery opens with your key", true, api.opens, (opens) => opens);
 
@@ -270,10 +306,12 @@ function compare(
       "jury drawn, by the rule",
       rebuilt.drawn,
       jury instanceof Error ? undefined : jury,
-      (agents) => agents,
+      (byRule) => byRule.drawn,
     );
   for (const { voter, committed, opened } of votes)
     row(`vote of ${voter}, commitment`, committed, opened ?? undefined, (commitment) => commitment);
+  for (const { complaint, filer, signer } of api.signers)
+    row(`signer of complaint ${complaint.id}`, filer, signer ?? undefined, (agent) => agent);
   for (const { payee, moved, due } of rebuilt.transfers)
     row(`transferred to ${payee}`, moved, due, (value) => value);
   return rows;
