@@ -91,7 +91,10 @@ const names = [...new Set(errors)].sort().map((name) => `\n  | "${name}"`);
 const code = `// Generated from contracts/ by \`npm run abi\`: the deployed code's hash with zeros for immutables, and their places in bytes.\nexport const DEPLOYED_CODE = {\n${codes.join("")}} as const;\n\n/** Errors that the contracts declare. */\nexport type DeclaredError =${names.join("")};\n`;
 writeGenerated("packages/client/src/deployed-code.ts", code, origin);
 
-/** One list for all contracts: a call of one can fail with another's error. Throws if a function has another name. */
+/**
+ * One list for all contracts: a call of one can fail with another's error. Only events need the names of their
+ * parameters. Throws if a function has another name.
+ */
 function clientItems(): Item[] {
   const found = Object.entries(CLIENT_CALLS).flatMap(([contract, calls]) => {
     const items = readArtifact(contract).abi;
@@ -99,11 +102,15 @@ function clientItems(): Item[] {
       (call) => !items.some(({ type, name }) => type === "function" && name === call),
     );
     if (missing !== undefined) throw new Error(`${contract} has no function ${missing}.`);
-    return items.filter(
-      ({ type, name = "" }) => type === "event" || type === "error" || calls.includes(name),
-    );
+    return items
+      .filter(({ type, name = "" }) => type === "event" || type === "error" || calls.includes(name))
+      .map((item) => (item.type === "event" ? item : { ...item, inputs: item.inputs.map(unnamed) }));
   });
   return [...new Map(found.map((item) => [signatureOf(item), item])).values()];
+}
+
+function unnamed(parameter: Parameter): Parameter {
+  return { ...parameter, name: "" };
 }
 
 function readArtifact(contract: string): Artifact {

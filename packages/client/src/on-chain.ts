@@ -1,5 +1,5 @@
 /** An agent's own transactions, for which it needs gas and no service. index.ts documents `onChain`. */
-import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeWords } from "@working-contracts/protocol/calls";
 import { challengeText } from "@working-contracts/protocol/challenge-text";
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
@@ -16,7 +16,6 @@ import {
   ContractFunctionRevertedError,
   createClient,
   encodeFunctionData,
-  formatEther,
   type Hex,
   http,
   type LocalAccount,
@@ -28,7 +27,6 @@ import {
   getChainId,
   getCode,
   getEip712Domain,
-  prepareTransactionRequest,
   readContract,
   sendRawTransaction,
   simulateContract,
@@ -39,6 +37,7 @@ import {
   escrowAt,
   grantAt,
   hostOf,
+  requesterOf,
   requireKnownCode,
   requireOnChain,
   requireTokens,
@@ -78,17 +77,6 @@ export interface DeliverOnChainOptions {
   outcomes?: readonly Outcome[];
 }
 
-/** The node fills it in, because viem does not know the chain. */
-interface FilledByNode {
-  chainId: number;
-  nonce: number;
-  gas: bigint;
-  /** If blocks have no base fee. */
-  gasPrice?: bigint;
-  maxFeePerGas?: bigint;
-  maxPriorityFeePerGas?: bigint;
-}
-
 const POLLING_MS = 1_000;
 const MAX_GAS_COST = 10n ** 16n;
 
@@ -116,6 +104,7 @@ function unguarded({
   const client = createClient({ account, transport: http(rpcUrl), pollingInterval: POLLING_MS });
   /** A node that is asked again after a lost answer refuses the transaction that it has. */
   const sender = createClient({ transport: http(rpcUrl, { retryCount: 0 }) });
+  const rpc = requesterOf(rpcUrl);
   const me = account.address.toLowerCase() as Address;
   const signer = account as unknown as Signer;
   const pinned = (): Addresses => {
@@ -124,24 +113,35 @@ function unguarded({
   };
 
   /** Throws RefusedToSign if the node is on another chain, or proposes fees beyond `maxGasCost`. */
-  async function prepared(to: Address, data: Hex) {
-    const { chainId, nonce, gas, gasPrice, maxFeePerGas, maxPriorityFeePerGas } =
-      (await prepareTransactionRequest(client, { account, to, data, chain: null })) as FilledByNode;
+  async function prepared(to: Address, data: Hex): Promise<TransactionSerializable> {
+    const numberOf = async (method: string, ...params: unknown[]) => BigInt(await rpc<Hex>(method, params));
+    const chainId = Number(await numberOf("eth_chainId"));
     if (network !== undefined && chainId !== network.chainId)
       throw new RefusedToSign(
         "chain",
         `the node is on chain ${chainId}, the deployment on ${network.chainId}`,
       );
-    const fee = maxFeePerGas ?? gasPrice;
-    if (fee === undefined) throw new RefusedToSign("gas", "the node proposes no fee");
+    const [nonce, gas, { baseFeePerGas }] = await Promise.all([
+      numberOf("eth_getTransactionCount", me, "pending"),
+      numberOf("eth_estimateGas", { from: me, to, data }),
+      rpc<{ baseFeePerGas?: Hex }>("eth_getBlockByNumber", ["latest", false]),
+    ]);
+    const price = () => numberOf("eth_gasPrice");
+    const base = baseFeePerGas && BigInt(baseFeePerGas);
+    const tip =
+      base === undefined
+        ? 0n
+        : await numberOf("eth_maxPriorityFeePerGas").catch(async () => (await price()) - base);
+    // The base fee can rise before the next blocks.
+    const fee = base === undefined ? await price() : (base * 6n) / 5n + tip;
     const cost = gas * fee;
     if (cost > maxGasCost)
       throw new RefusedToSign(
         "gas",
-        `it could cost ${formatEther(cost)} ether, more than the ${formatEther(maxGasCost)} allowed. Wait for lower fees, or raise maxGasCost (--max-gas)`,
+        `it could cost ${formatDecimal(cost, 18)} ether, more than the ${formatDecimal(maxGasCost, 18)} allowed. Wait for lower fees, or raise maxGasCost (--max-gas)`,
       );
-    const fees = maxFeePerGas === undefined ? { gasPrice } : { maxFeePerGas, maxPriorityFeePerGas };
-    return { chainId, nonce, gas, to, data, ...fees } as TransactionSerializable;
+    const fees = base === undefined ? { gasPrice: fee } : { maxFeePerGas: fee, maxPriorityFeePerGas: tip };
+    return { chainId, nonce: Number(nonce), gas, to, data, ...fees };
   }
 
   /** Throws OutcomeUnknown once the transaction is signed and sent: resuming it sends no other one. */
