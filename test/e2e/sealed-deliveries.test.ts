@@ -13,7 +13,7 @@ import {
   makeJuror,
   newAgent as newAgentIn,
 } from "../support/client-agents.js";
-import { delivered, disputed, newJuror, ok } from "../support/contracts.js";
+import { delivered, disputed, newJuror, ok, vote } from "../support/contracts.js";
 import { openOperator } from "../support/operator.js";
 import { useWorld } from "../support/world.js";
 
@@ -92,6 +92,24 @@ test("in a dispute the parties share it with the Backup Agents who ask, and a fa
   await expect(juror.reveal(id, "delivery")).rejects.toThrow("not the reference that was delivered");
 
   await expect.poll(() => worker.shareDelivery(id)).toEqual([juror.address]);
+  expect(await juror.reveal(id, "delivery")).toBe(REFERENCE);
+});
+
+test("the chain names who voted, if the service does not; one without a key is reported", async () => {
+  const hidden = { data: [], hasMore: false, nextAfter: "0" };
+  const seller = await newAgent({
+    fetch: lying((url, response) => (url.pathname === "/v1/events" ? Response.json(hidden) : response)),
+  });
+  const [juror, keyless] = await Promise.all([staked(), newJuror(world)]);
+  const id = await matched(client, seller);
+  await seller.deliver(id, REFERENCE, { seal: true });
+  await client.dispute(id);
+  await juror.vote(id, ["met"]);
+  await vote(keyless, id, "met");
+  const failures: string[] = [];
+  const onFailure = ({ message }: Error) => void failures.push(message);
+  expect(await seller.shareDelivery(id, { onFailure })).toEqual([juror.address]);
+  expect(failures).toEqual([expect.stringContaining(`${keyless.address} judges ${id} unread`)]);
   expect(await juror.reveal(id, "delivery")).toBe(REFERENCE);
 });
 

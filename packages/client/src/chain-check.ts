@@ -23,11 +23,21 @@ import type { Eip1193Provider } from "./wallets.js";
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
 export type Node = string | Eip1193Provider;
 
+interface Log {
+  topics: Hex[];
+  data: Hex;
+  blockNumber: Hex;
+}
+
 type Rpc = <T>(method: string, params: unknown[]) => Promise<T>;
 
 const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 const DECIMALS = selectorOf("decimals()");
 const DEPENDENCIES = selectorOf("dependencies()");
+const topicOf = (event: string): Hex => keccak256(stringToHex(event));
+const DISPUTED = topicOf("WorkingContractDisputed(uint256,uint40)");
+const DRAWN = topicOf("BackupAgentsDrawn(address[])");
+const SEALED = topicOf("VoteSealed(address,bytes32,uint256)");
 /** Length of an EIP-1167 proxy; the escrow's terms follow it. */
 const PROXY_BYTES = 45;
 /** Base Sepolia's id, which the local network has as well. Elsewhere the token's grants are public for a week. */
@@ -177,16 +187,18 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   const holds = async (data: Hex, to?: string): Promise<boolean> => BigInt(await read(data, to)) !== 0n;
   const required = BigInt(parameters.baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
 
-  /** An event that an escrow emits once. Searches from the newest block backwards. */
-  async function emitted(signature: string): Promise<{ data: Hex; blockNumber: Hex }> {
-    const topics = [keccak256(stringToHex(signature))];
+  /** Events of the escrow, in ranges of blocks from the newest backwards. */
+  async function* eventsBack(...topics: Hex[]): AsyncGenerator<Log[]> {
     let to = Number(await rpc<Hex>("eth_blockNumber", []));
     for (; to >= network.startBlock; to -= LOG_BLOCKS) {
       const [fromBlock, toBlock] = [Math.max(to - LOG_BLOCKS + 1, 0), to].map((n) => `0x${n.toString(16)}`);
-      const filter = { address: id, topics, fromBlock, toBlock };
-      const [log] = await rpc<{ data: Hex; blockNumber: Hex }[]>("eth_getLogs", [filter]);
-      if (log !== undefined) return log;
+      yield await rpc<Log[]>("eth_getLogs", [{ address: id, topics: [topics], fromBlock, toBlock }]);
     }
+  }
+
+  /** An event that an escrow emits once. */
+  async function emitted(signature: string): Promise<Log> {
+    for await (const [log] of eventsBack(topicOf(signature))) if (log !== undefined) return log;
     throw new Error(`The node has no event ${signature} of ${id}`);
   }
 
@@ -217,6 +229,19 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
     /** 32 bytes; zero without a vote. */
     ballotOf: (agent: Address) => read(encodeCall("ballotOf(address)", agent)),
     dispute,
+    /** Those who were drawn or have voted, lower case. */
+    async jurors(): Promise<Set<string>> {
+      const found = new Set<string>();
+      for await (const logs of eventsBack(DISPUTED, DRAWN, SEALED)) {
+        for (const { topics, data } of logs) {
+          // The drawn agents are a list: its place, its length, its words.
+          const words = topics[0] === DRAWN ? data.slice(2).match(/.{64}/g)?.slice(2) : topics.slice(1);
+          for (const word of words ?? []) found.add(`0x${word.slice(-40)}`);
+        }
+        if (logs.some(({ topics }) => topics[0] === DISPUTED)) break;
+      }
+      return found;
+    },
     /** Whether an agent was drawn, has voted, or can vote now. */
     async mayVote(agent: Address): Promise<boolean> {
       for (const mapping of ["ballotOf", "isDrawn"])

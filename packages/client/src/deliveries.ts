@@ -1,12 +1,12 @@
 /** Deliveries that only the parties, and in a dispute the Backup Agents, can read. */
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
-import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
+import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Node } from "./chain-check.js";
 import { type KeyPair, ownKeysOf, publishKey } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
-import { everyItem, type PageQuery, reads } from "./reads.js";
+import { everyItem, reads } from "./reads.js";
 import { call, dataOf, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
@@ -26,11 +26,8 @@ export interface DeliverOptions {
 
 export interface ServeOptions {
   signal?: AbortSignal;
-  onFailure?: (error: Error) => void;
+  onFailure?: ((error: Error) => void) | undefined;
 }
-
-/** Why a Backup Agent may read a sealed delivery: it was drawn, has voted, or has asked for the keys. */
-const JURY_EVENTS = "contract.drawn,vote.sealed,key.released";
 
 /** `deliverText` delivers a text as it is. */
 export function deliveries(session: Session, deliverText: (id: string, text: string) => Promise<Contract>) {
@@ -105,56 +102,12 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     );
   }
 
-  /** The Backup Agents who asked for the delivery, were drawn or have voted, as the service's events say. */
-  async function namedJurors(id: string): Promise<Set<string>> {
-    const jurors = new Set<string>();
-    let after = "0";
-    for (;;) {
-      const query = { contractId: id, type: JURY_EVENTS, after };
-      const page = await call(session, "GET /v1/events", { query });
-      for (const { data } of page.data) {
-        const { backupAgents = [], backupAgent, releasedTo, role } = data as Record<string, unknown>;
-        for (const one of [backupAgents, backupAgent, role === "backup-agent" ? releasedTo : []].flat())
-          if (typeof one === "string") jurors.add(one);
-      }
-      if (!page.hasMore) return jurors;
-      after = page.nextAfter;
-    }
-  }
-
-  /**
-   * Shares with everyone who, by the chain, may read, and has a key, but for those in `done`, and adds them to it. Returns
-   * with whom.
-   */
-  async function share(id: string, done = new Set<string>()): Promise<string[]> {
-    const node = nodeForJuries();
-    const { client, worker } = await get(id);
-    const named = client === me || worker === me ? await namedJurors(id) : [];
-    const missing = [...named].filter((recipient) => !done.has(`${id} ${recipient}`));
-    if (missing.length === 0) return [];
-    const escrow = await escrowOf(id, node);
-    if ((await escrow.status()) !== "disputed") return [];
-    const { parseSealed, plainTextOf, publishedKey, shareWith } = await sealing();
-    const text = await committed(id, "delivery");
-    const jwe = text === null ? null : parseSealed(text);
-    const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
-    if (plain === null) return [];
-    const shared: string[] = [];
-    for (const recipient of missing) {
-      if (!(await escrow.mayVote(recipient as Address))) continue;
-      // A key that another did not sign must not keep it from the others.
-      const key = await publishedKey(session, recipient).catch((error) => {
-        if (error instanceof RefusedToSign) return null;
-        throw error;
-      });
-      if (key === null) continue;
-      const body = { recipient, jwe: await shareWith(key, plain) };
-      await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
-      done.add(`${id} ${recipient}`);
-      shared.push(recipient);
-    }
-    return shared;
-  }
+  /** Loaded with the first use: few deliveries are disputed. */
+  const juries = async () =>
+    (await import("./juries.js")).juries(session, {
+      ...{ call, everyItem, followEvents, waitUntil },
+      ...{ node: nodeForJuries(), escrowOf, ownKeys, committed },
+    });
 
   return {
     /**
@@ -208,47 +161,18 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     },
 
     /**
-     * Shares a sealed delivery with every Backup Agent who may read it and has a key. Returns with whom. Throws RefusedToSign
-     * without `node`: the service says who asked, and only the chain proves that they may.
+     * Shares a sealed delivery with every Backup Agent who may read it and has a key. Returns with whom; passes to
+     * `onFailure` an error for each who was drawn or has voted and gets none. Throws RefusedToSign without `node`: only the
+     * chain proves who may read.
      */
-    shareDelivery: (id: string): Promise<string[]> => share(id),
+    shareDelivery: async (id: string, options: Pick<ServeOptions, "onFailure"> = {}): Promise<string[]> =>
+      (await juries()).share(id, options),
 
     /**
      * Shares sealed deliveries with Backup Agents: first those of the open disputes, then as Backup Agents are drawn,
      * vote or ask, until `signal` is aborted. Passes each failure to `onFailure`, and continues with the others. Throws
      * RefusedToSign without `node`.
      */
-    async serveJuries({ signal, onFailure }: ServeOptions = {}): Promise<void> {
-      nodeForJuries();
-      const done = new Set<string>();
-      const options = { ...(signal && { signal }) };
-      const serve = (id: string) => share(id, done).catch((error: Error) => onFailure?.(error));
-      const patiently = <T>(read: () => Promise<T>) => waitUntil(read, () => true, options);
-      try {
-        // Whoever asks while the open disputes are served comes after this position.
-        const { nextAfter } = await patiently(() =>
-          call(session, "GET /v1/events", { query: { after: "latest" } }),
-        );
-        for (const role of ["client", "worker"] as const) {
-          const query = { [role]: me, status: "disputed", limit: 200 };
-          const read = (page: Pick<PageQuery, "cursor">) => {
-            signal?.throwIfAborted();
-            return patiently(() => call(session, "GET /v1/contracts", { query: { ...query, ...page } }));
-          };
-          for await (const { id } of everyItem(read)) {
-            signal?.throwIfAborted();
-            await serve(id);
-          }
-        }
-        const follow = { type: JURY_EVENTS, agent: me, after: nextAfter, ...options };
-        for await (const { contractId, type, data } of followEvents(session, follow)) {
-          // Sharing reads the caller's own key, which is such an event too.
-          if (type === "key.released" && data.role !== "backup-agent") continue;
-          await serve(contractId);
-        }
-      } catch (error) {
-        if (!signal?.aborted) throw error;
-      }
-    },
+    serveJuries: async (options: ServeOptions = {}): Promise<void> => (await juries()).serve(options),
   };
 }

@@ -164,12 +164,10 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     .action(async (id: string, { follow = false }: { follow?: boolean }, command: Command) => {
       const context = contextOf(command);
       const agent = await context.agent();
-      const shared = await agent.shareDelivery(id);
+      const onFailure = ({ message }: Error) => context.out.progress(`not shared: ${message}`);
+      const shared = await agent.shareDelivery(id, { onFailure });
       context.out.result({ shared }, () => `shared with ${shared.length} Backup Agents`);
-      if (follow)
-        await agent.serveJuries({
-          onFailure: ({ message }) => context.out.progress(`not shared: ${message}`),
-        });
+      if (follow) await agent.serveJuries({ onFailure });
     });
 
   program
