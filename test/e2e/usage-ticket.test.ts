@@ -1,19 +1,26 @@
 /** The usage ticket: criteria are computed at delivery, and approval keeps them. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
-import { connect } from "@working-contracts/client/index";
+import { type Checkpoint, connect } from "@working-contracts/client/index";
 import { escrowAbi } from "@working-contracts/protocol/abi";
+import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import canonicalize from "canonicalize";
-import { type Address, keccak256, stringToHex, zeroHash } from "viem";
+import { type Address, type Hex, keccak256, stringToHex, zeroHash } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { mined, walletOf } from "../support/chain.js";
+import { draftOf, newAgent } from "../support/client-agents.js";
 import { matched, newPair, untilStatus } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
+import { useUsers } from "./cli-actors.js";
 
 const world = await useWorld();
 const { client, worker } = await newPair(world, "1000");
+const { newUser } = useUsers(world);
 
 const rules = [
   { metric: "tokens", op: ">=", target: 1000 },
@@ -94,4 +101,44 @@ test("a Worker that states outcomes on chain is shown by `verify`", async () => 
     api: ["not met", "not met", "not met"],
     equal: false,
   });
+});
+
+test("a service that forges a checkpoint cannot stop a delivery on chain", async () => {
+  const seller = await newUser();
+  await world.testClient.setBalance({ address: seller.address, value: 10n ** 18n });
+  const account = privateKeyToAccount(seller.key as Hex);
+  const [buyer, worker] = await Promise.all([newAgent(world), newAgent(world, { account, usd: "0" })]);
+  const { id } = await buyer.create({
+    ...(await draftOf(buyer)),
+    ...{
+      application: "usageticket",
+      applicationTerms: { criteria: [{ metric: "pages", op: ">=", target: 2 }] },
+    },
+  });
+  await worker.accept(id);
+  const submitted: unknown[] = [];
+  for (const pages of [1, 2])
+    submitted.push(
+      await worker.checkpoint(id, {
+        ...{ fromSequence: pages, toSequence: pages, merkleRoot: "0x01", lastReceiptHash: "0x02" },
+        ...{ teeMeasurement: "none", teeSignature: "none", data: { pages } },
+        checkpointedAt: await world.inSeconds(pages - 60),
+      }),
+    );
+  await world.pool.query(`update app.checkpoint set data = '{"pages":1}' where contract_id = $1`, [id]);
+  await expect(worker.deliver(id, "ipfs://pages")).rejects.toMatchObject({ field: "checkpoints" });
+
+  const file = join(seller.cwd, "checkpoints.json");
+  writeFileSync(file, JSON.stringify(submitted));
+  const deliver = ["on-chain", "deliver", id, "ipfs://pages"];
+  const given = ["--checkpoints", file, "--outcomes", "met"];
+  expect((await seller.run(...deliver, "--checkpoints", process.execPath)).code).toBe(2);
+  await seller.json(...deliver, ...given);
+  const { fields } = await buyer.verify(id, { nodes: [world.info.rpcUrl] });
+  const leaves = submitted.map((one) => checkpointLeaf(one as Checkpoint));
+  expect(fields.find(({ field }) => field === "checkpoints, root")).toMatchObject({
+    chain: rootOfLeaves(leaves),
+    equal: false,
+  });
+  expect((await buyer.get(id)).criteriaMet).toEqual(["met"]);
 });

@@ -71,8 +71,8 @@ export interface OnChainOptions {
 }
 
 export interface DeliverOnChainOptions {
-  /** All that were submitted, in order. */
-  checkpoints?: readonly Checkpoint[];
+  /** All that were submitted, in order, or their hashes. */
+  checkpoints?: readonly (Checkpoint | Hex)[];
   /** One for each criterion, if criteria are computed. */
   outcomes?: readonly Outcome[];
 }
@@ -276,7 +276,8 @@ function unguarded({
     withdraw: call("withdraw"),
     /** Commits to a reference that the Client has to get in another way. */
     deliver(id: string, reference: string, { checkpoints = [], outcomes = [] }: DeliverOnChainOptions = {}) {
-      const root = rootOfLeaves(checkpoints.map(checkpointLeaf));
+      const leafOf = (one: Checkpoint | Hex) => (typeof one === "string" ? one : checkpointLeaf(one));
+      const root = rootOfLeaves(checkpoints.map(leafOf));
       const args = [keccak256(stringToHex(reference)), root, packOutcomes(outcomes)];
       return transact(id, "deliver", args);
     },

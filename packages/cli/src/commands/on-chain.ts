@@ -1,7 +1,10 @@
 /** `wcontract on-chain`: each action with a transaction of one's own, without the service. */
-import type { onChain } from "@working-contracts/client/index";
+import { readFileSync } from "node:fs";
+import type { Checkpoint, onChain } from "@working-contracts/client/index";
+import type { Hex } from "@working-contracts/protocol/types";
 import type { Command } from "commander";
 import type { Context } from "../context.js";
+import { UsageError } from "../errors.js";
 import { outcomeOf } from "./contracts.js";
 
 type OnChain = Awaited<ReturnType<typeof onChain>>;
@@ -15,10 +18,6 @@ const ACTIONS: Record<
   "decline <id>": ["decline a direct award or a reserved listing", (own, id) => own.decline(id)],
   "cancel <id>": ["cancel a contract that no one has accepted", (own, id) => own.cancel(id)],
   "withdraw <id>": ["abandon the work, at the cost of part of the stake", (own, id) => own.withdraw(id)],
-  "deliver <id> <reference>": [
-    "commit to a reference, of a contract without checkpoints; give it to the Client in another way",
-    (own, id, reference) => own.deliver(id, reference),
-  ],
   "approve <id>": ["accept the delivery; the worker is paid", (own, id) => own.approve(id)],
   "dispute <id>": ["reject the delivery: pay the Dispute Bond", (own, id) => own.dispute(id)],
   "draw <id>": ["draw the jury of a dispute", (own, id) => own.draw(id)],
@@ -38,6 +37,25 @@ const ACTIONS: Record<
     (own, id) => own.cancelSignatures(id),
   ],
 };
+
+interface DeliverOptions {
+  checkpoints?: string;
+  outcomes?: string[];
+}
+
+/** Checkpoints as the service returns them, or the hashes of all. Throws UsageError on anything else. */
+function checkpointsIn(path: string): (Checkpoint | Hex)[] {
+  const text = readFileSync(path, "utf8").trim();
+  try {
+    if (!text.startsWith("0x")) {
+      const parsed = JSON.parse(text);
+      return [parsed.data ?? parsed].flat();
+    }
+  } catch {}
+  const lines = text.split("\n");
+  if (lines.every((line) => /^0x[0-9a-f]{64}$/.test(line))) return lines as Hex[];
+  throw new UsageError(`${path} has neither checkpoints in JSON nor one hash a line.`);
+}
 
 export function addOnChainCommands(program: Command, contextOf: (command: Command) => Context): void {
   const group = program
@@ -61,6 +79,22 @@ export function addOnChainCommands(program: Command, contextOf: (command: Comman
         return run(contextOf(this), (own) => act(own, ...args));
       });
   }
+  group
+    .command("deliver <id> <reference>")
+    .description("commit to a reference; give it to the Client in another way")
+    .option(
+      "--checkpoints <file>",
+      "all that you submitted: their JSON, or one hash a line, as the MCP server keeps them",
+    )
+    .option("--outcomes <outcomes...>", "one for each criterion, if criteria are computed")
+    .action((id: string, reference: string, options: DeliverOptions, command: Command) =>
+      run(contextOf(command), (own) =>
+        own.deliver(id, reference, {
+          checkpoints: options.checkpoints === undefined ? [] : checkpointsIn(options.checkpoints),
+          outcomes: (options.outcomes ?? []).map(outcomeOf),
+        }),
+      ),
+    );
   group
     .command("vote <id> <outcomes...>")
     .description("vote on a disputed contract and pay the bond; open the vote once voting has ended")
