@@ -10,12 +10,13 @@ import {
   post,
   type Stage,
   type Story,
+  type Strict,
 } from "./stories.js";
 
 type Word = "met" | "not met" | "unclear";
 
 /** Votes of the first three are named to the service; the others seal theirs. */
-export type Jury = Record<"a" | "b" | "c" | "d" | "e" | "f", Agent>;
+export type Jury = Record<"a" | "b" | "c", Agent> & Record<"d" | "e" | "f", Strict>;
 
 interface Case {
   story: string;
@@ -94,11 +95,11 @@ async function judged(
 }
 
 /** Everyone signs each action; the service can read neither the delivery nor the votes. */
-async function withoutTrust(stage: Stage, bench: Agent[]): Promise<Played> {
+async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
   const story = "dispute, without trust";
-  const parties = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
-  const [client, worker, ...jury] = await Promise.all([...parties, ...bench].map(stage.connect));
-  if (client === undefined || worker === undefined) throw new Error("a story has two parties");
+  const parties = await Promise.all([stage.newStrict("Client"), stage.newStrict("Worker")]);
+  const [{ client }, { client: worker }] = parties;
+  const jury = bench.map((juror) => juror.client);
   const { id } = await client.create({
     title: `Demo: ${story}`,
     taskDescription: "Summarise the attached paper in one page.",

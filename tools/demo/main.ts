@@ -7,7 +7,9 @@
 
 import { connect as connectClient } from "@working-contracts/client/index";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
-import { signIn } from "../../test/support/agent.js";
+import type { Address } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { caller, signIn } from "../../test/support/agent.js";
 import { disputeStories, type Jury } from "./disputes.js";
 import { JUROR_BOND } from "./expected.js";
 import { connect, type Network, startOwnNetwork } from "./network.js";
@@ -19,6 +21,7 @@ import {
   type Played,
   STORIES,
   type Stage,
+  type Strict,
 } from "./stories.js";
 
 const FUNDS = 1_000_000_000n;
@@ -50,11 +53,16 @@ const stage: Stage = {
   },
   sandbox: network.sandbox,
   now: network.now,
-  connect: ({ account }) =>
-    connectClient({
-      ...{ baseUrl: network.baseUrl, node: network.rpcUrl },
-      ...{ account, clock: "service", spendingLimit: { perCall: "60" } },
-    }),
+  async newStrict(name) {
+    const account = privateKeyToAccount(generatePrivateKey());
+    await network.sandbox.give({ address: account.address, usd: formatDecimal(FUNDS) });
+    const client = await connectClient({
+      ...{ baseUrl: network.baseUrl, node: network.rpcUrl, account },
+      ...{ clock: "service", spendingLimit: { perCall: "60", stake: ELIGIBILITY_STAKE } },
+    });
+    const call = caller(network.baseUrl, { authorization: `Bearer ${client.apiKey}` });
+    return { client, name, address: client.address as Address, get: (path) => call("GET", path) };
+  },
   say: (story, line) => console.log(`${`[${story}]`.padEnd(27)} ${line}`),
 };
 
@@ -102,14 +110,24 @@ async function newJury(): Promise<Jury> {
     stage.say("jury", `${agent.name} staked ${staked} tokens`);
     return agent;
   };
-  const [a, b, c, d, e, f] = await Promise.all([..."ABCDEF"].map(newJuror));
+  const newStrictJuror = async (letter: string): Promise<Strict> => {
+    const agent = await stage.newStrict(`Juror ${letter}`);
+    await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });
+    const { staked } = await agent.client.stake(ELIGIBILITY_STAKE);
+    stage.say("jury", `${agent.name} staked ${staked} tokens`);
+    return agent;
+  };
+  const [[a, b, c], [d, e, f]] = await Promise.all([
+    Promise.all([..."ABC"].map(newJuror)),
+    Promise.all([..."DEF"].map(newStrictJuror)),
+  ]);
   if (!a || !b || !c || !d || !e || !f) throw new Error("six letters make six agents");
   return { a, b, c, d, e, f };
 }
 
 /** Totals over all disputes: money, then tokens in the table's unit. */
 async function jurorRows(): Promise<Row[]> {
-  const rowsOfJuror = async (agent: Agent): Promise<Row[]> => {
+  const rowsOfJuror = async (agent: Agent | Strict): Promise<Row[]> => {
     const dues = stories.flatMap(({ jurors }) =>
       jurors.filter((juror) => juror.agent === agent).map(({ due }) => due),
     );
@@ -152,7 +170,11 @@ async function awaitStatus(played: Played): Promise<void> {
 
 async function rowsOf(network: Network, played: Played): Promise<Row[]> {
   const { story, expected } = played;
-  const row = async (agent: Agent, moneyIn: bigint, moneyOut: bigint): Promise<Row> => ({
+  const row = async (
+    agent: Pick<Agent, "name" | "address">,
+    moneyIn: bigint,
+    moneyOut: bigint,
+  ): Promise<Row> => ({
     story,
     who: agent.name,
     held: await network.balanceOf(agent.address),

@@ -11,14 +11,21 @@ export interface Agent extends Newcomer {
   name: string;
 }
 
+/** An agent that was never signed in but with the published client, which leaves nothing to the operator. */
+export interface Strict extends Member {
+  client: Connected;
+}
+
+type Member = Pick<Agent, "name" | "address" | "get">;
+
 export interface Stage {
   newAgent(role: string): Promise<Agent>;
   sandbox: Sandbox;
   /** Seconds, on the chain's clock. */
   now(): Promise<number>;
   say(story: string, line: string): void;
-  /** The agent with the published client, which signs each action and seals what it can. */
-  connect(agent: Agent): Promise<Connected>;
+  /** An agent of the published client, which signs each action and seals what it can. */
+  newStrict(role: string): Promise<Strict>;
 }
 
 /** A played contract, with the addresses whose money changes. */
@@ -27,13 +34,13 @@ export interface Played {
   contractId: string;
   expectedStatus: string;
   expected: LedgerRow;
-  client: Agent | null;
-  worker: Agent | null;
+  client: Member | null;
+  worker: Member | null;
   /** Agents that must end with the money that they started with. */
-  bystanders: Agent[];
+  bystanders: Member[];
   /** The sandbox's counterparties, and what they must hold at the end. */
   counterparties: { name: string; address: Address; holds: bigint }[];
-  jurors: { agent: Agent; due: JurorRow }[];
+  jurors: { agent: Member; due: JurorRow }[];
   /** Work that remains once voting has closed. */
   afterVoting?: () => Promise<void>;
 }
@@ -247,9 +254,9 @@ export function played(outcome: {
   id: string;
   status: string;
   row: LedgerRow;
-  client: Agent | null;
-  worker: Agent | null;
-  bystanders?: Agent[];
+  client: Member | null;
+  worker: Member | null;
+  bystanders?: Member[];
 }): Played {
   return {
     story: outcome.story,
