@@ -400,6 +400,30 @@ describe("a payment", () => {
     expect(await world.usdOf(worker.address)).toBe(100_000_000n);
   });
 
+  it("leaves a receipt that is checked without the service, and not if it was changed", async () => {
+    const client = await newUser();
+    const { id } = await client.json<Shown>(...POST);
+    const alone = ["--url", "http://127.0.0.1:9", "receipts", "check"];
+    const kept = await client.json<unknown[]>(...alone);
+    const transaction = expect.stringMatching(/^0x/);
+    expect(kept).toMatchObject([{ payTo: id, amount: "50000000", transaction, fault: null }]);
+    const [line = ""] = readFileSync(join(client.cwd, "config/receipts.jsonl"), "utf8").split("\n");
+    const changes: [change: (proof: Record<string, unknown>) => object, fault: string][] = [
+      [
+        ({ receipt }) => ({ receipt: String(receipt).replace(/\.[^.]+\./, ".e30.") }),
+        "signature verification failed",
+      ],
+      [() => ({ receipt: null }), "the service signed no receipt"],
+      [() => ({ keys: {} }), "the service does not publish the key of its offer"],
+    ];
+    const file = join(client.cwd, "changed.jsonl");
+    const lines = changes.map(([change]) => ({ ...JSON.parse(line), ...change(JSON.parse(line)) }));
+    writeFileSync(file, lines.map((one) => JSON.stringify(one)).join("\n"));
+    const { code, stdout, stderr } = await client.run("--json", ...alone, file);
+    expect(JSON.parse(stdout)).toMatchObject(changes.map(([, fault]) => ({ fault })));
+    expect([code, stderr]).toEqual([1, expect.stringContaining("3 of 3 receipts prove nothing")]);
+  });
+
   it("is made only once if its responses are lost", async () => {
     const client = await newUser();
     let lost = 0;

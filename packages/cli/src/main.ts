@@ -6,6 +6,7 @@ import { addContractCommands } from "./commands/contracts.js";
 import { addKeyCommands } from "./commands/key.js";
 import { addMcpCommand } from "./commands/mcp.js";
 import { addOnChainCommands } from "./commands/on-chain.js";
+import { addReceiptCommands } from "./commands/receipts.js";
 import { addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
 import { EXIT_HELP, exitCodeOf, refusalOf } from "./errors.js";
@@ -64,6 +65,7 @@ function createProgram(world: World): Command {
   addKeyCommands(program, contextOf);
   addContractCommands(program, contextOf);
   addOnChainCommands(program, contextOf);
+  addReceiptCommands(program, contextOf);
   addVerifyCommand(program, contextOf);
   addMcpCommand(program, contextOf);
   return program;

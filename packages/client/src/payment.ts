@@ -77,6 +77,8 @@ export interface OfferReceipt {
 export interface PaymentProof {
   offer: string | null;
   receipt: string | null;
+  /** The published keys that signed them, in JSON Web Key form by their id: the service can vanish, or rotate them. */
+  keys: Record<string, object>;
   /** Why they do not prove this payment; null if they do. */
   fault: string | null;
 }

@@ -1,11 +1,11 @@
 /** The signed offer and receipt of a payment (x402 extension `offer-receipt`), checked with the service's published key. */
-import { compactVerify, importJWK, type JWK } from "jose";
+import { compactVerify, decodeProtectedHeader, importJWK } from "jose";
 import type { Expected, OfferReceipt, PaymentProof, QuotedPayment } from "./payment.js";
 import type { Session } from "./session.js";
 
 /** The part of a `did:web` document that is read. */
 interface DidDocument {
-  verificationMethod: { id: string; publicKeyJwk: JWK }[];
+  verificationMethod: { id: string; publicKeyJwk: object }[];
 }
 
 /** A response's header `PAYMENT-RESPONSE`. */
@@ -29,14 +29,14 @@ export async function proofOf(
   { required, quote }: QuotedPayment,
   { headers, expected, signedAt }: { headers: Headers; expected: Expected; signedAt: number },
 ): Promise<PaymentProof> {
-  const proof: PaymentProof = { offer: null, receipt: null, fault: null };
+  const proof: PaymentProof = { offer: null, receipt: null, keys: {}, fault: null };
   const { network, signer } = session;
   try {
     proof.offer = required.extensions?.["offer-receipt"]?.info.offers?.[0]?.signature ?? null;
     // Base64 of ASCII.
     const settled: Settled | null = JSON.parse(atob(headers.get("payment-response") ?? btoa("null")));
     proof.receipt = settled?.extensions?.["offer-receipt"]?.info.receipt?.signature ?? null;
-    const [offer, receipt] = await signedBy(session, proof);
+    const [offer, receipt] = (await signedBy(session, proof)) as [Facts, Facts];
     const call = { network: `eip155:${network.chainId}`, resourceUrl: expected.resource };
     const { payTo, amount } = expected;
     const quoted = { ...call, scheme: "exact", asset: quote.asset, payTo, amount: String(amount) };
@@ -51,25 +51,34 @@ export async function proofOf(
   return proof;
 }
 
-/** The facts in the offer and in the receipt. Throws unless the service's own key signed them. */
+/** The facts in the offer and in the receipt. Throws unless the service's own key signed them. Keeps that key in `keys`. */
 async function signedBy(
   { http, network }: Pick<Session, "http" | "network">,
-  { offer, receipt }: PaymentProof,
-): Promise<[offer: Facts, receipt: Facts]> {
+  proof: PaymentProof,
+): Promise<Facts[]> {
   const request = { method: "GET", path: "/.well-known/did.json", repeatable: true } as const;
   const response = await http.open(request, AbortSignal.timeout(TIMEOUT_MS));
   const { verificationMethod } = (await response.json()) as DidDocument;
-  const did = `did:web:${encodeURIComponent(new URL(network.baseUrl).host)}`;
-  const factsOf = async (name: string, jws: string | null): Promise<Facts> => {
-    if (jws === null) throw new Error(`the service signed no ${name}`);
-    const { payload } = await compactVerify(jws, async ({ kid = "" }) => {
-      const method = verificationMethod.find(({ id }) => id === kid && kid.startsWith(`${did}#`));
-      if (method === undefined) throw new Error(`the service does not publish the key of its ${name}`);
-      return importJWK(method.publicKeyJwk, "EdDSA");
-    });
-    return JSON.parse(new TextDecoder().decode(payload)) as Facts;
-  };
-  return [await factsOf("offer", offer), await factsOf("receipt", receipt)];
+  const did = `did:web:${encodeURIComponent(new URL(network.baseUrl).host)}#`;
+  const kids = [proof.offer, proof.receipt].map((jws) => jws && decodeProtectedHeader(jws).kid);
+  for (const { id, publicKeyJwk } of verificationMethod)
+    if (id.startsWith(did) && kids.includes(id)) proof.keys[id] = publicKeyJwk;
+  return factsOf(proof);
+}
+
+/** The facts in a kept offer and receipt. Throws unless the kept keys signed them. Needs no service. */
+export function factsOf({ offer, receipt, keys }: PaymentProof): Promise<Facts[]> {
+  return Promise.all(
+    Object.entries({ offer, receipt }).map(async ([name, jws]) => {
+      if (jws === null) throw new Error(`the service signed no ${name}`);
+      const { payload } = await compactVerify(jws, ({ kid = "" }) => {
+        const key = keys[kid];
+        if (key === undefined) throw new Error(`the service does not publish the key of its ${name}`);
+        return importJWK(key, "EdDSA");
+      });
+      return JSON.parse(new TextDecoder().decode(payload)) as Facts;
+    }),
+  );
 }
 
 function requireSame(name: string, signed: Facts, expected: Record<string, string | undefined>): void {
