@@ -47,13 +47,6 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     const { escrowAt } = await import("./chain-check.js");
     return escrowAt(node, session.network, id);
   };
-  const nodeForJuries = (): Node => {
-    if (session.node !== undefined) return session.node;
-    throw new RefusedToSign(
-      "delivery",
-      "only the chain proves who may judge: connect with `node` (wcontract: `--rpc-url`) to share a sealed delivery",
-    );
-  };
 
   async function served(id: string, field: ReferenceField): Promise<string | null> {
     const { [field]: jwe } = await get(id);
@@ -106,7 +99,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
   const juries = async () =>
     (await import("./juries.js")).juries(session, {
       ...{ call, everyItem, followEvents, waitUntil },
-      ...{ node: nodeForJuries(), escrowOf, ownKeys, committed },
+      ...{ escrowOf, ownKeys, committed },
     });
 
   return {

@@ -19,15 +19,21 @@ interface Access {
   everyItem: typeof everyItem;
   followEvents: typeof followEvents;
   waitUntil: typeof waitUntil;
-  node: Node;
   escrowOf(id: string, node: Node): ReturnType<typeof escrowAt>;
   ownKeys(): Promise<KeyPair>;
   committed(id: string, field: ReferenceField): Promise<string | null>;
 }
 
-/** deliveries.ts documents the two calls. */
+/** deliveries.ts documents the two calls. Throws RefusedToSign without a node. */
 export function juries(session: Session, access: Access) {
-  const { call, everyItem, followEvents, waitUntil, node, escrowOf, ownKeys, committed } = access;
+  const { call, everyItem, followEvents, waitUntil, escrowOf, ownKeys, committed } = access;
+  const { node } = session;
+  if (node === undefined)
+    throw new RefusedToSign(
+      "delivery",
+      "only the chain proves who may judge: connect with `node` (wcontract: `--rpc-url`) to share a sealed delivery",
+    );
+  const escrowAtNode = (id: string) => escrowOf(id, node);
   const me = session.signer.address.toLowerCase();
   /** Shares that were made, and those whose lack was reported. */
   const [done, reported] = [new Set<string>(), new Set<string>()];
@@ -49,7 +55,7 @@ export function juries(session: Session, access: Access) {
   }
 
   async function share(id: string, { onFailure }: Pick<ServeOptions, "onFailure">): Promise<string[]> {
-    const escrow = await escrowOf(id, node);
+    const escrow = await escrowAtNode(id);
     if ((await escrow.status()) !== "disputed") return [];
     const proven = await escrow.jurors();
     const all = new Set([...proven, ...(await named(id))]);
