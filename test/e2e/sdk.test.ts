@@ -176,6 +176,30 @@ describe("a contract", () => {
     expect(items.every(({ bondOutcome, reward }) => bondOutcome === "returned" && reward === 10)).toBe(true);
   });
 
+  it("is voted on by an agent that opens its vote itself if the service does not for an hour", async () => {
+    const account = privateKeyToAccount(generatePrivateKey());
+    const withholding: typeof fetch = async (input, init) =>
+      String(input).endsWith("/votes/open") ? new Response("", { status: 503 }) : fetch(input, init);
+    const [client, worker, juror] = await Promise.all([
+      newAgent(),
+      newAgent(),
+      newJuror({ account, fetch: withholding, node: world.info.rpcUrl, patienceMs: 0 }),
+    ]);
+    const { id } = await client.create(await work(client));
+    await worker.accept(id);
+    await worker.deliver(id, "ipfs://summary");
+    await client.dispute(id);
+    await juror.vote(id, ["met", "met", "met"]);
+    await world.increaseTime(86_400 + 3_600);
+    // Without gas it says what to do.
+    const alone =
+      /still sealed at the node: open it yourself \(onChain of the client, wcontract on-chain open-vote\)/;
+    await expect(juror.openVotes({ wait: false })).rejects.toThrow(alone);
+    await world.testClient.setBalance({ address: account.address, value: 10n ** 18n });
+    expect(await juror.openVotes({ wait: false })).toEqual([id]);
+    await client.waitFor(id, "settled-all-met", { timeoutMs: 60_000, intervalMs: 100 });
+  });
+
   it("is a listing that a Buyer takes, or is declined, cancelled or withdrawn", async () => {
     const [client, worker] = await Promise.all([newAgent({}, "200"), newAgent({}, "200")]);
     const terms = await work(client);

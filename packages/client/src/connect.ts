@@ -1,11 +1,5 @@
 /** The client of the service for one agent. */
 import { STABLECOIN_DECIMALS } from "@working-contracts/protocol/amounts";
-import {
-  type AgentAction,
-  actionBits,
-  FULL_PERMISSION,
-  type Permission,
-} from "@working-contracts/protocol/challenge-text";
 import type { Hex } from "@working-contracts/protocol/types";
 import { actions } from "./actions.js";
 import type { Node } from "./chain-check.js";
@@ -24,9 +18,18 @@ import {
   type Session,
   type Submitted,
 } from "./session.js";
-import { CLOCK_TOLERANCE, requireOwnDomain, signChallenge } from "./sign-in.js";
+import {
+  CLOCK_TOLERANCE,
+  lowerCase,
+  type OperatorPermission,
+  permissionOf,
+  requireNotAhead,
+  requireOwnDomain,
+  signChallenge,
+  wrongClock,
+} from "./sign-in.js";
 import { createBudget, type PaymentProgress, type PlannedPayment, type SpendingLimit } from "./spending.js";
-import type { Addresses, Contract, Draft, Network, PinnedNetwork, Settlement } from "./types.js";
+import type { Contract, Draft, Network, PinnedNetwork, Settlement } from "./types.js";
 import type { Verification, VerifyOptions } from "./verify/verify.js";
 import { type StatusPattern, type WaitOptions, waitForPayout, waitForStatus, waitUntil } from "./wait.js";
 import type { Signer } from "./wallets.js";
@@ -76,8 +79,6 @@ export interface ConnectOptions {
   fetch?: typeof fetch;
   signal?: AbortSignal;
 }
-
-export type OperatorPermission = "none" | "all" | { actions: readonly AgentAction[]; until?: Date };
 
 /**
  * Deployments that this package pins, by the host of their service: a connection to that host accepts no other
@@ -277,13 +278,6 @@ export function secondsOf(duration: string): number {
   return Math.round(Number(count) * SECONDS[unit as keyof typeof SECONDS]);
 }
 
-export function permissionOf(operator: OperatorPermission): Permission {
-  if (operator === "all") return FULL_PERMISSION;
-  if (operator === "none") return { actions: 0, until: 0 };
-  const until = operator.until === undefined ? 0 : Math.floor(operator.until.getTime() / 1000);
-  return { actions: actionBits(operator.actions), until };
-}
-
 function httpOptions({
   baseUrl,
   patienceMs = PATIENCE_MS,
@@ -297,17 +291,6 @@ function httpOptions({
 function readNetwork(http: Session["http"]): Promise<Network> {
   return dataOf(call({ http, apiKey: "" }, "GET /v1/network"));
 }
-
-/** With a wrong clock it could ask for signatures that stay valid for years. */
-export function requireNotAhead(time: number, teller?: string): void {
-  if (time > Date.now() / 1000 + CLOCK_TOLERANCE) throw wrongClock(time, teller);
-}
-
-const wrongClock = (time: number, teller = "the service") =>
-  new RefusedToSign(
-    "clock",
-    `${teller} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. Check this machine's clock. For a sandbox whose clock was moved, use \`clock: "service"\` (\`--clock service\`)`,
-  );
 
 /**
  * Spending limits apply to two currencies with known decimals. If one token had both roles, a payment could evade its
@@ -332,22 +315,4 @@ async function signIn(session: Session, label: string | undefined): Promise<stri
     }),
   );
   return apiKey;
-}
-
-/** A hand-written network can contain addresses in mixed case. */
-export function lowerCase<N extends Addresses>(network: N): N {
-  const addresses = [
-    "factory",
-    "implementation",
-    "relay",
-    "delegation",
-    "registry",
-    "protocolToken",
-  ] as const;
-  const lowered = Object.fromEntries(addresses.map((name) => [name, network[name].toLowerCase()]));
-  return {
-    ...network,
-    ...lowered,
-    asset: { ...network.asset, address: network.asset.address.toLowerCase() },
-  };
 }

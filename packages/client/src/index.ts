@@ -9,7 +9,6 @@ export {
   type ConnectOptions,
   connect,
   type Duration,
-  type OperatorPermission,
 } from "./connect.js";
 export type { DeliverOptions } from "./deliveries.js";
 export {
@@ -27,6 +26,7 @@ export { type EventOptions, verifyWebhook } from "./events.js";
 export type { DeliverOnChainOptions, OnChainOptions } from "./on-chain.js";
 export type { PaymentProof } from "./payment.js";
 export type { Submitted } from "./session.js";
+export type { OperatorPermission } from "./sign-in.js";
 export type { PaymentProgress, PlannedPayment, SpendingLimit } from "./spending.js";
 export { provenTerms } from "./terms.js";
 export type * from "./types.js";

@@ -33,6 +33,7 @@ import {
   waitForTransactionReceipt,
 } from "viem/actions";
 import { clientAbi } from "./abi.js";
+import { voteSalt, votesKey } from "./ballots.js";
 import {
   escrowAt,
   grantAt,
@@ -45,13 +46,12 @@ import {
   termsIn,
   withoutUrl,
 } from "./chain-check.js";
-import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./connect.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
 import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
 import { type ExpectedPayment, plannedOf, type Submitted } from "./session.js";
+import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./sign-in.js";
 import type { PlannedPayment } from "./spending.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
-import { voteSalt, votesKey } from "./votes.js";
 import type { Signer } from "./wallets.js";
 
 export interface OnChainOptions {

@@ -1,15 +1,18 @@
 /** Sign-in: bound to the host that the client connected to, and checked field by field before it is signed. */
 import {
   AGENT_ACTIONS,
+  type AgentAction,
   ALL_ACTIONS,
+  actionBits,
   challengeText,
+  FULL_PERMISSION,
   type Permission,
 } from "@working-contracts/protocol/challenge-text";
 import { CHALLENGE_VALIDITY } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import { call, dataOf, type Session } from "./session.js";
-import type { PinnedNetwork } from "./types.js";
+import type { Addresses, PinnedNetwork } from "./types.js";
 
 export const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -127,3 +130,41 @@ export function requireChallenge(
 const PROCESS_LAG = 60;
 /** How far a service's clock can be from this machine's, in seconds. */
 export const CLOCK_TOLERANCE = 300;
+
+export type OperatorPermission = "none" | "all" | { actions: readonly AgentAction[]; until?: Date };
+
+export function permissionOf(operator: OperatorPermission): Permission {
+  if (operator === "all") return FULL_PERMISSION;
+  if (operator === "none") return { actions: 0, until: 0 };
+  const until = operator.until === undefined ? 0 : Math.floor(operator.until.getTime() / 1000);
+  return { actions: actionBits(operator.actions), until };
+}
+
+/** With a wrong clock it could ask for signatures that stay valid for years. */
+export function requireNotAhead(time: number, teller?: string): void {
+  if (time > Date.now() / 1000 + CLOCK_TOLERANCE) throw wrongClock(time, teller);
+}
+
+export const wrongClock = (time: number, teller = "the service") =>
+  new RefusedToSign(
+    "clock",
+    `${teller} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. Check this machine's clock. For a sandbox whose clock was moved, use \`clock: "service"\` (\`--clock service\`)`,
+  );
+
+/** A hand-written network can contain addresses in mixed case. */
+export function lowerCase<N extends Addresses>(network: N): N {
+  const addresses = [
+    "factory",
+    "implementation",
+    "relay",
+    "delegation",
+    "registry",
+    "protocolToken",
+  ] as const;
+  const lowered = Object.fromEntries(addresses.map((name) => [name, network[name].toLowerCase()]));
+  return {
+    ...network,
+    ...lowered,
+    asset: { ...network.asset, address: network.asset.address.toLowerCase() },
+  };
+}

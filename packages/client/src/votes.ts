@@ -12,14 +12,15 @@ import {
   voteCommitment,
 } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
+import { voteSalt, votesKey } from "./ballots.js";
 import type { escrowAt, Node } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
+import type { OnChainOptions } from "./on-chain.js";
 import { everyItem, type PageQuery, reads } from "./reads.js";
 import { call, pay, type Session, type ToEscrow } from "./session.js";
-import type { Outcome, PinnedNetwork, Vote } from "./types.js";
+import type { Outcome, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
-import { type Signer, secretOf } from "./wallets.js";
 
 export interface VoteOptions {
   /** Lets the service seal, keep and open the votes; it can read them before the tally. */
@@ -52,9 +53,6 @@ const GRACE = 3600;
 const OPENING = 86_400;
 const BEFORE_DISPUTE = ["created", "matched", "under-review", undefined];
 const ALONE = "open it yourself (onChain of the client, wcontract on-chain open-vote)";
-
-/** The key of `Submitted` for the contracts on which an agent cast sealed votes. */
-export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string => `votes-${factory}`;
 
 /** A vote of which only the voter can learn more. */
 class NotOpened extends Error {}
@@ -128,8 +126,10 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     try {
       if (!(await send(id, ballot, given)) && wait && !isLate) return false;
     } catch (error) {
-      if (isLate && isOutage(error)) throw new NotOpened(`${stateOf()}: ${error.message}`);
-      throw error;
+      if (!isLate || !isOutage(error)) throw error;
+      await openAlone(id, node, given).catch((failure) => {
+        throw new NotOpened(`${stateOf()}: ${error.message}; ${failure.message}`);
+      });
     }
     const timeoutMs = CONFIRMATION_MS;
     const isConfirmed = (word: Hex) => !isCommitment(word);
@@ -138,6 +138,16 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       throw new NotOpened(stateOf());
     });
     return true;
+  }
+
+  /** With a transaction of the agent's own, if it can send one. */
+  async function openAlone(id: string, rpcUrl: Node, salt?: Hex): Promise<void> {
+    if (typeof rpcUrl !== "string" || !("signTransaction" in signer))
+      throw new Error("this account sends no transactions");
+    const { onChainActions } = await import("./on-chain.js");
+    const account = signer as unknown as OnChainOptions["account"];
+    // The node's clock said that it is late.
+    await onChainActions({ rpcUrl, account, network, clock: "service" }).openVote(id, salt);
   }
 
   async function send(id: string, commitment: Hex, given?: Hex): Promise<boolean> {
@@ -252,11 +262,3 @@ export function votes(session: Session, toEscrow: ToEscrow) {
 
 const entriesOf = (words: readonly Outcome[]) =>
   words.map((vote, criterionIndex) => ({ criterionIndex, vote }));
-
-/** The salt of the signer's vote on a contract. Throws RefusedToSign if its wallet signs differently each time. */
-export function voteSalt(
-  signer: Pick<Signer, "signMessage">,
-  { chainId, escrow }: { chainId: number; escrow: Address },
-): Promise<Hex> {
-  return secretOf(signer, { purpose: "Seal my vote on a Working Contract.", chainId, contract: escrow });
-}
