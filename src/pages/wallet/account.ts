@@ -10,8 +10,10 @@ import {
   type PlannedPayment,
   providerSigner,
   ServiceError,
+  type Submitted,
   toTheEnd,
 } from "@working-contracts/client/index";
+import type { Hex } from "@working-contracts/protocol/types";
 
 /** A wallet as it announces itself (EIP-6963). */
 interface Announced {
@@ -85,6 +87,7 @@ export function createAccount(place: HTMLElement): Account {
       onProgress: ({ step }) => tell(STEPS[step]),
       clock: isLocal ? "service" : "local",
       label: "browser",
+      submitted: submittedBy(signer.address),
       ...(apiKey !== undefined && { apiKey }),
     });
     connected = provider;
@@ -196,6 +199,24 @@ export function createAccount(place: HTMLElement): Account {
   };
 }
 
+const storedFor = (address: string): string => `${STORED} ${address.toLowerCase()} `;
+const listAt = (key: string): Hex[] => JSON.parse(localStorage.getItem(key) ?? "[]");
+
+/** Kept by this browser, to notice what the service hides. */
+function submittedBy(address: string): Submitted {
+  const start = storedFor(address);
+  return {
+    read: (key) => listAt(start + key),
+    add: (key, value) => localStorage.setItem(start + key, JSON.stringify([...listAt(start + key), value])),
+  };
+}
+
+/** The contracts on which an agent voted in this browser. */
+export const votedOn = (address: string): Hex[] =>
+  Object.keys(localStorage)
+    .filter((key) => key.startsWith(`${storedFor(address)}votes-`))
+    .flatMap(listAt);
+
 /** The browser asks before it leaves the page: only this page has the signed payment. */
 const keepOpen = (event: Event): void => event.preventDefault();
 
@@ -248,7 +269,7 @@ async function selectChain(
 }
 
 /** Asks in a modal dialog. Returns the choice, or an empty text if it was dismissed. */
-function ask(question: string, { choices }: { choices: readonly string[] }): Promise<string> {
+export function ask(question: string, { choices }: { choices: readonly string[] }): Promise<string> {
   const dialog = document.createElement("dialog");
   const text = document.createElement("p");
   text.id = "question";

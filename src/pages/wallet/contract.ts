@@ -3,6 +3,7 @@ import type { Agent, Contract, Outcome, ReferenceField } from "@working-contract
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { type Account, onSubmit, tell } from "./account.js";
+import { openVote } from "./votes.js";
 
 /** Fields of a form, by name. */
 type Fields = (name: string) => string;
@@ -67,10 +68,7 @@ const ACTIONS: Record<string, Action> = {
   },
   "open-vote": {
     isOpen: (c, me) => c.status === "disputed" && c.backupAgents.includes(me),
-    async perform(agent, id) {
-      const opened = await agent.openVotes({ wait: false, id });
-      if (!opened.includes(id)) throw new Error("it cannot be opened yet, or is open already");
-    },
+    perform: openVote,
   },
   complain: {
     // Whatever the status (docs/rules.md 53).

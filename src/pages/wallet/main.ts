@@ -4,9 +4,11 @@ import type { Agent, Verification } from "@working-contracts/client/index";
 import { type Account, createAccount, onSubmit } from "./account.js";
 import { showContractActions } from "./contract.js";
 import { showPostForm } from "./post.js";
+import { remindOfVotes } from "./votes.js";
 
 const account = createAccount(document.getElementById("account") as HTMLElement);
-for (const show of [showContractActions, showVerification, showPostForm, showAgentActions]) show(account);
+for (const show of [showContractActions, showVerification, showPostForm, showAgentActions, remindOfVotes])
+  show(account);
 
 /** The actions of an agent's own page: profile and stake. */
 function showAgentActions(account: Account): void {
