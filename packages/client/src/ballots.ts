@@ -1,4 +1,4 @@
-/** What votes through the service and votes on chain share. */
+/** Salts and records of votes, through the service and on chain. */
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { PinnedNetwork } from "./types.js";
 import { type Signer, secretOf } from "./wallets.js";

@@ -266,8 +266,8 @@ async function timeOf(rpc: Rpc, block: Hex | "latest"): Promise<number> {
 }
 
 /**
- * What an agent leaves to the operator on chain now, and when the newest text was dated or revoked. Throws RefusedToSign
- * if the escrows obey another operator.
+ * An agent's newest text on chain: when it was dated or revoked, and what it leaves to the operator now. Throws
+ * RefusedToSign if the escrows obey another operator.
  */
 export async function grantAt(node: Node, network: Addresses, agent: Address) {
   await requireOnChain(node, network);

@@ -38,7 +38,7 @@ export function juries(session: Session, access: Access) {
   /** Shares that were made, and those whose lack was reported. */
   const [done, reported] = [new Set<string>(), new Set<string>()];
 
-  /** Whom the service's events name. Those who asked for the delivery are in no event of the chain. */
+  /** The agents in the service's events. Those who asked for the delivery are in no event of the chain. */
   async function named(id: string): Promise<string[]> {
     const jurors: unknown[] = [];
     let after = "0";
