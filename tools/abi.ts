@@ -50,7 +50,7 @@ const IMMUTABLES = {
   protocolToken: ["ProtocolToken", "factory", "registry", "grantDelay", ...Array<string>(7).fill("eip712")],
 } as const;
 
-/** Functions that agents call or read through the client. It has every event and error as well. */
+/** Functions that agents call or read through the client. It has the events of what they read, and every error as well. */
 const CLIENT_CALLS = {
   WorkingContractFactory: ["create"],
   WorkingContractEscrow: [
@@ -103,7 +103,9 @@ function clientItems(): Item[] {
     );
     if (missing !== undefined) throw new Error(`${contract} has no function ${missing}.`);
     return items
-      .filter(({ type, name = "" }) => type === "event" || type === "error" || calls.includes(name))
+      .filter(({ type, name = "" }) =>
+        type === "event" ? contract !== "WorkingContractFactory" : type === "error" || calls.includes(name),
+      )
       .map((item) => (item.type === "event" ? item : { ...item, inputs: item.inputs.map(unnamed) }));
   });
   return [...new Map(found.map((item) => [signatureOf(item), item])).values()];
