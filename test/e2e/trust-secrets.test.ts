@@ -10,6 +10,7 @@ import {
 } from "@working-contracts/client/index";
 import { seal } from "@working-contracts/client/sealing";
 import { escrowAbi } from "@working-contracts/protocol/abi";
+import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, encodeFunctionData, type Hex, keccak256, zeroHash } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -423,6 +424,47 @@ describe("a delivery", () => {
     }
   });
 
+  test("that the service hides from its Client is noticed", async () => {
+    const hidden = lying((path) => (path.endsWith("/keys") ? Response.json({ data: { keys: [] } }) : null));
+    const shown = async (options: Partial<ConnectOptions>) => {
+      const by = await strict({ fetch: hidden, ...options });
+      const id = await strictlyMatched(by);
+      await strictWorker.deliver(id, REFERENCE, { seal: true });
+      expect(await by.reveal(id, "delivery")).toBeNull();
+      if (options.node === NO_NODE.node) return "succeeds";
+      const { fields } = await by.verify(id);
+      return fields.some(({ field, equal }) => field.includes("withheld") && equal === false)
+        ? "it notices"
+        : "succeeds";
+    };
+    const results = [await shown(NO_NODE), await shown({ node: world.info.rpcUrl })];
+    rows.push(["withhold a delivery from its Client", ...results]);
+    expect(results).toEqual(["succeeds", "it notices"]);
+  });
+
+  test("that the service hides from a Backup Agent is read from a copy, if the Worker sends one", async () => {
+    const hidden = lying((path) => {
+      if (path.endsWith("/delivery/shares")) return Response.json({ data: [] });
+      return path.endsWith("/keys") ? Response.json({ data: { keys: [] } }) : null;
+    });
+    const juror = await strictJuror({ fetch: hidden });
+    const id = await strictlyMatched();
+    await strictWorker.deliver(id, REFERENCE, { seal: true });
+    await strictClient.dispute(id);
+    await juror.vote(id, WORDS);
+    const copies = new Map<string, string>();
+    await strictWorker.shareDelivery(id, { onShare: (recipient, copy) => copies.set(recipient, copy) });
+    const copy = copies.get(juror.address) as string;
+    const read = async (options?: { copy: string }) =>
+      (await juror.reveal(id, "delivery", options)) === REFERENCE ? "it reads a copy" : "succeeds";
+    const results = [await read(), await read({ copy })];
+    rows.push(["withhold a delivery from a Backup Agent", ...results]);
+    expect(results).toEqual(["succeeds", "it reads a copy"]);
+    const [sealed, share] = JSON.parse(copy) as string[];
+    const other = JSON.stringify([sealed?.replace("ciphertext", "cyphertext"), share]);
+    await expect(juror.reveal(id, "delivery", { copy: other })).rejects.toThrow("another text");
+  });
+
   test("of a listing for anyone is sealed only to the Client that the chain names", async () => {
     const listing = { ...(await draft(world)), initiator: "worker" as const };
     const without = await strict(NO_NODE);
@@ -464,6 +506,47 @@ describe("a delivery", () => {
     const results = [await shown(trusting, id), await shown(juror, sealed)];
     rows.push(["show a Backup Agent a false delivery", ...results]);
     expect(results).toEqual(["succeeds", "it notices"]);
+  });
+});
+
+describe("a sign-in", () => {
+  test("that leaves less is not replaced by a wider one that the operator kept back", async () => {
+    const attack = async (options: Partial<ConnectOptions>) => {
+      const victim = await strict(options);
+      const id = await strictlyMatched(victim);
+      await strictWorker.deliver(id, REFERENCE);
+      const { account } = victim;
+      const wider = await operator.delegationOf({ account, address: account.address }, FULL_PERMISSION, 30);
+      expect(await operator.relayed(world.deployment.delegation, wider)).toBe("succeeds");
+      const again = { account, node: world.info.rpcUrl, patienceMs: 2_000, ...options };
+      return newAgent(world, again).then(
+        () => operator.relayed(id, encodeFunctionData({ abi: escrowAbi, functionName: "approve" })),
+        ({ message }: Error) => (message.includes("still leave more") ? "it notices" : message),
+      );
+    };
+    const results = [await attack(NO_NODE), await attack({})];
+    rows.push(["use a wider sign-in that it kept back", ...results]);
+    expect(results).toEqual(["succeeds", "it notices"]);
+  });
+});
+
+describe("a complaint", () => {
+  test("in the name of a party that signs its own is shown without its signature", async () => {
+    const id = await strictlyMatched();
+    await world.pool.query(
+      `insert into app.complaint (id, contract_id, filed_by, filed_by_role, evidence)
+       values ($1, $2, $3, 'client', '{"what":"forged"}')`,
+      [crypto.randomUUID(), id, strictClient.address],
+    );
+    const { data } = await client.get<unknown[]>(`/v1/contracts/${id}/complaints`);
+    const { fields } = await strictWorker.verify(id);
+    const shown = fields.find(({ field }) => field.startsWith("signer of complaint"));
+    const results = [
+      data.length === 1 ? "succeeds" : "finds nothing",
+      shown?.equal === null ? "shown as unsigned" : "succeeds",
+    ];
+    rows.push(["file a complaint in its name", ...results]);
+    expect(results).toEqual(["succeeds", "shown as unsigned"]);
   });
 });
 

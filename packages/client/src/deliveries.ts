@@ -27,6 +27,11 @@ export interface DeliverOptions {
 export interface ServeOptions {
   signal?: AbortSignal;
   onFailure?: ((error: Error) => void) | undefined;
+  /**
+   * Gets each share as text, before the service does, which can withhold it: send it to the Backup Agent by other means as
+   * well, for `copy` of `reveal`. No one else can open it.
+   */
+  onShare?: ((recipient: string, copy: string) => void) | undefined;
 }
 
 /** `deliverText` delivers a text as it is. */
@@ -56,8 +61,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     return key === undefined ? null : (await sealing()).openReference(jwe, key);
   }
 
-  async function committed(id: string, field: ReferenceField): Promise<string | null> {
-    const text = await served(id, field);
+  async function committed(id: string, field: ReferenceField, copy?: string): Promise<string | null> {
+    const text = copy ?? (await served(id, field));
     if (text === null) return null;
     const { node } = session;
     let hash: string | null | undefined;
@@ -130,16 +135,25 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     /**
      * Decrypts a reference of a contract. Returns null if it is not set, the caller has no key for it, or no party has
      * shared it with this Backup Agent yet: reading asks them to. Throws if it cannot be opened or is not what was delivered.
+     * With a `copy` from `onShare` of a party, it reads a delivery without the service.
      */
-    async reveal(id: string, field: ReferenceField): Promise<string | null> {
+    async reveal(
+      id: string,
+      field: ReferenceField,
+      { copy }: { copy?: string } = {},
+    ): Promise<string | null> {
       const { openShare, parseSealed, plainTextOf, referenceIn } = await sealing();
-      const text = await committed(id, field);
+      const [given, share] = copy === undefined ? [] : (JSON.parse(copy) as string[]);
+      const text = await committed(id, field, given);
       const jwe = text === null ? null : parseSealed(text);
       if (jwe === null) return text;
       const keys = await ownKeys();
       const plain = await plainTextOf(jwe, { address: me, keys });
       if (plain !== null) return referenceIn(plain, jwe);
-      const shares = await dataOf(call(session, "GET /v1/contracts/{id}/delivery/shares", { path: { id } }));
+      const shares =
+        share === undefined
+          ? await dataOf(call(session, "GET /v1/contracts/{id}/delivery/shares", { path: { id } }))
+          : [{ jwe: share }];
       let failure: unknown;
       for (const share of shares) {
         try {
@@ -158,7 +172,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
      * `onFailure` an error for each who was drawn or has voted and gets none. Throws RefusedToSign without `node`: only the
      * chain proves who may read.
      */
-    shareDelivery: async (id: string, options: Pick<ServeOptions, "onFailure"> = {}): Promise<string[]> =>
+    shareDelivery: async (id: string, options: Omit<ServeOptions, "signal"> = {}): Promise<string[]> =>
       (await juries()).share(id, options),
 
     /**

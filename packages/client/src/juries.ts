@@ -54,7 +54,7 @@ export function juries(session: Session, access: Access) {
     }
   }
 
-  async function share(id: string, { onFailure }: Pick<ServeOptions, "onFailure">): Promise<string[]> {
+  async function share(id: string, { onFailure, onShare }: Omit<ServeOptions, "signal">): Promise<string[]> {
     const escrow = await escrowAtNode(id);
     if ((await escrow.status()) !== "disputed") return [];
     const proven = await escrow.jurors();
@@ -78,6 +78,7 @@ export function juries(session: Session, access: Access) {
       });
       if (key !== null) {
         const body = { recipient, jwe: await shareWith(key, plain) };
+        onShare?.(recipient, JSON.stringify([text, body.jwe]));
         await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
         done.add(entry);
         shared.push(recipient);
@@ -92,9 +93,10 @@ export function juries(session: Session, access: Access) {
   return {
     share,
 
-    async serve({ signal, onFailure }: ServeOptions): Promise<void> {
+    async serve({ signal, onFailure, onShare }: ServeOptions): Promise<void> {
       const options = { ...(signal && { signal }) };
-      const serve = (id: string) => share(id, { onFailure }).catch((error: Error) => onFailure?.(error));
+      const serve = (id: string) =>
+        share(id, { onFailure, onShare }).catch((error: Error) => onFailure?.(error));
       const patiently = <T>(read: () => Promise<T>) => waitUntil(read, () => true, options);
       try {
         // Whoever asks while the open disputes are served comes after this position.

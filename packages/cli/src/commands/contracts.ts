@@ -1,5 +1,7 @@
 /** Commands for a contract's parties and Backup Agents. */
 
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
 import { ifAllowed } from "@working-contracts/client/errors";
 import {
@@ -101,9 +103,14 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
   program
     .command("show <id>")
     .description("show a contract and the references that you may read")
-    .action(async (id: string, _: unknown, command: Command) => {
+    .option("--copy <file>", "read the delivery from a copy that its party sent you, not from the service")
+    .action(async (id: string, { copy }: { copy?: string }, command: Command) => {
       const context = contextOf(command);
       const agent = await context.agent();
+      if (copy !== undefined) {
+        const delivery = await agent.reveal(id, "delivery", { copy: readFileSync(copy, "utf8") });
+        return context.out.result({ id, plain: { delivery } }, () => `delivery: ${plain(delivery ?? "")}`);
+      }
       const contract = await agent.get(id);
       const references = await readable(agent, contract);
       context.out.result({ ...contract, plain: references }, () =>
@@ -161,14 +168,22 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     .command("share <id>")
     .description("share a sealed delivery with the Backup Agents of its dispute")
     .option("--follow", "continue with those who ask later, in all your disputes")
-    .action(async (id: string, { follow = false }: { follow?: boolean }, command: Command) => {
-      const context = contextOf(command);
-      const agent = await context.agent();
-      const onFailure = ({ message }: Error) => context.out.progress(`not shared: ${message}`);
-      const shared = await agent.shareDelivery(id, { onFailure });
-      context.out.result({ shared }, () => `shared with ${shared.length} Backup Agents`);
-      if (follow) await agent.serveJuries({ onFailure });
-    });
+    .option("--save <folder>", "keep a copy for each, to send to it if the service withholds the share")
+    .action(
+      async (id: string, { follow = false, save }: { follow?: boolean; save?: string }, command: Command) => {
+        const context = contextOf(command);
+        const agent = await context.agent();
+        const onFailure = ({ message }: Error) => context.out.progress(`not shared: ${message}`);
+        const onShare = (recipient: string, copy: string): void => {
+          if (save === undefined) return;
+          mkdirSync(save, { recursive: true });
+          writeFileSync(join(save, `${recipient}.json`), copy);
+        };
+        const shared = await agent.shareDelivery(id, { onFailure, onShare });
+        context.out.result({ shared }, () => `shared with ${shared.length} Backup Agents`);
+        if (follow) await agent.serveJuries({ onFailure, onShare });
+      },
+    );
 
   program
     .command("vote <id> <outcomes...>")
