@@ -2,7 +2,8 @@
  * The command line, as people and scripts use it: results, files, exit codes. Runs in a separate process if that
  * matters.
  */
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address, Hex } from "viem";
@@ -95,6 +96,15 @@ describe("a contract by command line", () => {
       juror.json("--yes", "vote", "--no-wait", id, "met", "not-met"),
       other.json("--yes", "vote", "--entrust", id, "met", "unclear"),
     ]);
+    const copies = mkdtempSync(join(tmpdir(), "copies-"));
+    const { shared } = await worker.json<{ shared: string[] }>("share", id, "--save", copies);
+    expect(shared.sort()).toEqual([juror.address, other.address].sort());
+    const copy = join(copies, `${juror.address}.json`);
+    expect((await juror.json<Shown>("show", id, "--copy", copy)).plain).toEqual({
+      delivery: "ipfs://summary",
+    });
+    expect((await other.run("show", id, "--copy", copy)).code).not.toBe(0);
+    rmSync(copies, { recursive: true });
     await expectVerified(client, id);
     await world.increaseTime(86_400);
     expect(await juror.json("open-votes")).toEqual({ opened: [id] });
