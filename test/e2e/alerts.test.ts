@@ -31,6 +31,8 @@ const queries = [
 ];
 const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8");
 
+/** The end of a histogram's series. */
+const SERIES = /_(?:bucket|count|sum)$/;
 /** Prometheus provides this metric. */
 const BUILT_IN = new Set(["up"]);
 
@@ -61,13 +63,11 @@ test("every label in a query belongs to its metric", async () => {
   const everywhere = ["job", "instance", "le"];
   for (const { name, expr } of queries) {
     for (const [, metric = "", selector = ""] of expr.matchAll(/(\w+)\{([^}]*)\}/g)) {
-      const known = [...everywhere, ...(labelsOf.get(metric.replace(/_(?:bucket|count|sum)$/, "")) ?? [])];
+      const known = [...everywhere, ...(labelsOf.get(metric.replace(SERIES, "")) ?? [])];
       for (const [, label] of selector.matchAll(/(\w+)[=!]~?"/g))
         expect(known, `${name}: ${metric}`).toContain(label);
     }
-    const used = [...expr.matchAll(/\bworking_contracts_\w+/g)].map(([metric]) =>
-      metric.replace(/_bucket$/, ""),
-    );
+    const used = [...expr.matchAll(/\bworking_contracts_\w+/g)].map(([metric]) => metric.replace(SERIES, ""));
     const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) => (list ?? "").split(", "));
     const known = [...everywhere, ...used.flatMap((metric) => labelsOf.get(metric) ?? [])];
     for (const label of grouped) expect(known, name).toContain(label);

@@ -59,7 +59,8 @@ describe("a delivery that its Client cannot read", () => {
 describe("a complaint", () => {
   const insert = (id: string, signed: object | null) =>
     world.pool.query(
-      "insert into app.complaint (id, contract_id, filed_by, filed_by_role, evidence, signed) values ($1, $2, $3, $4, $5, $6)",
+      `insert into app.complaint (id, contract_id, filed_by, filed_by_role, evidence, signed, filed_at)
+       select $1, $2, $3, $4, $5, $6, max(filed_at) + interval '1 second' from app.complaint where contract_id = $2`,
       [crypto.randomUUID(), id, worker.address, "worker", { what: "rude" }, signed],
     );
 
