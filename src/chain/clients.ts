@@ -215,5 +215,5 @@ export function movedClockHint(now: number, step: string): string | null {
   if (ahead <= MOVED_SECONDS) return null;
   const [unit, seconds] = UNITS.find(([, length]) => ahead >= length) ?? UNITS[3];
   const count = Math.floor(ahead / seconds);
-  return `The chain's clock is ${count} ${count === 1 ? unit : `${unit}s`} ahead of the real time, as in a sandbox whose clock was moved. ${step}, or reset the sandbox with npm start -- --reset.`;
+  return `The chain's clock is ${count} ${count === 1 ? unit : `${unit}s`} ahead of the real time, as in a sandbox whose clock was moved. ${step}; your own sandbox can be reset with npm start -- --reset.`;
 }

@@ -46,6 +46,8 @@ try {
 const { databaseUrl, rpcUrl, port } = config;
 const { command, args, env, host, schema } = line;
 let child: ChildProcess | undefined;
+/** The index that rests on an abandoned branch. */
+let abandoned = "";
 let reason:
   | "database connection lost"
   | "database restarted"
@@ -62,6 +64,8 @@ const end = (why: NonNullable<typeof reason>): void => {
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => {
     const isRunning = child !== undefined && child.exitCode === null && child.signalCode === null;
+    if (!isRunning && abandoned !== "")
+      console.error(`Before the next start, drop the schemas ${schema} and ponder_sync: ${reason}.`);
     if (!isRunning) process.exit(0);
     child?.kill(signal);
   });
@@ -88,7 +92,10 @@ watchIndex({
   rpcUrl,
   onDatabaseRestarted: () => end("database restarted"),
   onStandstill: () => end("index stalled"),
-  onAbandoned: () => end("reorg too deep"),
+  onAbandoned(index) {
+    abandoned = index;
+    end("reorg too deep");
+  },
 });
 child.on("close", async (code) => {
   guardian.forget(child?.pid ?? 0);
@@ -96,7 +103,7 @@ child.on("close", async (code) => {
   if (reason === "reorg too deep") {
     let isDropped = false;
     const failed = () => delay(DROP_AGAIN_MS, false);
-    while (!isDropped) isDropped = await dropIndex(databaseUrl, schema).then(() => true, failed);
+    while (!isDropped) isDropped = await dropIndex(databaseUrl, schema, abandoned).then(() => true, failed);
   }
   // Without our own lock, Ponder's lock can already belong to another indexer.
   else if (reason !== "database connection lost") await unlock(databaseUrl, schema).catch(() => {});

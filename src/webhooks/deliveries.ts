@@ -183,7 +183,7 @@ export async function recordOutcome(
   const failures = outcome.ok ? 0 : hook.failures + 1;
   const rest = restSeconds(outcome, failures);
   return db.transaction(async (tx) => {
-    // Even if the claim is lost: an owner ends it with any change.
+    // Also if the claim was lost: any change by the owner ends it.
     if (outcome.seconds >= SLOW_SECONDS)
       await tx
         .update(webhook)
@@ -232,7 +232,7 @@ export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void
     where w.id = ${hook.id} and w.claimed_until = ${claimOf(hook)}`);
 }
 
-/** Releases a webhook without an attempt, and makes it due again in a second; in the slow lane, whose calls take longer, in 2 to 10. */
+/** Releases a webhook without an attempt. It is due again in a second; in the slow lane, whose calls take long, in 2 to 10. */
 export async function postpone(db: Database, hook: WebhookRow, lane: Lane): Promise<void> {
   const seconds = lane === "fast" ? sql`1` : sql`2 + 8 * random()`;
   await db

@@ -37,20 +37,24 @@ const PATHS: Record<string, string> = isSkipped
     };
 
 describe.skipIf(isSkipped)("every page", () => {
-  test.each(Object.entries(PATHS))("%s is accessible, fits, and runs without an error", async (_, path) => {
-    const page = await surfer.open(path, { colorScheme: "light", viewport: DESKTOP });
-    await expectNoSidewaysScroll(page);
-    await expectAccessible(page);
+  test.each(Object.entries(PATHS))(
+    "%s is accessible, fits, and runs without an error",
+    async (name, path) => {
+      const page = await surfer.open(path, { colorScheme: "light", viewport: DESKTOP });
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page);
 
-    // Narrow and dark, because only width and contrast can differ.
-    await page.setViewportSize(PHONE);
-    await page.emulateMedia({ colorScheme: "dark" });
-    await expectNoSidewaysScroll(page);
-    await expectAccessible(page, {
-      rules: ["color-contrast", "scrollable-region-focusable", "target-size"],
-    });
-    expect(faultsOf(page).filter((fault) => !/status of 40[04]/.test(fault))).toEqual([]);
-  });
+      // Narrow and dark, because only width and contrast can differ.
+      await page.setViewportSize(PHONE);
+      await page.emulateMedia({ colorScheme: "dark" });
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page, {
+        rules: ["color-contrast", "scrollable-region-focusable", "target-size"],
+      });
+      const refused = name === "feed with a wrong filter" ? "400" : "404";
+      expect(faultsOf(page).filter((fault) => !fault.includes(`status of ${refused}`))).toEqual([]);
+    },
+  );
 
   test("follows the system's colours", async () => {
     const [light, dark] = await Promise.all(

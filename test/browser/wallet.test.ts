@@ -482,7 +482,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await expect
       .poll(async () => {
         await asked.page.goto("/");
-        return question.waitFor({ timeout: 2000 }).then(
+        return question.waitFor({ timeout: 15_000 }).then(
           () => true,
           () => false,
         );

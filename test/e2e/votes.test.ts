@@ -215,7 +215,7 @@ describe("lists of votes", () => {
     expect(new Set(keys).size).toBe(keys.length);
     expect(data.slice(0, 3).map(({ criterionIndex }) => criterionIndex)).toEqual([0, 1, 2]);
     const { rows } = await world.pool.query<{ contract_id: string }>(
-      "select contract_id from onchain.vote where contract_id = any($1) order by sealed_at desc",
+      "select contract_id from onchain.vote where contract_id = any($1) order by sealed_at desc, contract_id desc",
       [data.map(({ contractId }) => contractId)],
     );
     const newestFirst = [...new Set(rows.map((row) => row.contract_id))];

@@ -240,6 +240,7 @@ test.each([
     await call.query("commit");
     await purging;
   } finally {
+    await call.query("rollback");
     call.release();
   }
   expect(await namesIn(purged, `${purged.name} = '${name}'`)).toEqual([name]);

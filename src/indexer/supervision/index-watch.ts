@@ -21,8 +21,8 @@ export interface IndexWatchOptions {
   onDatabaseRestarted(): void;
   /** The chain advanced and the index did not: the indexer must restart. */
   onStandstill(): void;
-  /** A reorg went deeper than the indexer can undo: everything must be indexed from scratch. */
-  onAbandoned(): void;
+  /** A reorg went deeper than the indexer can undo: everything must be indexed from scratch, and this index dropped. */
+  onAbandoned(index: string): void;
 }
 
 const INTERVAL_MS = 2000;
@@ -79,7 +79,7 @@ export function watchIndex(options: IndexWatchOptions): IndexWatch {
     anchor = undefined;
     standing = undefined;
     hasMoved = false;
-    onAbandoned();
+    onAbandoned(index);
   };
 
   const look = async (): Promise<void> => {

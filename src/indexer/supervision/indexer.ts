@@ -112,15 +112,15 @@ export async function startIndexer(
   const url = `http://127.0.0.1:${options.port}`;
   const command = indexerCommand(options);
   const { schema } = command;
-  let isAbandoned = false;
+  let abandoned: string | undefined;
   const supervised = await supervise({
     name: "The indexer",
     guardian: options.guardian,
     logPath: options.logPath,
     report: options.report,
     async plan() {
-      if (isAbandoned) await dropIndex(options.databaseUrl, schema);
-      isAbandoned = false;
+      if (abandoned !== undefined) await dropIndex(options.databaseUrl, schema, abandoned);
+      abandoned = undefined;
       await unlock(options.databaseUrl, schema);
       return { ...command, cwd: ROOT };
     },
@@ -141,9 +141,9 @@ export async function startIndexer(
       options.report("The index stalled while the chain advanced. Restarting the indexer.");
       supervised.restart();
     },
-    onAbandoned() {
+    onAbandoned(index) {
       options.report("A reorg went deeper than the indexer can follow. Indexing from scratch.");
-      isAbandoned = true;
+      abandoned = index;
       supervised.restart();
     },
   });
@@ -214,12 +214,16 @@ export function unlock(databaseUrl: string, schema: string): Promise<void> {
   });
 }
 
-/** Drops the index and Ponder's copy of the chain's data: both rest on blocks that are gone. */
-export function dropIndex(databaseUrl: string, schema: string): Promise<void> {
+/**
+ * Drops the index and Ponder's copy of the chain's data: both rest on blocks that are gone. Does nothing if another index
+ * has taken the place of this one.
+ */
+export function dropIndex(databaseUrl: string, schema: string, index: string): Promise<void> {
   return withConnection(databaseUrl, async (client) => {
-    for (const name of [schema, "ponder_sync"]) {
-      await client.query(`drop schema if exists ${pg.escapeIdentifier(name)} cascade`);
-    }
+    const meta = `${pg.escapeIdentifier(schema)}._ponder_meta`;
+    const { rows } = await client.query("select to_regclass($1)::oid::text as index", [meta]);
+    if (rows[0]?.index !== index) return;
+    await client.query(`drop schema if exists ${pg.escapeIdentifier(schema)}, ponder_sync cascade`);
   });
 }
 

@@ -527,7 +527,7 @@ export const MUTANTS = {
   },
   "abandoned-rows-unseen": {
     file: "src/indexer/supervision/index-watch.ts",
-    edits: [["    onAbandoned();\n", ""]],
+    edits: [["    onAbandoned(index);\n", ""]],
     tests: "test/faults/indexer.test.ts",
     only: "row 21",
   },
