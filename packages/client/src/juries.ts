@@ -67,26 +67,33 @@ export function juries(session: Session, access: Access) {
     const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
     if (plain === null) return [];
     const shared: string[] = [];
+    const failures: unknown[] = [];
     for (const recipient of missing) {
       const isProven = proven.has(recipient);
-      if (!isProven && !(await escrow.mayVote(recipient as Address))) continue;
       const entry = `${id} ${recipient}`;
-      // A key that another did not sign must not keep it from the others.
-      const key = await publishedKey(session, recipient).catch((error) => {
-        if (error instanceof RefusedToSign) return null;
-        throw error;
-      });
-      if (key !== null) {
-        const body = { recipient, jwe: await shareWith(key, plain) };
-        onShare?.(recipient, JSON.stringify([text, body.jwe]));
-        await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
-        done.add(entry);
-        shared.push(recipient);
-      } else if (isProven && !reported.has(entry)) {
-        reported.add(entry);
-        onFailure?.(new Error(`${recipient} judges ${id} unread: the service shows no key that it signed`));
+      // What fails for one must not keep it from the others.
+      try {
+        if (!isProven && !(await escrow.mayVote(recipient as Address))) continue;
+        const key = await publishedKey(session, recipient).catch((error) => {
+          if (error instanceof RefusedToSign) return null;
+          throw error;
+        });
+        if (key !== null) {
+          const body = { recipient, jwe: await shareWith(key, plain) };
+          onShare?.(recipient, JSON.stringify([text, body.jwe]));
+          await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
+          done.add(entry);
+          shared.push(recipient);
+        } else if (isProven && !reported.has(entry)) {
+          reported.add(entry);
+          onFailure?.(new Error(`${recipient} judges ${id} unread: the service shows no key that it signed`));
+        }
+      } catch (error) {
+        failures.push(error);
+        onFailure?.(error as Error);
       }
     }
+    if (failures.length > 0 && onFailure === undefined) throw failures[0];
     return shared;
   }
 

@@ -1,0 +1,48 @@
+import { keyText, ownKeysOf } from "@working-contracts/client/encryption-keys";
+import { juries } from "@working-contracts/client/juries";
+import { seal } from "@working-contracts/client/sealing";
+import { call, type Session } from "@working-contracts/client/session";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { expect, it } from "vitest";
+
+const ID = `0x${"11".repeat(20)}`;
+const network = { chainId: 1, domain: "contracts.example", factory: `0x${"22".repeat(20)}` };
+const sessionOf = () =>
+  ({ signer: privateKeyToAccount(generatePrivateKey()), network, node: "http://node" }) as unknown as Session;
+
+it("shares with each Backup Agent although the service refuses the share or the key of another", async () => {
+  const worker = sessionOf();
+  const keys = await ownKeysOf(worker);
+  const sealed = await seal("ipfs://summary", [{ address: worker.signer.address, key: keys.key }]);
+  const jurors = new Map<string, { key: string; signature: string }>();
+  for (let i = 0; i < 3; i++) {
+    const juror = sessionOf();
+    const { address } = juror.signer;
+    // An agent can sign a key that is none.
+    const key = i === 0 ? "none" : (await ownKeysOf(juror)).key;
+    const signature = await juror.signer.signMessage({ message: keyText(juror, address, key) });
+    jurors.set(address.toLowerCase(), { key, signature });
+  }
+  const [, refused, last] = [...jurors.keys()];
+  const send = async ({ method, path, body }: { method: string; path: string; body?: string }) => {
+    if (path.startsWith("/v1/events")) return { json: { data: [], hasMore: false } };
+    if (method === "GET") return { json: { data: jurors.get(path.split("/")[3] as string) } };
+    if (body?.includes(refused as string)) throw new Error("refused");
+    return { json: {} };
+  };
+  const session = { ...worker, http: { send } } as unknown as Session;
+  const { share } = juries(session, {
+    call,
+    escrowOf: async () => ({ status: async () => "disputed", jurors: async () => new Set(jurors.keys()) }),
+    ownKeys: async () => keys,
+    committed: async () => sealed,
+  } as never);
+  const copies: string[] = [];
+  const failures: Error[] = [];
+  const onShare = (recipient: string) => void copies.push(recipient);
+  const onFailure = (error: Error) => void failures.push(error);
+  expect(await share(ID, { onShare, onFailure })).toEqual([last]);
+  expect(copies).toEqual([refused, last]);
+  expect(failures).toHaveLength(2);
+  await expect(share(ID, {})).rejects.toThrow(failures[0]?.message);
+});
