@@ -99,7 +99,7 @@ describe("a contract by command line", () => {
     const copies = mkdtempSync(join(tmpdir(), "copies-"));
     const { shared } = await worker.json<{ shared: string[] }>("share", id, "--save", copies);
     expect(shared.sort()).toEqual([juror.address, other.address].sort());
-    const copy = join(copies, `${juror.address}.json`);
+    const copy = join(copies, `${id}-${juror.address}.json`);
     expect((await juror.json<Shown>("show", id, "--copy", copy)).plain).toEqual({
       delivery: "ipfs://summary",
     });

@@ -453,7 +453,7 @@ describe("a delivery", () => {
     await strictClient.dispute(id);
     await juror.vote(id, WORDS);
     const copies = new Map<string, string>();
-    await strictWorker.shareDelivery(id, { onShare: (recipient, copy) => copies.set(recipient, copy) });
+    await strictWorker.shareDelivery(id, { onShare: (_, recipient, copy) => copies.set(recipient, copy) });
     const copy = copies.get(juror.address) as string;
     const read = async (options?: { copy: string }) =>
       (await juror.reveal(id, "delivery", options)) === REFERENCE ? "it reads a copy" : "succeeds";

@@ -31,7 +31,7 @@ export interface ServeOptions {
    * Gets each share as text, before the service does, which can withhold it: send it to the Backup Agent by other means as
    * well, for `copy` of `reveal`. No one else can open it.
    */
-  onShare?: ((recipient: string, copy: string) => void) | undefined;
+  onShare?: ((id: string, recipient: string, copy: string) => void) | undefined;
 }
 
 /** `deliverText` delivers a text as it is. */

@@ -80,7 +80,7 @@ export function juries(session: Session, access: Access) {
         });
         if (key !== null) {
           const body = { recipient, jwe: await shareWith(key, plain) };
-          onShare?.(recipient, JSON.stringify([text, body.jwe]));
+          onShare?.(id, recipient, JSON.stringify([text, body.jwe]));
           await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
           done.add(entry);
           shared.push(recipient);

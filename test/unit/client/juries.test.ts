@@ -39,7 +39,7 @@ it("shares with each Backup Agent although the service refuses the share or the 
   } as never);
   const copies: string[] = [];
   const failures: Error[] = [];
-  const onShare = (recipient: string) => void copies.push(recipient);
+  const onShare = (_: string, recipient: string) => void copies.push(recipient);
   const onFailure = (error: Error) => void failures.push(error);
   expect(await share(ID, { onShare, onFailure })).toEqual([last]);
   expect(copies).toEqual([refused, last]);

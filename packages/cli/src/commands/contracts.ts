@@ -174,10 +174,10 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
         const context = contextOf(command);
         const agent = await context.agent();
         const onFailure = ({ message }: Error) => context.out.progress(`not shared: ${message}`);
-        const onShare = (recipient: string, copy: string): void => {
+        const onShare = (contract: string, recipient: string, copy: string): void => {
           if (save === undefined) return;
           mkdirSync(save, { recursive: true });
-          writeFileSync(join(save, `${recipient}.json`), copy);
+          writeFileSync(join(save, `${contract}-${recipient}.json`), copy);
         };
         const shared = await agent.shareDelivery(id, { onFailure, onShare });
         context.out.result({ shared }, () => `shared with ${shared.length} Backup Agents`);
