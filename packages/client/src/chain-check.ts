@@ -305,7 +305,7 @@ export async function requireNotWider(
   while (isWider(await grantAt(node, network, agent))) {
     if (performance.now() > end)
       throw new Error(
-        "On chain you still leave more to the operator than you signed now, and the service registers no new text. End that yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again",
+        "On chain you still leave more to the operator than you signed now. End that yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again",
       );
     await pause(1000, undefined);
   }

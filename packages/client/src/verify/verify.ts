@@ -7,6 +7,7 @@ import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
 import { type Node, nameOf, requireKnownCode, shortOf, withoutUrl } from "../chain-check.js";
 import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
+import { textOf } from "../http.js";
 import type { reads } from "../reads.js";
 import type { Checkpoint, Complaint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
 import { type Step, stepsOf } from "./authority.js";
@@ -134,8 +135,7 @@ function digestsOf(...both: [OnChain, OnChain]): [string, string] {
 }
 
 function digestOf({ client: _, escrow, ...read }: OnChain): string {
-  const plainOf = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
-  return keccak256(stringToHex(JSON.stringify({ ...escrow, paid: [...escrow.paid], ...read }, plainOf)));
+  return keccak256(stringToHex(textOf({ ...escrow, paid: [...escrow.paid], ...read })));
 }
 
 /** Undefined if the service did not respond with it. */
