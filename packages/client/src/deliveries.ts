@@ -34,6 +34,9 @@ export interface ServeOptions {
   onShare?: ((id: string, recipient: string, copy: string) => void) | undefined;
 }
 
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === "string");
+
 /** `deliverText` delivers a text as it is. */
 export function deliveries(session: Session, deliverText: (id: string, text: string) => Promise<Contract>) {
   const me = session.signer.address.toLowerCase();
@@ -135,7 +138,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     /**
      * Decrypts a reference of a contract. Returns null if it is not set, the caller has no key for it, or no party has
      * shared it with this Backup Agent yet: reading asks them to. Throws if it cannot be opened or is not what was delivered.
-     * With a `copy` from `onShare` of a party, it reads a delivery without the service.
+     * With a `copy` from `onShare` of a party, it reads a delivery without the service, and throws RefusedToSign without
+     * `node`: only the chain proves what was delivered.
      */
     async reveal(
       id: string,
@@ -143,7 +147,14 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       { copy }: { copy?: string } = {},
     ): Promise<string | null> {
       const { openShare, parseSealed, plainTextOf, referenceIn } = await sealing();
-      const [given, share] = copy === undefined ? [] : (JSON.parse(copy) as string[]);
+      if (copy !== undefined && (session.node === undefined || field !== "delivery"))
+        throw new RefusedToSign(
+          field,
+          "a copy is only of a delivery, which `node` (`--rpc-url`) has to prove",
+        );
+      const pair: unknown = JSON.parse(copy ?? "[]");
+      if (!isTexts(pair)) throw new TypeError("This is no copy of a delivery");
+      const [given, share] = pair;
       const text = await committed(id, field, given);
       const jwe = text === null ? null : parseSealed(text);
       if (jwe === null) return text;
