@@ -35,8 +35,11 @@ export interface Context {
   out: Output;
   /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
   agent(consent?: Consent): Promise<Agent>;
-  /** The agent of an earlier sign-in. Throws UsageError if there was none. */
-  reader(): Promise<Agent>;
+  /**
+   * The agent of an earlier sign-in. Throws UsageError if there was none. To read without the service (`isAlone`), the
+   * deployment file is enough.
+   */
+  reader(options?: { isAlone: boolean }): Promise<Agent>;
   /**
    * Actions with the account's own transactions, for which the service is not needed, by default on the network of the
    * deployment file or of the last sign-in. Throws UsageError without a node.
@@ -68,11 +71,15 @@ export function createContext(options: CommonOptions, world: World): Context {
       });
       return agent;
     },
-    async reader() {
+    async reader({ isAlone } = { isAlone: false }) {
       const { saved, common } = await connectionOf(settings, { patienceMs: settings.patienceMs });
-      if (saved === undefined)
+      const { url: baseUrl } = settings;
+      const deployment = isAlone ? deploymentOf(settings) : undefined;
+      const given = deployment && { ...deployment, baseUrl, network: `eip155:${deployment.chainId}` };
+      const network = saved?.network ?? given;
+      if (network === undefined)
         throw new UsageError(`not signed in to ${settings.url}: run \`wcontract list\` first`);
-      return connect({ ...common, apiKey: saved.apiKey });
+      return connect({ ...common, network, apiKey: saved?.apiKey ?? "" });
     },
     async onChain(consent = {}, network) {
       const { rpcUrl, clock, maxGasCost } = settings;

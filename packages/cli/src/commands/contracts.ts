@@ -106,11 +106,12 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
     .option("--copy <file>", "read the delivery from a copy that its party sent you, not from the service")
     .action(async (id: string, { copy }: { copy?: string }, command: Command) => {
       const context = contextOf(command);
-      const agent = await context.agent();
       if (copy !== undefined) {
+        const agent = await context.reader({ isAlone: true });
         const delivery = await agent.reveal(id, "delivery", { copy: readFileSync(copy, "utf8") });
         return context.out.result({ id, plain: { delivery } }, () => `delivery: ${plain(delivery ?? "")}`);
       }
+      const agent = await context.agent();
       const contract = await agent.get(id);
       const references = await readable(agent, contract);
       context.out.result({ ...contract, plain: references }, () =>
