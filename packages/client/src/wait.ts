@@ -35,10 +35,16 @@ export async function waitUntil<T>(
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   let last: string | undefined;
+  const late = () =>
+    last === undefined
+      ? new ConnectionError("There was no response in time")
+      : new Error(`Timed out: ${last}`);
   for (;;) {
     let failure: Error | undefined;
     try {
-      const value = await bounded(read, deadline - performance.now(), signal);
+      // Without any time, it reads once.
+      const ms = timeoutMs > 0 ? deadline - performance.now() : MAX_TIMER_MS;
+      const value = await bounded(read, { ms, signal, late });
       const state = stateOf(value);
       if (state !== last) onChange?.(value);
       last = state;
@@ -47,7 +53,7 @@ export async function waitUntil<T>(
       if (!isOutage(error)) throw error;
       failure = error;
     }
-    if (performance.now() + intervalMs > deadline) throw failure ?? new Error(`Timed out: ${last}`);
+    if (performance.now() + intervalMs > deadline) throw failure ?? late();
     await pause(intervalMs, signal);
   }
 }
@@ -55,15 +61,14 @@ export async function waitUntil<T>(
 /** Rejects when time runs out or the caller aborts, even if the read ignores its signal. */
 async function bounded<T>(
   read: (signal: AbortSignal) => Promise<T>,
-  ms: number,
-  signal: AbortSignal | undefined,
+  { ms, signal, late }: { ms: number; signal: AbortSignal | undefined; late: () => Error },
 ): Promise<T> {
   const done = new AbortController();
-  const late = pause(Math.min(ms, MAX_TIMER_MS), eitherOf(done.signal, signal)).then(() => {
-    throw new ConnectionError("There was no response in time");
+  const end = pause(Math.min(ms, MAX_TIMER_MS), eitherOf(done.signal, signal)).then(() => {
+    throw late();
   });
   try {
-    return await Promise.race([read(done.signal), late]);
+    return await Promise.race([read(done.signal), end]);
   } finally {
     done.abort();
   }

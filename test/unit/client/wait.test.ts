@@ -36,6 +36,19 @@ describe("waiting", () => {
     );
   });
 
+  it("ends with the last value also if the next one does not come in time", async () => {
+    const values = [Promise.resolve("a"), new Promise(() => {})];
+    const read = () => values.shift() as Promise<unknown>;
+    const waiting = waitUntil(read, () => false, { intervalMs: 1, timeoutMs: 50 });
+    await expect(waiting).rejects.toThrow('Timed out: "a"');
+  });
+
+  it("reads once without any time", async () => {
+    const read = () => new Promise((resolve) => setTimeout(resolve, 10, "a"));
+    expect(await waitUntil(read, () => true, { timeoutMs: 0 })).toBe("a");
+    await expect(waitUntil(read, () => false, { timeoutMs: 0 })).rejects.toThrow('Timed out: "a"');
+  });
+
   it("ends at once if the service refuses the request, or if the caller's check throws", async () => {
     await expect(waitUntil(readerOf(refusal(404)), () => true)).rejects.toThrow("HTTP 404");
     const check = () => {
