@@ -426,13 +426,15 @@ describe("a payment", () => {
       ],
       [() => ({ receipt: null }), "the service signed no receipt"],
       [() => ({ keys: {} }), "the service does not publish the key of its offer"],
+      [() => ({ fault: "the offer had ended" }), "the offer had ended"],
     ];
+    const nothing = { keys: [], fault: "the service signed no offer" };
     const file = join(client.cwd, "changed.jsonl");
     const lines = changes.map(([change]) => ({ ...JSON.parse(line), ...change(JSON.parse(line)) }));
-    writeFileSync(file, lines.map((one) => JSON.stringify(one)).join("\n"));
+    writeFileSync(file, [...lines, null].map((one) => JSON.stringify(one)).join("\n"));
     const { code, stdout, stderr } = await client.run("--json", ...alone, file);
-    expect(JSON.parse(stdout)).toMatchObject(changes.map(([, fault]) => ({ fault })));
-    expect([code, stderr]).toEqual([1, expect.stringContaining("3 of 3 receipts prove nothing")]);
+    expect(JSON.parse(stdout)).toMatchObject([...changes.map(([, fault]) => ({ fault })), nothing]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("5 of 5 receipts prove nothing")]);
   });
 
   it("is made only once if its responses are lost", async () => {

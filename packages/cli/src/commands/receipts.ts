@@ -37,7 +37,7 @@ export function addReceiptCommands(program: Command, contextOf: (command: Comman
     });
 }
 
-function linesOf(file: string): PaymentProof[] {
+function linesOf(file: string): (PaymentProof | null)[] {
   try {
     const lines = readFileSync(file, "utf8").trim().split("\n");
     return lines.map((line) => JSON.parse(line));
@@ -46,15 +46,19 @@ function linesOf(file: string): PaymentProof[] {
   }
 }
 
-/** Both must be of the same call: one of them can belong to another payment. */
-async function check(proof: PaymentProof) {
-  const keys = Object.keys(proof.keys ?? {});
+/**
+ * Both must be of the same call: one of them can belong to another payment. What differed from the payment when it was
+ * made stays a fault.
+ */
+async function check(line: PaymentProof | null) {
+  const proof = { offer: null, receipt: null, fault: null, ...line, keys: line?.keys ?? {} };
+  const keys = Object.keys(proof.keys);
   try {
-    const [offer = {}, receipt = {}] = await factsOf({ ...proof, keys: proof.keys ?? {} });
+    const [offer = {}, receipt = {}] = await factsOf(proof);
     const { payTo, amount } = offer;
     const { transaction, issuedAt } = receipt;
     const isSame = ["network", "resourceUrl"].every((field) => offer[field] === receipt[field]);
-    const fault = isSame ? null : "the offer and the receipt are of different calls";
+    const fault = proof.fault ?? (isSame ? null : "the offer and the receipt are of different calls");
     return { at: isoTime(Number(issuedAt)), payTo, amount, transaction, keys, fault };
   } catch (error) {
     return { keys, fault: (error as Error).message };
