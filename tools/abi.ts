@@ -83,9 +83,8 @@ const codes = Object.entries(IMMUTABLES).map(([name, [contract, ...immutables]])
   return `  ${name}: {\n    hash: "${keccak256(object)}",\n    immutables: {\n      ${places.join(",\n      ")},\n    },\n  },\n`;
 });
 /** Of the contracts to which the client sends transactions. The ABI's own type would add 100 kB of declarations. */
-const errors = ["WorkingContractFactory", "WorkingContractEscrow", "BackupAgentRegistry"].flatMap(
-  (contract) =>
-    readArtifact(contract).abi.flatMap(({ type, name }) => (type === "error" ? [name as string] : [])),
+const errors = Object.keys(CLIENT_CALLS).flatMap((contract) =>
+  readArtifact(contract).abi.flatMap(({ type, name }) => (type === "error" ? [name as string] : [])),
 );
 const names = [...new Set(errors)].sort().map((name) => `\n  | "${name}"`);
 const code = `// Generated from contracts/ by \`npm run abi\`: the deployed code's hash with zeros for immutables, and their places in bytes.\nexport const DEPLOYED_CODE = {\n${codes.join("")}} as const;\n\n/** Errors that the contracts declare. */\nexport type DeclaredError =${names.join("")};\n`;
