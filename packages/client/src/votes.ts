@@ -122,22 +122,26 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     }
     // A payment that was signed can become a vote until no one else can vote.
     if (!isSealed || !dispute.isClosed) return false;
-    const stateOf = () => `Your vote on ${id} is still sealed at the node: ${ALONE}`;
-    try {
-      if (!(await send(id, ballot, given)) && wait && !isLate) return false;
-    } catch (error) {
-      if (!isLate || !isOutage(error)) throw error;
-      await openAlone(id, node, given).catch((failure) => {
-        throw new NotOpened(`${stateOf()}: ${error.message}; ${failure.message}`);
-      });
-    }
-    const timeoutMs = CONFIRMATION_MS;
     const isConfirmed = (word: Hex) => !isCommitment(word);
-    await waitUntil(() => escrow.ballotOf(voter), isConfirmed, { timeoutMs }).catch((error) => {
-      if (isOutage(error)) throw error;
-      throw new NotOpened(stateOf());
+    const isOpen = (timeoutMs: number) =>
+      waitUntil(() => escrow.ballotOf(voter), isConfirmed, { timeoutMs }).catch((error) => {
+        if (isOutage(error)) throw error;
+      });
+    const reasons = [`Your vote on ${id} is still sealed at the node: ${ALONE}`];
+    const isSent = await send(id, ballot, given).catch((error) => {
+      if (!isLate || !(isOutage(error) || error instanceof ServiceError)) throw error;
+      reasons.push(error.message);
+      return null;
     });
-    return true;
+    if (isSent === false && wait && !isLate) return false;
+    if (isSent !== null && (await isOpen(CONFIRMATION_MS))) return true;
+    // Whatever the service said: it may withhold the vote.
+    if (isLate) {
+      const failure = await openAlone(id, node, given).catch((error: Error) => error);
+      if (failure) reasons.push(failure.message);
+      if (await isOpen(failure ? 0 : CONFIRMATION_MS)) return true;
+    }
+    throw new NotOpened(reasons.join(": "));
   }
 
   /** With a transaction of the agent's own, if it can send one. */
@@ -222,8 +226,8 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         const isTemporary = (error: unknown): boolean =>
           wait && ![ServiceError, RefusedToSign, NotOpened].some((kind) => error instanceof kind);
         const list = await listed().catch((error) => {
-          if (!wait || !isOutage(error)) throw error;
-          isWaiting = true;
+          if (!isOutage(error) || (!wait && node === undefined)) throw error;
+          isWaiting = wait;
           return null;
         });
         const ids = new Set<string>(await session.submitted.read(kept));
