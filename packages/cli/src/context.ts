@@ -183,10 +183,11 @@ async function connectionOf(
 ) {
   const account = await loadAccount(settings);
   const { saved, save } = savedSignIn(settings, account);
-  const { url: baseUrl, clock, operator, domain, rpcUrl } = settings;
+  const { url: baseUrl, clock, operator, domain, rpcUrl, maxGasCost } = settings;
   const common = {
     ...options,
     baseUrl,
+    maxGasCost,
     account,
     clock,
     operator,

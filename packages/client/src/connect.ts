@@ -53,6 +53,10 @@ export interface ConnectOptions {
   /** A node of the chain (JSON-RPC URL or EIP-1193 provider): before each payment, the escrow is checked on chain. */
   node?: Node;
   /**
+   * The most that the gas may cost if the agent opens a vote with its own transaction, in wei; by default 0.01 ether.
+   */
+  maxGasCost?: bigint | undefined;
+  /**
    * The clock that bounds how long a signature is valid: by default this machine's, plus five minutes. `service` trusts the
    * service's clock, for a sandbox whose clock was moved.
    */
@@ -128,6 +132,7 @@ export async function connect(options: ConnectOptions) {
       return time;
     },
     node: options.node,
+    maxGasCost: options.maxGasCost,
     onProgress: options.onProgress,
     submitted: options.submitted ?? inMemory(),
     permission: permissionOf(options.operator ?? "none"),

@@ -52,6 +52,8 @@ export interface Session {
   onReceipt?: ((proof: PaymentProof) => void) | undefined;
   /** The caller's own node of the chain, if it has one. */
   node?: Node | undefined;
+  /** The most that the gas of a transaction of the agent's own may cost, in wei. */
+  maxGasCost?: bigint | undefined;
   /** Called before a payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
   submitted: Submitted;

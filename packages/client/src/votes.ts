@@ -61,7 +61,7 @@ export type Voting = ReturnType<typeof votes>;
 
 /** An agent's votes; actions.ts documents the two calls. */
 export function votes(session: Session, toEscrow: ToEscrow) {
-  const { network, signer } = session;
+  const { network, signer, maxGasCost } = session;
   const voter = signer.address.toLowerCase() as Address;
   const ballotOf = (id: string) => ({ chainId: network.chainId, escrow: id.toLowerCase() as Address, voter });
 
@@ -151,7 +151,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     const { onChainActions } = await import("./on-chain.js");
     const account = signer as unknown as OnChainOptions["account"];
     // The node's clock said that it is late.
-    await onChainActions({ rpcUrl, account, network, clock: "service" }).openVote(id, salt);
+    await onChainActions({ rpcUrl, account, network, maxGasCost, clock: "service" }).openVote(id, salt);
   }
 
   async function send(id: string, commitment: Hex, given?: Hex): Promise<boolean> {
