@@ -15,9 +15,10 @@ import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/p
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { DEPLOYED_CODE } from "./deployed-code.js";
 import { ConnectionError, RefusedToSign } from "./errors.js";
-import { parse, pause, reasonOf } from "./http.js";
+import { parse, reasonOf } from "./http.js";
 import type { Addresses } from "./types.js";
 import type { Protocol } from "./verify/read-chain.js";
+import { waitUntil } from "./wait.js";
 import type { Eip1193Provider } from "./wallets.js";
 
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
@@ -292,23 +293,21 @@ export async function grantAt(node: Node, network: Addresses, agent: Address) {
 export async function requireNotWider(
   node: Node,
   network: Addresses,
-  {
-    agent,
-    permission: { actions, until },
-    patienceMs,
-  }: { agent: Address; permission: Permission; patienceMs: number },
+  { agent, permission, signal }: { agent: Address; permission: Permission; signal?: AbortSignal | undefined },
 ): Promise<void> {
-  const isWider = (grant: Permission): boolean =>
-    (grant.actions & ~actions) !== 0 ||
-    (grant.actions !== 0 && until !== 0 && (grant.until === 0 || grant.until > until));
-  const end = performance.now() + Math.min(patienceMs, REGISTRATION_MS);
-  while (isWider(await grantAt(node, network, agent))) {
-    if (performance.now() > end)
-      throw new Error(
+  const { actions, until } = permission;
+  await waitUntil(
+    () => grantAt(node, network, agent),
+    (grant) =>
+      (grant.actions & ~actions) === 0 &&
+      (grant.actions === 0 || until === 0 || (grant.until !== 0 && grant.until <= until)),
+    {
+      timeoutMs: REGISTRATION_MS,
+      signal,
+      stateOf: () =>
         "On chain you still leave more to the operator than you signed now. End that yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again",
-      );
-    await pause(1000, undefined);
-  }
+    },
+  );
 }
 
 /** The nonce that the agent's signed actions need at an escrow or the registry. */

@@ -144,7 +144,7 @@ export async function connect(options: ConnectOptions) {
     const { node, permission } = session;
     if (node !== undefined)
       await (await import("./chain-check.js")).requireNotWider(node, network, {
-        ...{ agent: signer.address, permission, patienceMs: options.patienceMs ?? PATIENCE_MS },
+        ...{ agent: signer.address, permission, signal: options.signal },
       });
   }
 

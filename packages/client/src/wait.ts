@@ -8,7 +8,7 @@ export interface WaitOptions<T> {
   /** Throws after this time; by default there is no limit. */
   timeoutMs?: number;
   intervalMs?: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Called with the first value and after each change of its status. */
   onChange?: (value: T) => void;
 }

@@ -1,7 +1,8 @@
-import { requireOnChain, requireTokens } from "@working-contracts/client/chain-check";
+import { requireNotWider, requireOnChain, requireTokens } from "@working-contracts/client/chain-check";
+import { ConnectionError } from "@working-contracts/client/errors";
 import { selectorOf } from "@working-contracts/protocol/calls";
 import { expect, it } from "vitest";
-import { CODE, NETWORK } from "./fake-service.js";
+import { account, CODE, NETWORK } from "./fake-service.js";
 
 interface Call {
   method: string;
@@ -54,4 +55,29 @@ it("reports the node's error if a check fails", async () => {
 
 it("an action without a payment does not need them", async () => {
   await requireOnChain(nodeWith({}), NETWORK);
+});
+
+it("a sign-in that leaves less waits for its text while the node does not respond", async () => {
+  const word = (value: string | number): string =>
+    typeof value === "number" ? value.toString(16).padStart(64, "0") : value.slice(2).padStart(64, "0");
+  /** What the text leaves; null while the node does not respond. */
+  let grants: (number | null)[] = [];
+  const node = {
+    async request(call: Call) {
+      const { method, params } = call;
+      if (method !== "eth_call") return nodeWith({}).request(call);
+      const { data } = params[0];
+      if (data === selectorOf("dependencies()")) return `0x${[0, 0, NETWORK.relay].map(word).join("")}`;
+      if (!data.startsWith(selectorOf("grants(address,address)"))) return nodeWith({}).request(call);
+      const actions = grants.length > 1 ? grants.shift() : grants[0];
+      if (actions == null) throw new ConnectionError("gone");
+      return `0x${[2, 1, 0, actions].map(word).join("")}`;
+    },
+  };
+  const less = { agent: account.address, permission: { actions: 1, until: 0 } };
+  grants = [7, null, 1];
+  await requireNotWider(node, NETWORK, less);
+  grants = [7];
+  const aborted = requireNotWider(node, NETWORK, { ...less, signal: AbortSignal.timeout(100) });
+  await expect(aborted).rejects.toMatchObject({ name: "TimeoutError" });
 });
