@@ -1,7 +1,7 @@
 /** Checks which complaints their filer signed: the operator could insert others. */
 import { actionTypedData, complaintCall } from "@working-contracts/protocol/signed-action";
 import canonicalize from "canonicalize";
-import { type Address, type Client, type Hex, isAddressEqual, parseAbi } from "viem";
+import { type Address, type BaseError, type Client, type Hex, isAddressEqual, parseAbi } from "viem";
 import { readContract } from "viem/actions";
 import { hashTypedData, recoverAddress } from "viem/utils";
 import type { Complaint } from "../types.js";
@@ -37,8 +37,14 @@ export function signersOf(
       const key = await recoverAddress({ hash, signature }).catch(() => null);
       if (key !== null && isAddressEqual(key, agent)) return { complaint, filer, signer: filer };
       const wallet = { address: agent, abi: walletAbi, functionName: "isValidSignature" } as const;
-      const answer = await readContract(client, { ...wallet, args: [hash, signature] }).catch(() => null);
+      const answer = await readContract(client, { ...wallet, args: [hash, signature] }).catch(ifNo);
       return { complaint, filer, signer: answer === ERC1271_VALID ? filer : `not by its key (${key})` };
     }),
   );
+}
+
+/** A revert, or something other than an answer, means no. A node's own failure says nothing. */
+function ifNo(error: BaseError): null {
+  if (error.walk((one) => /Reverted|ZeroData|Decoding/.test((one as Error).name))) return null;
+  throw error;
 }

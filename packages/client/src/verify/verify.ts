@@ -7,7 +7,7 @@ import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
 import { type Node, nameOf, requireKnownCode, shortOf, withoutUrl } from "../chain-check.js";
 import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
-import { textOf } from "../http.js";
+import { pause, textOf } from "../http.js";
 import type { reads } from "../reads.js";
 import type { Checkpoint, Complaint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
 import { type Step, stepsOf } from "./authority.js";
@@ -75,7 +75,7 @@ export async function verifyContract(
     const parties = rebuilt.contract as Record<Complaint["filedByRole"], string | null>;
     const signers = await signersOf(client, api.complaints ?? [], {
       ...{ id, chainId: network.chainId, parties },
-    });
+    }).catch((error) => withoutUrl(first, error));
     const fields = compare(id, onChain, rebuilt, { ...api, signers });
     for (const node of others) {
       const other = await readNode(node, id, network, escrow.blockNumber).catch((error: Error) => error);
@@ -87,7 +87,7 @@ export async function verifyContract(
     if (onChain.jury instanceof Error) api.notCompared.push(`jury: ${shortOf(onChain.jury)}`);
     if (equal || attempt === TRIES) return { id, equal, fields, notCompared: api.notCompared, steps };
     onRetry?.();
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    await pause(PAUSE_MS, undefined);
   }
 }
 
