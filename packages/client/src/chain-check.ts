@@ -94,7 +94,8 @@ export async function requireKnownCode(node: Node, network: Protocol): Promise<v
   for (const [i, name] of names.entries()) requireCode(name, codes[i] ?? "0x", network);
 }
 
-async function requireChain(rpc: Rpc, network: Protocol): Promise<void> {
+/** Throws RefusedToSign if the node is on another chain. */
+export async function requireChain(rpc: Rpc, network: Pick<Protocol, "chainId">): Promise<void> {
   const chainId = Number(await rpc<Hex>("eth_chainId", []));
   if (chainId !== network.chainId)
     throw new RefusedToSign("chain", `the node is on chain ${chainId}, the deployment on ${network.chainId}`);

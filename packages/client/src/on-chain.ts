@@ -38,7 +38,7 @@ import {
   escrowAt,
   grantAt,
   hostOf,
-  requesterOf,
+  requireChain,
   requireKnownCode,
   requireOnChain,
   requireTokens,
@@ -104,7 +104,8 @@ function unguarded({
   const client = createClient({ account, transport: http(rpcUrl), pollingInterval: POLLING_MS });
   /** A node that is asked again after a lost answer refuses the transaction that it has. */
   const sender = createClient({ transport: http(rpcUrl, { retryCount: 0 }) });
-  const rpc = requesterOf(rpcUrl);
+  const rpc = <T>(method: string, params: unknown[]) =>
+    client.request({ method, params } as never) as Promise<T>;
   const me = account.address.toLowerCase() as Address;
   const signer = account as unknown as Signer;
   const pinned = (): Addresses => {
@@ -115,12 +116,8 @@ function unguarded({
   /** Throws RefusedToSign if the node is on another chain, or proposes fees beyond `maxGasCost`. */
   async function prepared(to: Address, data: Hex): Promise<TransactionSerializable> {
     const numberOf = async (method: string, ...params: unknown[]) => BigInt(await rpc<Hex>(method, params));
-    const chainId = Number(await numberOf("eth_chainId"));
-    if (network !== undefined && chainId !== network.chainId)
-      throw new RefusedToSign(
-        "chain",
-        `the node is on chain ${chainId}, the deployment on ${network.chainId}`,
-      );
+    if (network !== undefined) await requireChain(rpc, network);
+    const chainId = network?.chainId ?? (await getChainId(client));
     const [nonce, gas, { baseFeePerGas }] = await Promise.all([
       numberOf("eth_getTransactionCount", me, "pending"),
       numberOf("eth_estimateGas", { from: me, to, data }),
@@ -128,10 +125,12 @@ function unguarded({
     ]);
     const price = () => numberOf("eth_gasPrice");
     const base = baseFeePerGas && BigInt(baseFeePerGas);
-    const tip =
+    const proposed =
       base === undefined
         ? 0n
         : await numberOf("eth_maxPriorityFeePerGas").catch(async () => (await price()) - base);
+    // A node's price can be older than its base fee.
+    const tip = proposed > 0n ? proposed : 0n;
     // The base fee can rise before the next blocks.
     const fee = base === undefined ? await price() : (base * 6n) / 5n + tip;
     const cost = gas * fee;
@@ -352,7 +351,8 @@ function unguarded({
       id === undefined ? callRegistry("cancelSignatures", []) : transact(id, "cancelSignatures"),
     /**
      * Signs and registers what the agent leaves to the operator, by default nothing. It replaces an earlier text, also
-     * if the service does not.
+     * if the service does not. A sign-in can be dated up to six minutes ahead: repeat this after them if you have just
+     * signed in.
      */
     async register(operator: OperatorPermission = "none"): Promise<Hex> {
       const { relay, factory, domain, chainId } = pinned() as Addresses & {
@@ -368,7 +368,10 @@ function unguarded({
       const message = challengeText({ ...delegation, domain, factory, chainId });
       return transact(relay, "register", [delegation, await signer.signMessage({ message })]);
     },
-    /** Ends what the agent leaves to the operator; what it signed until now can never be registered again. */
+    /**
+     * Ends what the agent leaves to the operator. No text that is dated before can be registered again; a sign-in can be
+     * dated up to six minutes ahead: repeat this after them if you have just signed in.
+     */
     async revoke(): Promise<Hex> {
       await grantAt(rpcUrl, pinned(), me);
       return transact(pinned().relay, "revoke", [me, pinned().relay]);

@@ -23,7 +23,7 @@ afterEach(() => node?.stop());
 type Answers = Record<string, unknown>;
 
 /** A node with a contract everywhere, which accepts each call; its answers can be others, those of calls by their data. */
-async function nodeWith(answers: Answers, read?: (data: Hex) => Hex) {
+async function nodeWith(answers: Answers, read?: (data: Hex) => Hex, outages: string[] = []) {
   const called: string[] = [];
   const sent: string[] = [];
   const all: Record<string, unknown> = {
@@ -41,6 +41,11 @@ async function nodeWith(answers: Answers, read?: (data: Hex) => Hex) {
     const [{ id, method, params: [call] = [] } = { id: 0, method: "" }] = calls as (AskedCall & {
       params?: Call[];
     })[];
+    const outage = outages.indexOf(method);
+    if (outage >= 0) {
+      outages.splice(outage, 1);
+      return void response.writeHead(503).end();
+    }
     called.push(method);
     sent.push(JSON.stringify(call));
     if (method === "eth_call" && read !== undefined)
@@ -88,6 +93,15 @@ it("a refusal of fees names both amounts and what to do", async () => {
   await expect(own.approve(ID)).rejects.toThrow(
     /could cost 0\.0\d+ ether, more than the 0\.01 allowed\. Wait for lower fees, or raise maxGasCost \(--max-gas\)$/,
   );
+});
+
+it("a node that is out for a moment, or whose price is older than its base fee, gets the transaction", async () => {
+  const answers = { eth_maxPriorityFeePerGas: undefined, eth_gasPrice: toHex(GWEI / 2n) };
+  const outages = ["eth_getTransactionCount", "eth_estimateGas", "eth_gasPrice"];
+  const { url, wasSent } = await nodeWith(answers, undefined, outages);
+  const own = await onChain({ rpcUrl: url, account, network: NETWORK });
+  await expect(own.approve(ID)).rejects.toThrow();
+  expect(wasSent()).toBe(true);
 });
 
 it("a node gets the transaction if the caller allows its fees", async () => {
