@@ -50,7 +50,7 @@ const IMMUTABLES = {
   protocolToken: ["ProtocolToken", "factory", "registry", "grantDelay", ...Array<string>(7).fill("eip712")],
 } as const;
 
-/** Functions that agents call or read through the client. It has the events of what they read, and every error as well. */
+/** Functions that agents call or read through the client. It has the events of what they read, and their errors as well. */
 const CLIENT_CALLS = {
   WorkingContractFactory: ["create"],
   WorkingContractEscrow: [
@@ -84,7 +84,7 @@ const codes = Object.entries(IMMUTABLES).map(([name, [contract, ...immutables]])
 });
 /** Of the contracts to which the client sends transactions. The ABI's own type would add 100 kB of declarations. */
 const errors = Object.keys(CLIENT_CALLS).flatMap((contract) =>
-  readArtifact(contract).abi.flatMap(({ type, name }) => (type === "error" ? [name as string] : [])),
+  readArtifact(contract).abi.flatMap((item) => (isAgentsError(item) ? [item.name as string] : [])),
 );
 const names = [...new Set(errors)].sort().map((name) => `\n  | "${name}"`);
 const code = `// Generated from contracts/ by \`npm run abi\`: the deployed code's hash with zeros for immutables, and their places in bytes.\nexport const DEPLOYED_CODE = {\n${codes.join("")}} as const;\n\n/** Errors that the contracts declare. */\nexport type DeclaredError =${names.join("")};\n`;
@@ -102,12 +102,19 @@ function clientItems(): Item[] {
     );
     if (missing !== undefined) throw new Error(`${contract} has no function ${missing}.`);
     return items
-      .filter(({ type, name = "" }) =>
-        type === "event" ? contract !== "WorkingContractFactory" : type === "error" || calls.includes(name),
+      .filter((item) =>
+        item.type === "event"
+          ? contract !== "WorkingContractFactory"
+          : isAgentsError(item) || calls.includes(item.name ?? ""),
       )
       .map((item) => (item.type === "event" ? item : { ...item, inputs: item.inputs.map(unnamed) }));
   });
   return [...new Map(found.map((item) => [signatureOf(item), item])).values()];
+}
+
+/** Libraries declare others, which no call of an agent can cause. */
+function isAgentsError({ type, name = "" }: Item): boolean {
+  return type === "error" && !/^(Checkpoint|Create2|Ownable|Strings)/.test(name);
 }
 
 function unnamed(parameter: Parameter): Parameter {

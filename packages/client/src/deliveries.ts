@@ -12,6 +12,8 @@ import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
 import { waitUntil } from "./wait.js";
 
+const UNSEALED = "deliver with `seal: false` to let the service read the reference";
+
 /** Loaded with the first use: agents that sign in and pay do not need the cipher. */
 const sealing = () => import("./sealing.js");
 
@@ -83,7 +85,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     if (session.node !== undefined) return (await escrowOf(id, session.node)).client();
     throw new RefusedToSign(
       "delivery",
-      "only the chain proves who the Client of this listing is: connect with `node` (wcontract: `--rpc-url`), or deliver with `seal: false` to let the service read the reference",
+      `only the chain proves who the Client of this listing is: connect with \`node\` (wcontract: \`--rpc-url\`), or ${UNSEALED}`,
     );
   }
 
@@ -97,10 +99,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
         { address: client, key },
         { address: me, key: (await ownKeys()).key },
       ]);
-    throw new RefusedToSign(
-      "delivery",
-      `the Client ${client} has published no encryption key. Deliver with \`seal: false\` to let the service read the reference`,
-    );
+    throw new RefusedToSign("delivery", `the Client ${client} has published no encryption key; ${UNSEALED}`);
   }
 
   /** Loaded with the first use: few deliveries are disputed. */

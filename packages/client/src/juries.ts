@@ -67,7 +67,7 @@ export function juries(session: Session, access: Access) {
     const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
     if (plain === null) return [];
     const shared: string[] = [];
-    const failures: unknown[] = [];
+    let failure: unknown;
     for (const recipient of missing) {
       const isProven = proven.has(recipient);
       const entry = `${id} ${recipient}`;
@@ -89,11 +89,11 @@ export function juries(session: Session, access: Access) {
           onFailure?.(new Error(`${recipient} judges ${id} unread: the service shows no key that it signed`));
         }
       } catch (error) {
-        failures.push(error);
+        failure ??= error;
         onFailure?.(error as Error);
       }
     }
-    if (failures.length > 0 && onFailure === undefined) throw failures[0];
+    if (failure !== undefined && onFailure === undefined) throw failure;
     return shared;
   }
 

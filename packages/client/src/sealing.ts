@@ -31,7 +31,7 @@ export async function publishedKey(session: Session, address: string): Promise<s
   if (await verifyMessage(claim)) return key;
   throw new RefusedToSign(
     "key",
-    `the service shows an encryption key that ${address} did not sign; with \`seal: false\` the service can read the delivery`,
+    `the service shows an encryption key that ${address} did not sign; \`seal: false\` lets the service read the delivery`,
   );
 }
 
@@ -56,7 +56,7 @@ export async function seal(reference: string, recipients: readonly Recipient[]):
     jwe.addRecipient(await imported({ key })).setUnprotectedHeader({ alg: ALG, kid: address.toLowerCase() });
   const sealed = JSON.stringify(await jwe.encrypt());
   if (sealed.length <= REFERENCE_LENGTH) return sealed;
-  throw new RangeError(`The reference is too long to be sealed: deliver a hash or URI of what is longer`);
+  throw new RangeError("The reference is too long to be sealed: deliver a hash or URI of it");
 }
 
 /** The sealed reference in a text, if it is one. */
