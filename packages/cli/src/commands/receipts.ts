@@ -47,7 +47,7 @@ function linesOf(file: string): (PaymentProof | null)[] {
 }
 
 /**
- * Both must be of the same call: one of them can belong to another payment. What differed from the payment when it was
+ * Both must be of the same call: one of them can belong to another payment. A difference from the payment when it was
  * made stays a fault.
  */
 async function check(line: PaymentProof | null) {
