@@ -199,23 +199,28 @@ export function createAccount(place: HTMLElement): Account {
   };
 }
 
-const storedFor = (address: string): string => `${STORED} ${address.toLowerCase()} `;
-const listAt = (key: string): Hex[] => JSON.parse(localStorage.getItem(key) ?? "[]");
-
-/** Kept by this browser, to notice what the service hides. */
-function submittedBy(address: string): Submitted {
-  const start = storedFor(address);
+/**
+ * Kept by this browser, to notice what the service hides. Each value has a key of its own, because tabs write at the same
+ * time. A browser that blocks its storage, or has no room, keeps nothing: that must not refuse a vote.
+ */
+export function submittedBy(address: string): Submitted {
+  const start = (key: string): string => `${STORED} ${address.toLowerCase()} ${key} `;
   return {
-    read: (key) => listAt(start + key),
-    add: (key, value) => localStorage.setItem(start + key, JSON.stringify([...listAt(start + key), value])),
+    read(key) {
+      try {
+        const keys = Object.keys(localStorage).filter((one) => one.startsWith(start(key)));
+        return keys.map((one) => one.slice(start(key).length) as Hex);
+      } catch {
+        return [];
+      }
+    },
+    add(key, value) {
+      try {
+        localStorage.setItem(start(key) + value, "");
+      } catch {}
+    },
   };
 }
-
-/** The contracts on which an agent voted in this browser. */
-export const votedOn = (address: string): Hex[] =>
-  Object.keys(localStorage)
-    .filter((key) => key.startsWith(`${storedFor(address)}votes-`))
-    .flatMap(listAt);
 
 /** The browser asks before it leaves the page: only this page has the signed payment. */
 const keepOpen = (event: Event): void => event.preventDefault();

@@ -1,13 +1,20 @@
 /** Asks a Backup Agent on whatever page it opens to open its votes, once that is due: after a day they lose their bonds. */
+import { votesKey } from "@working-contracts/client/ballots";
 import type { Agent } from "@working-contracts/client/index";
-import { type Account, ask, votedOn } from "./account.js";
+import { type Account, ask, submittedBy } from "./account.js";
+
+const INTERVAL_MS = 60_000;
 
 /** Never opens a vote unasked: the wallet has to sign for that. */
 export function remindOfVotes(account: Account): void {
   const asked = new Set<string>();
+  /** Contracts whose disputes have ended. */
+  const ended = new Set<string>();
   let connected: Agent | null = null;
+  let isRunning = false;
+  let startedAt = Number.NEGATIVE_INFINITY;
   const remind = async (agent: Agent): Promise<void> => {
-    for (const id of await dueVotes(agent)) {
+    for (const id of await dueVotes(agent, ended)) {
       if (agent !== connected || asked.has(id)) continue;
       asked.add(id);
       const question = `Voting on ${id} has ended. Open your vote within a day, or it loses its bond`;
@@ -15,11 +22,18 @@ export function remindOfVotes(account: Account): void {
         await account.perform("Open your vote", (by) => openVote(by, id));
     }
   };
-  // The next page, event or minute retries.
-  const check = () => connected && remind(connected).catch(() => {});
+  const check = async (): Promise<void> => {
+    if (connected === null || isRunning || performance.now() < startedAt + INTERVAL_MS) return;
+    isRunning = true;
+    startedAt = performance.now();
+    // A later update retries.
+    await remind(connected).catch(() => {});
+    isRunning = false;
+  };
   account.onChange((agent) => {
     connected = agent;
-    check();
+    startedAt = Number.NEGATIVE_INFINITY;
+    void check();
   });
   addEventListener("page-updated", check);
 }
@@ -30,16 +44,25 @@ export async function openVote(agent: Agent, id: string): Promise<void> {
 }
 
 /** Of those that the service lists, and those that this browser remembers. */
-async function dueVotes(agent: Agent): Promise<string[]> {
+async function dueVotes(agent: Agent, ended: Set<string>): Promise<string[]> {
   const backupAgent = agent.address;
   const { items } = await agent.votes({ backupAgent, status: "disputed", limit: 200 });
   const opened = items.filter(({ vote }) => vote !== null).map(({ contractId }) => contractId);
+  const remembered = await submittedBy(backupAgent).read(votesKey(agent.network));
   const due: string[] = [];
-  for (const id of new Set([...votedOn(backupAgent), ...items.map(({ contractId }) => contractId)])) {
-    if (opened.includes(id) || (await agent.get(id)).status !== "disputed") continue;
-    const query = { contractId: id, agent: backupAgent, type: "deadline.approaching" };
-    const { data } = await agent.call("GET /v1/events", { query });
-    if (data.some((event) => event.data.deadline === "openingDeadline")) due.push(id);
+  for (const id of new Set([...remembered, ...items.map(({ contractId }) => contractId)])) {
+    if (ended.has(id) || opened.includes(id)) continue;
+    // What fails for one must not hide the others.
+    if (await isDue(agent, id, ended).catch(() => false)) due.push(id);
   }
   return due;
+}
+
+async function isDue(agent: Agent, id: string, ended: Set<string>): Promise<boolean> {
+  const { status } = await agent.get(id);
+  if (/^(resolved|settled|cancelled)/.test(status)) ended.add(id);
+  if (status !== "disputed") return false;
+  const query = { contractId: id, agent: agent.address, type: "deadline.approaching" };
+  const { data } = await agent.call("GET /v1/events", { query });
+  return data.some((event) => event.data.deadline === "openingDeadline");
 }
