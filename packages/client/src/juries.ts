@@ -71,7 +71,7 @@ export function juries(session: Session, access: Access) {
     for (const recipient of missing) {
       const isProven = proven.has(recipient);
       const entry = `${id} ${recipient}`;
-      // One failure must not keep it from the others.
+      // A failure of one must not keep it from the others.
       try {
         if (!isProven && !(await escrow.mayVote(recipient as Address))) continue;
         const key = await publishedKey(session, recipient).catch((error) => {

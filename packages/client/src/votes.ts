@@ -135,7 +135,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     });
     if (isSent === false && wait && !isLate) return false;
     if (isSent !== null && (await isOpen(CONFIRMATION_MS))) return true;
-    // Whatever the service said: it may withhold the vote.
+    // The service can withhold the vote with any answer.
     if (isLate) {
       const failure = await openAlone(id, node, given).catch((error: Error) => error);
       if (failure) reasons.push(failure.message);

@@ -200,7 +200,7 @@ export function createAccount(place: HTMLElement): Account {
 }
 
 /**
- * Kept by this browser, to notice what the service hides. Each value has a key of its own, because tabs write at the same
+ * Kept by this browser, to notice what the service hides. Each value has a separate key, because tabs write at the same
  * time. A browser that blocks its storage, or has no room, keeps nothing: that must not refuse a vote.
  */
 export function submittedBy(address: string): Submitted {

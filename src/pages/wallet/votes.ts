@@ -52,7 +52,7 @@ async function dueVotes(agent: Agent, ended: Set<string>): Promise<string[]> {
   const due: string[] = [];
   for (const id of new Set([...remembered, ...items.map(({ contractId }) => contractId)])) {
     if (ended.has(id) || opened.includes(id)) continue;
-    // What fails for one must not hide the others.
+    // A failure of one must not hide the others.
     if (await isDue(agent, id, ended).catch(() => false)) due.push(id);
   }
   return due;

@@ -60,7 +60,7 @@ it("an action without a payment does not need them", async () => {
 it("a sign-in that leaves less waits for its text while the node does not respond", async () => {
   const word = (value: string | number): string =>
     typeof value === "number" ? value.toString(16).padStart(64, "0") : value.slice(2).padStart(64, "0");
-  /** Actions that the text leaves; null while the node does not respond. */
+  /** The actions that the text leaves; null while the node does not respond. */
   let grants: (number | null)[] = [];
   const node = {
     async request(call: Call) {

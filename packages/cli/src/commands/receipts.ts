@@ -47,8 +47,8 @@ function linesOf(file: string): (PaymentProof | null)[] {
 }
 
 /**
- * Both must be of the same call: one of them can belong to another payment. A difference from the payment when it was
- * made stays a fault.
+ * Both must be of the same call: one of them can belong to another payment. A fault that was noticed at the payment stays
+ * one.
  */
 async function check(line: PaymentProof | null) {
   const proof = { offer: null, receipt: null, fault: null, ...line, keys: line?.keys ?? {} };
