@@ -96,9 +96,12 @@ test("in a dispute the parties share it with the Backup Agents who ask, and a fa
 });
 
 test("the chain names who voted, if the service does not; one without a key is reported", async () => {
-  const hidden = { data: [], hasMore: false, nextAfter: "0" };
+  let hidden: object = { error: { code: "internal_error", message: "Sorry" } };
+  let status = 400;
   const seller = await newAgent({
-    fetch: lying((url, response) => (url.pathname === "/v1/events" ? Response.json(hidden) : response)),
+    fetch: lying((url, response) =>
+      url.pathname === "/v1/events" ? Response.json(hidden, { status }) : response,
+    ),
   });
   const [juror, keyless] = await Promise.all([staked(), newJuror(world)]);
   const id = await matched(client, seller);
@@ -109,7 +112,13 @@ test("the chain names who voted, if the service does not; one without a key is r
   const failures: string[] = [];
   const onFailure = ({ message }: Error) => void failures.push(message);
   expect(await seller.shareDelivery(id, { onFailure })).toEqual([juror.address]);
-  expect(failures).toEqual([expect.stringContaining(`${keyless.address} judges ${id} unread`)]);
+  expect(failures).toEqual([
+    expect.stringContaining("Sorry"),
+    expect.stringContaining(`${keyless.address} judges ${id} unread`),
+  ]);
+  await expect(seller.shareDelivery(id)).rejects.toThrow("Sorry");
+  [hidden, status] = [{ data: [], hasMore: false, nextAfter: "0" }, 200];
+  expect(await seller.shareDelivery(id, { onFailure })).toEqual([juror.address]);
   expect(await juror.reveal(id, "delivery")).toBe(REFERENCE);
 });
 

@@ -147,12 +147,9 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     ): Promise<string | null> {
       const { openShare, parseSealed, plainTextOf, referenceIn } = await sealing();
       if (copy !== undefined && (session.node === undefined || field !== "delivery"))
-        throw new RefusedToSign(
-          field,
-          "a copy is only of a delivery, which `node` (`--rpc-url`) has to prove",
-        );
+        throw new RefusedToSign(field, "only deliveries have copies; reading one needs `node` (`--rpc-url`)");
       const pair: unknown = JSON.parse(copy ?? "[]");
-      if (!isTexts(pair)) throw new TypeError("This is no copy of a delivery");
+      if (!isTexts(pair) || (copy && pair.length !== 2)) throw new TypeError("This is no copy of a delivery");
       const [given, share] = pair;
       const text = await committed(id, field, given);
       const jwe = text === null ? null : parseSealed(text);

@@ -58,16 +58,21 @@ export function juries(session: Session, access: Access) {
     const escrow = await escrowAtNode(id);
     if ((await escrow.status()) !== "disputed") return [];
     const proven = await escrow.jurors();
-    const all = new Set([...proven, ...(await named(id))]);
+    let failure: unknown;
+    const failed = (error: Error): string[] => {
+      failure ??= error;
+      onFailure?.(error);
+      return [];
+    };
+    const all = new Set([...proven, ...(await named(id).catch(failed))]);
     const missing = [...all].filter((recipient) => !done.has(`${id} ${recipient}`));
-    if (missing.length === 0) return [];
+    if (missing.length === 0 && failure === undefined) return [];
     const { parseSealed, plainTextOf, publishedKey, shareWith } = await import("./sealing.js");
     const text = await committed(id, "delivery");
     const jwe = text === null ? null : parseSealed(text);
     const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
     if (plain === null) return [];
     const shared: string[] = [];
-    let failure: unknown;
     for (const recipient of missing) {
       const isProven = proven.has(recipient);
       const entry = `${id} ${recipient}`;
@@ -89,8 +94,7 @@ export function juries(session: Session, access: Access) {
           onFailure?.(new Error(`${recipient} judges ${id} unread: the service shows no key that it signed`));
         }
       } catch (error) {
-        failure ??= error;
-        onFailure?.(error as Error);
+        failed(error as Error);
       }
     }
     if (failure !== undefined && onFailure === undefined) throw failure;
