@@ -1,7 +1,9 @@
 /** The published packages: packed, installed outside the repository, and used there as their READMEs say. */
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { clientProgram, DEFAULT_URL } from "../../tools/packages.js";
@@ -13,7 +15,8 @@ import { useWorld } from "../support/world.js";
 const MAX_PACKAGES = 20;
 const MAX_CODE_BYTES = 100_000;
 
-const service = await useSandboxed(await useWorld());
+const world = await useWorld();
+const service = await useSandboxed(world);
 const dirs: string[] = [];
 afterAll(() => {
   for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
@@ -35,13 +38,44 @@ async function install(name: "client" | "cli"): Promise<string> {
   return dir;
 }
 
-/** The README's programs that need more than a test has, each as a function, to be compiled after the program above. */
-function unrun(home: string): string {
-  const given =
-    "id: string, rpcUrl: string, anotherRpcUrl: string, secret: string, request: Request, body: string";
-  const blocks = codeBlocks(readFileSync(join(home, "README.md"), "utf8"), "js no-run");
-  expect(blocks.length).toBeGreaterThan(0);
-  return blocks.map((block, i) => `export async function unrun${i}(${given}) {\n${block}}`).join("\n");
+/**
+ * The parts of programs in the README as one that begins like its quick start: they follow, settle and verify a contract
+ * that was delivered.
+ */
+function partsProgram(home: string, rpcUrl: string): string {
+  const readme = readFileSync(join(home, "README.md"), "utf8");
+  const [start = ""] = (codeBlocks(readme, "js")[0] ?? "").split("await agent.approve(id);");
+  const [receive, verify, call, settle, ...others] = codeBlocks(readme, "js part");
+  expect(others).toEqual([]);
+  const secret = `whsec_${randomBytes(24).toString("base64")}`;
+  const body = JSON.stringify({ id: "1", type: "contract.settled" });
+  const now = new Date(Date.now());
+  const headers = {
+    "webhook-id": "1",
+    "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
+    "webhook-signature": new Webhook(secret).sign("1", now, body),
+  };
+  const given = { secret, body, request: { headers }, rpcUrl, anotherRpcUrl: rpcUrl };
+  const setBalance = {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "anvil_setBalance",
+    params: ["ACCOUNT", "0xde0b6b3a7640000"],
+  };
+  return `import { onChain, verifyWebhook } from "@working-contracts/client";
+${start.replaceAll(DEFAULT_URL, service.url)}
+const { ${Object.keys(given).join(", ")} } = ${JSON.stringify(given)};
+await fetch(rpcUrl, {
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body: ${JSON.stringify(JSON.stringify(setBalance))}.replace("ACCOUNT", account.address),
+});
+{ ${settle} }
+console.log("paid", await agent.waitForPayout(id).then(({ status }) => status));
+{ ${verify} console.log("equal", equal, Object.keys(fields).length > 10, steps.length > 3); }
+{ ${call} console.log("ledger", JSON.stringify(data)); }
+{ ${receive} console.log("event", event.type); }
+`;
 }
 
 async function run(dir: string, file: string, source: string) {
@@ -93,6 +127,14 @@ describe("the client's package", () => {
     expect(stdout).toContain("contract.settled");
   });
 
+  it("runs the parts of programs in its README", { timeout: 300_000 }, async () => {
+    const { code, stdout, stderr } = await run(dir, "parts.mjs", partsProgram(home, world.info.rpcUrl));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(
+      /^paid settled-all-met\nequal true true true\nledger {.*\nevent contract.settled$/m,
+    );
+  });
+
   it("has types that resolve in the strictest project", async () => {
     const options = { module: "nodenext", strict: true, exactOptionalPropertyTypes: true, types: [] };
     const compilerOptions = { ...options, lib: ["es2022", "dom"], noEmit: true, skipLibCheck: false };
@@ -121,7 +163,7 @@ try {
 }
 // @ts-expect-error Not a status.
 await agent.waitFor("0x", "matchd");`;
-    writeFileSync(join(dir, "program.ts"), `${program}\n${unrun(home)}`);
+    writeFileSync(join(dir, "program.ts"), program);
     const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
     const compiled = await runProcess(process.execPath, [tsc, "-p", "."], { cwd: dir, timeoutMs: 280_000 });
     expect(compiled).toMatchObject({ code: 0, stdout: "" });

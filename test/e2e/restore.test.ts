@@ -2,20 +2,7 @@
  * The runbook's backup: a dump of the schema `app` and the chain hold everything. Runs on a Postgres of the machine's own
  * packages, as only those contain pg_dump.
  */
-import { execFileSync } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -27,39 +14,16 @@ import { createService } from "../../src/main.js";
 import { ROOT } from "../../src/root.js";
 import { freePort } from "../../tools/local/ports.js";
 import { matched } from "../support/contracts.js";
-import { installPackage } from "../support/debian.js";
+import { type DebianPostgres, postgresTools, startDebianPostgres } from "../support/debian-postgres.js";
 import { type Stack, serviceEnvironment, startStack } from "../support/stack.js";
 import { codeBlocks } from "../support/text-blocks.js";
 import { openWorld, type World } from "../support/world.js";
 
-const INSTALLED = "/usr/lib/postgresql";
-const TOOLS = ["initdb", "pg_ctl", "postgres", "pg_dump", "pg_restore"];
-const findTools = () =>
-  (existsSync(INSTALLED) ? readdirSync(INSTALLED) : [])
-    .sort((a, b) => Number(b) - Number(a))
-    .map((version) => join(INSTALLED, version, "bin"))
-    .find((path) => TOOLS.every((tool) => existsSync(join(path, tool))));
-// On a machine that someone uses, the package would start a server for good.
-if (process.env.CI && findTools() === undefined) installPackage("postgresql");
-const bin = findTools();
-
-const dir = mkdtempSync(join(tmpdir(), "restore-"));
-const file = join(dir, "app.dump");
-/** Postgres refuses to run as root. */
-const user = process.getuid?.() === 0 ? { uid: idOf("-u"), gid: idOf("-g") } : {};
-let port: number;
+const bin = postgresTools();
+let postgres: DebianPostgres;
+let file: string;
 let stack: Stack;
 let world: World;
-
-function idOf(flag: string): number {
-  return Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
-}
-
-function run(tool: string, args: readonly string[]): string {
-  return execFileSync(join(bin ?? "", tool), args, { cwd: dir, encoding: "utf8", stdio: "pipe", ...user });
-}
-
-const urlOf = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
 
 const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8").replaceAll("\\\n", "");
 
@@ -67,12 +31,15 @@ const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8").replaceAll("
 function fromRunbook(command: "pg_dump" | "pg_restore", database: string): string[] {
   const line = runbook.match(new RegExp(`^ *${command} (.*)$`, "m"))?.[1];
   if (line === undefined) throw new Error(`docs/runbook.md has no line with the command ${command}`);
-  return line.replace('"$DATABASE_URL"', urlOf(database)).replace("working-contracts.dump", file).split(/ +/);
+  return line
+    .replace('"$DATABASE_URL"', postgres.urlOf(database))
+    .replace("working-contracts.dump", file)
+    .split(/ +/);
 }
 
 /** Every row of every table of the service, as Postgres writes it. */
 async function contentOf(database: string): Promise<Record<string, string[]>> {
-  const { pool } = createDatabase(urlOf(database), { maxConnections: 1 });
+  const { pool } = createDatabase(postgres.urlOf(database), { maxConnections: 1 });
   try {
     const { rows: tables } = await pool.query<{ name: string }>(
       "select tablename as name from pg_tables where schemaname = 'app' order by 1",
@@ -90,44 +57,15 @@ async function contentOf(database: string): Promise<Record<string, string[]>> {
 
 describe.skipIf(bin === undefined)("a dump of the schema app", () => {
   beforeAll(async () => {
-    port = await freePort();
-    chmodSync(dir, 0o755);
-    const data = join(dir, "data");
-    mkdirSync(data);
-    if (user.uid !== undefined) {
-      chownSync(dir, user.uid, user.gid);
-      chownSync(data, user.uid, user.gid);
-    }
-    run("initdb", [
-      "--auth=trust",
-      "--username=postgres",
-      "--encoding=UTF8",
-      "--locale=C",
-      "--no-sync",
-      data,
-    ]);
-    const flags = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c max_connections=200`;
-    execFileSync(
-      join(bin ?? "", "pg_ctl"),
-      ["-w", "-D", data, "-l", join(dir, "log"), "-o", flags, "start"],
-      {
-        cwd: dir,
-        stdio: "ignore",
-        ...user,
-      },
-    );
-    const { pool } = createDatabase(urlOf("postgres"), { maxConnections: 1 });
-    for (const name of ["original", "restored", "other"]) await pool.query(`create database ${name}`);
-    await pool.end();
-    stack = await startStack({ databaseUrl: urlOf("original") });
+    postgres = await startDebianPostgres(bin as string, ["original", "restored", "other"]);
+    file = join(postgres.dir, "app.dump");
+    stack = await startStack({ databaseUrl: postgres.urlOf("original") });
     world = await openWorld(stack.info);
   });
   afterAll(async () => {
     await world?.close();
     await stack?.stop();
-    if (existsSync(join(dir, "data/postmaster.pid")))
-      run("pg_ctl", ["-D", join(dir, "data"), "-m", "fast", "stop"]);
-    rmSync(dir, { recursive: true });
+    postgres?.stop();
   });
 
   test("restores a service that responds as before, from the dump and the chain", async () => {
@@ -144,16 +82,16 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
     const before = await Promise.all(paths.map((path) => client.get(path)));
     await stack.service.stop();
 
-    run("pg_dump", fromRunbook("pg_dump", "original"));
-    run("pg_restore", fromRunbook("pg_restore", "restored"));
+    postgres.run("pg_dump", fromRunbook("pg_dump", "original"));
+    postgres.run("pg_restore", fromRunbook("pg_restore", "restored"));
 
     expect(await contentOf("restored")).toEqual(await contentOf("original"));
-    const restored = createDatabase(urlOf("restored"), { maxConnections: 1 }).pool;
+    const restored = createDatabase(postgres.urlOf("restored"), { maxConnections: 1 }).pool;
     await restored.query(/--command "(update app\.event_log .*)"$/m.exec(runbook)?.[1] ?? "");
     const { rpcUrl, deploymentPath } = stack.info;
-    const network = { databaseUrl: urlOf("restored"), rpcUrl, deploymentPath };
+    const network = { databaseUrl: postgres.urlOf("restored"), rpcUrl, deploymentPath };
     const guardian = startGuardian();
-    const logPath = join(dir, "indexer.log");
+    const logPath = join(postgres.dir, "indexer.log");
     const indexer = await startIndexer({
       ...network,
       guardian,
@@ -201,7 +139,7 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
     const inline = [...runbook.matchAll(/`(select [^`]+)`/g)].map(([, query = ""]) => query);
     const queries = [...blocks, ...inline].filter((query) => query.trim() !== "");
     expect(queries.length).toBeGreaterThanOrEqual(5);
-    const { pool } = createDatabase(urlOf("restored"), { maxConnections: 1 });
+    const { pool } = createDatabase(postgres.urlOf("restored"), { maxConnections: 1 });
     for (const query of queries) await pool.query(query.replaceAll("= …", "= 0"));
     await pool.end();
   });
@@ -209,7 +147,7 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
   test("is refused by a database that has the service's tables, and changes nothing", async () => {
     const before = await contentOf("restored");
 
-    expect(() => run("pg_restore", fromRunbook("pg_restore", "restored"))).toThrow(
+    expect(() => postgres.run("pg_restore", fromRunbook("pg_restore", "restored"))).toThrow(
       'schema "app" already exists',
     );
 
@@ -219,7 +157,7 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
   test("leaves the database empty if it is truncated", async () => {
     truncateSync(file, Math.floor(statSync(file).size * 0.9));
 
-    expect(() => run("pg_restore", fromRunbook("pg_restore", "other"))).toThrow("end of file");
+    expect(() => postgres.run("pg_restore", fromRunbook("pg_restore", "other"))).toThrow("end of file");
 
     expect(await contentOf("other")).toEqual({});
   });

@@ -15,6 +15,7 @@ import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
 import { placeStablecoin } from "../../tools/local/stablecoin.js";
 import { newDatabase } from "../support/database.js";
+import { type DebianPostgres, postgresTools, startDebianPostgres } from "../support/debian-postgres.js";
 import { startTestChain } from "../support/test-chain.js";
 import { codeBlocks } from "../support/text-blocks.js";
 
@@ -24,6 +25,8 @@ const section = (number: number) => page.split(/^## /m).find((text) => text.star
 const [deploy = "", start = ""] = codeBlocks(section(1), "sh");
 const MASTER_KEY = "22".repeat(32);
 
+/** An operator's own server, if this machine can have one. */
+let postgres: DebianPostgres | undefined;
 let node: Awaited<ReturnType<typeof startTestChain>>;
 /** Values that the page leaves to its reader, by variable. */
 let values: Record<string, string>;
@@ -33,13 +36,15 @@ beforeAll(async () => {
   node = await startTestChain({ chainId });
   await placeStablecoin({ rpcUrl: node.rpcUrl, chainId }, { ...asset, symbol: "USDC" });
   const { address: owner } = localAccount(0);
+  const bin = postgresTools();
+  if (bin !== undefined) postgres = await startDebianPostgres(bin, ["contracts"]);
   values = {
     RPC_URL: node.rpcUrl,
     DEPLOYER_PRIVATE_KEY: toHex(localAccount(6).getHdKey().privateKey as Uint8Array),
     SIGNERS: [1, 2].map((index) => localAccount(index).address).join(),
     OWNER: owner,
     TREASURY: owner,
-    DATABASE_URL: (await newDatabase()).url,
+    DATABASE_URL: postgres?.urlOf("contracts") ?? (await newDatabase()).url,
     RELAYER_PRIVATE_KEYS: localSignerKeys().join(),
     MASTER_KEY,
     // On one machine, as the page says.
@@ -50,6 +55,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const child of running) signal(child, "SIGKILL");
+  postgres?.stop();
   await node?.stop();
 });
 

@@ -1,8 +1,12 @@
 /** Programs that tests need beside Node.js, from Debian's packages. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 const APT = "/usr/bin/apt-get";
+/** Suites run side by side, and apt fails while another one runs. */
+const LOCK = join(tmpdir(), "test-packages.lock");
 const INSTALL_TIMEOUT_MS = 240_000;
 
 /** Installs the package if it can: on Debian, as root. Prints why it fails; the caller checks what it needs. */
@@ -16,7 +20,7 @@ export function installPackage(name: string): void {
 }
 
 function apt(...args: string[]) {
-  return spawnSync(APT, ["--quiet", ...args], {
+  return spawnSync("flock", [LOCK, APT, "--quiet", ...args], {
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
     encoding: "utf8",
     timeout: INSTALL_TIMEOUT_MS,

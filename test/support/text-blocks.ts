@@ -1,4 +1,4 @@
-/** The fenced code blocks of a Markdown text in one language, in order; `js no-run` are those in JavaScript that no test runs. */
+/** The fenced code blocks of a Markdown text in one language, in order. `js part` are parts of programs. */
 export function codeBlocks(markdown: string, language: string): string[] {
   return [...markdown.matchAll(/^```([\w -]+)\n([\s\S]*?)^```$/gm)]
     .filter(([, name]) => name === language)
