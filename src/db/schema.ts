@@ -493,7 +493,7 @@ export const eventDeadline = app.table(
   "event_deadline",
   {
     contractId: text("contract_id").notNull(),
-    /** See events/deadlines.ts. */
+    /** See events/causes.ts. */
     name: text("name").$type<DeadlineName>().notNull(),
     /** Both in seconds on the chain's clock: the deadline, and the time its event is due. */
     deadline: bigint("deadline", { mode: "number" }).notNull(),

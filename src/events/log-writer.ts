@@ -25,8 +25,14 @@ import {
 import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
 import { createLoop, type Loop, type Wakers } from "../loop.js";
-import { draftsOf, readChainEvents } from "./chain-events.js";
-import { armDeadlines, CONTRADICTS_TIMEOUT, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
+import {
+  armDeadlines,
+  CONTRADICTS_TIMEOUT,
+  draftsOf,
+  PHASE_TYPES,
+  readChainEvents,
+  takeDueDeadlines,
+} from "./causes.js";
 import { EVENTS_APPENDED, type EventDraft, type EventRow } from "./log.js";
 
 /** In case a notification is lost. */

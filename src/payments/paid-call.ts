@@ -18,7 +18,6 @@ import {
   refundDirectTransfer,
   withTokenV,
 } from "./direct-transfer.js";
-import { offerExtension, receiptExtension } from "./receipts.js";
 import {
   type AcceptedPayment,
   type Applied,
@@ -43,10 +42,12 @@ import {
 import { verifyPayment } from "./verify-payment.js";
 import {
   decodePayment,
+  offerExtension,
   type PaymentAuthorization,
   type PaymentQuote,
   paymentRequired,
   type Rejection,
+  receiptExtension,
   receiptHeaders,
   responseVersion,
 } from "./x402.js";

@@ -5,7 +5,7 @@ import { isoTime } from "@working-contracts/protocol/time";
 import type { Deps } from "../../deps.js";
 import { createRouter } from "../../http/middleware.js";
 import { data, operation } from "../../http/operation.js";
-import { didDocument } from "../../payments/receipts.js";
+import { didDocument } from "../../payments/x402.js";
 
 const address = () => z.string().openapi({ pattern: "^0x[0-9a-f]{40}$" });
 

@@ -249,19 +249,19 @@ export const MUTANTS = {
     only: "own block is gone",
   },
   "promise-forgotten": {
-    file: "src/relayer/choose.ts",
+    file: "src/relayer/claim.ts",
     edits: [["(isPromised || (caller", "(false || (caller"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "keeps a rival behind",
   },
   "batch-oversized": {
-    file: "src/relayer/choose.ts",
+    file: "src/relayer/claim.ts",
     edits: [["bytes + size > MAX_BATCH_BYTES", "false"]],
     tests: "test/unit/relayer/choose.test.ts",
     only: "beyond what nodes accept",
   },
   "shared-endless": {
-    file: "src/relayer/choose.ts",
+    file: "src/relayer/claim.ts",
     edits: [['caller !== null && onEscrow === "shared"', "false"]],
     tests: "test/unit/relayer/choose.test.ts",
     only: "takes no more shared operations",
@@ -566,7 +566,7 @@ export const MUTANTS = {
     only: "fills an account nonce",
   },
   "unaffordable-replacement": {
-    file: "src/relayer/replace.ts",
+    file: "src/relayer/follow.ts",
     edits: [["if (balance < gas * fees.maxFeePerGas) {", "if (balance < 0n) {"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "can pay for",
@@ -758,7 +758,7 @@ export const MUTANTS = {
     only: "row 28: 100",
   },
   "rivals-at-once": {
-    file: "src/relayer/choose.ts",
+    file: "src/relayer/claim.ts",
     edits: [['  "accept",\n', ""]],
     tests: "test/faults/payments.test.ts",
     only: "row 29",

@@ -2,11 +2,12 @@ import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/
 import { parsePaymentRequired } from "@x402/core/schemas";
 import { compactVerify, importJWK } from "jose";
 import { describe, expect, it } from "vitest";
-import { didDocument, receiptExtension } from "../../../src/payments/receipts.js";
 import {
+  didDocument,
   networkName,
   type PaymentQuote,
   paymentRequired,
+  receiptExtension,
   receiptHeaders,
   reject,
   responseVersion,
