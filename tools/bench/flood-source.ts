@@ -3,7 +3,7 @@
  * came back when it sends a message.
  */
 import { Agent, request } from "node:http";
-import { createKey } from "../../src/features/agents/api-key.js";
+import { createKey } from "../../src/features/agents/key-owners.js";
 
 export interface FloodOrder {
   /** Of the service. */

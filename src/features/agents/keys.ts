@@ -13,9 +13,9 @@ import { limitsOfDelegation } from "../../payments/relaying-limits.js";
 import type { GasLimits } from "../../relayer/gas-accounts.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { createKey } from "./api-key.js";
 import { type AddressClaim, type AddressProof, invalidChallenge, proveAddress, redeem } from "./challenge.js";
 import { awaitRevocation, lockAddress, newestDelegationOperation, pendingRevocation } from "./delegation.js";
+import { createKey } from "./key-owners.js";
 
 export interface IssuedKey {
   address: Address;

@@ -14,8 +14,7 @@ import { AppError, invalidField } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
 import type { ActionHeaders } from "../../http/operation.js";
 import { type Page, pageOf } from "../../http/schemas.js";
-import { readSignature, signatureMissing } from "../agents/authorize.js";
-import { mayComplain } from "../agents/delegation.js";
+import { mayComplain, readSignature, signatureMissing } from "../agents/delegation.js";
 import { loadContractForAction } from "../contracts/load-for-action.js";
 import type { ContractRow } from "../contracts/view.js";
 

@@ -12,7 +12,7 @@ import type { ActionHeaders } from "../../http/operation.js";
 import type { StoredResponse } from "../../payments/relayed-call.js";
 import { deliverOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { authorize } from "../agents/authorize.js";
+import { authorize } from "../agents/delegation.js";
 import { lockCheckpoints, readLastCheckpoint } from "../checkpoints/checkpoint-trees.js";
 import { rootOf } from "../checkpoints/merkle.js";
 import { encryptReference } from "../references/vault.js";

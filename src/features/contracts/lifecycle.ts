@@ -18,7 +18,7 @@ import {
   withdrawOperation,
 } from "../../relayer/operations.js";
 import { enqueue, MAX_QUEUED } from "../../relayer/outbox.js";
-import { authorize } from "../agents/authorize.js";
+import { authorize } from "../agents/delegation.js";
 import {
   loadContractForAction,
   requireBefore,

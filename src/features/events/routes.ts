@@ -6,7 +6,7 @@ import { type EventFilter, newestPosition, readPage, requireReached, toEvent } f
 import { sendStream } from "../../http/event-stream.js";
 import { clientAddress } from "../../http/middleware.js";
 import { body, operation, raw } from "../../http/operation.js";
-import { bearerKey } from "../agents/api-key.js";
+import { bearerKey } from "../agents/key-owners.js";
 import {
   type EventList,
   EventListQuerySchema,

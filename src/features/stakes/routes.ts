@@ -16,7 +16,7 @@ import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js"
 import type { HeaderReader, PaymentAsset } from "../../payments/x402.js";
 import { requestUnstakeOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { authorize } from "../agents/authorize.js";
+import { authorize } from "../agents/delegation.js";
 import { performAction } from "../contracts/perform-action.js";
 import { loadStake, StakeBodySchema, type StakeRow, StakeSchema, TOKEN_UNIT, viewStake } from "./view.js";
 

@@ -44,7 +44,7 @@ export const MUTANTS = {
     only: "signs actions for simulations only",
   },
   "signed-action-unthrottled": {
-    file: "src/features/agents/authorize.ts",
+    file: "src/features/agents/delegation.ts",
     edits: [["const gasLimits = await limitsOfSigned(deps, agent);", "const gasLimits = undefined;"]],
     tests: "test/e2e/contract-payments.test.ts",
     only: "with actions that it signs",
@@ -980,7 +980,7 @@ export const MUTANTS = {
     only: "last second of the window",
   },
   "key-checksum-ignored": {
-    file: "src/features/agents/api-key.ts",
+    file: "src/features/agents/key-owners.ts",
     edits: [
       [
         "if (match === null || match[1] !== environment) return false;",

@@ -1,7 +1,7 @@
 /** An app over in-memory dependencies, with one protected and one public route to call. */
 import { createRoute, z } from "@hono/zod-openapi";
 import { type Config, parseConfig } from "../../../src/config.js";
-import { createKey } from "../../../src/features/agents/api-key.js";
+import { createKey } from "../../../src/features/agents/key-owners.js";
 import { createApp } from "../../../src/http/app.js";
 import { createRouter, requireKey } from "../../../src/http/middleware.js";
 import { dataResponse } from "../../../src/http/responses.js";

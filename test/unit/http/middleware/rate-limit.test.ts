@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { describe, expect, it } from "vitest";
-import { createKey } from "../../../../src/features/agents/api-key.js";
+import { createKey } from "../../../../src/features/agents/key-owners.js";
 import { createRateLimiter, createRouter, limitDownloads } from "../../../../src/http/middleware.js";
 import { onError } from "../../../../src/http/responses.js";
 import { AUTHORIZED, CALLER, KEY, testApp } from "../fixtures.js";
