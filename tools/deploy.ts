@@ -1,7 +1,7 @@
 /** Deploys the protocol to RPC_URL and writes deployments/<chainId>.json. Sends nothing if a setting is wrong. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { boundsOf, PARAMETER_NAMES } from "@working-contracts/protocol/parameters";
+import { boundsOf, PARAMETER_NAMES } from "@working-contracts/protocol/terms";
 import { createPublicClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";

@@ -2,7 +2,7 @@
 import { pathToFileURL } from "node:url";
 import { juryDues, resolve, voteBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
-import { DEFAULT_PARAMETERS as parameters } from "@working-contracts/protocol/parameters";
+import { DEFAULT_PARAMETERS as parameters } from "@working-contracts/protocol/terms";
 
 const UNIT = 1_000_000;
 const CRITERIA = 3;

@@ -15,8 +15,8 @@ import {
   workerStake,
 } from "@working-contracts/protocol/ledger";
 import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
-import type { Parameters } from "@working-contracts/protocol/parameters";
 import type { Status } from "@working-contracts/protocol/status";
+import type { Parameters } from "@working-contracts/protocol/terms";
 
 /** Possible endings. `accepted` is approval or a passed review deadline; `unmatched` includes cancelled and declined. */
 export const ENDS = ["accepted", "dispute", "absent", "withdrawn", "unmatched"] as const;

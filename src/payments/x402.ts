@@ -6,8 +6,7 @@
 
 import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import type { RejectionReason } from "@working-contracts/protocol/rejections";
-import type { Address, Hex } from "@working-contracts/protocol/types";
+import type { Address, Hex, RejectionReason } from "@working-contracts/protocol/types";
 import {
   decodePaymentSignatureHeader,
   encodePaymentRequiredHeader,

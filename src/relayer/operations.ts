@@ -3,8 +3,8 @@
  * gas limit and once-key.
  */
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
-import type { Delegation } from "@working-contracts/protocol/challenge-text";
 import type { Deployment } from "@working-contracts/protocol/deployment";
+import type { Delegation } from "@working-contracts/protocol/signatures";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import {

@@ -1,6 +1,6 @@
 /** Deliveries that the service stores and cannot open: sealed to keys that agents sign, shared with the jury in a dispute. */
 import type { Agent } from "@working-contracts/client/index";
-import { encryptionKeyText } from "@working-contracts/protocol/encryption";
+import { encryptionKeyText } from "@working-contracts/protocol/signatures";
 import { exportJWK, generateKeyPair } from "jose";
 import { keccak256, stringToHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";

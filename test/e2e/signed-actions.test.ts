@@ -1,8 +1,8 @@
 /** Agents that leave nothing, or not everything, to the operator: each action carries their own signature. */
 import { onChain, RefusedToSign } from "@working-contracts/client/index";
 import { delegationAbi } from "@working-contracts/protocol/abi";
-import { actionBits, FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { actionBits, FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import { type Address, concat } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";

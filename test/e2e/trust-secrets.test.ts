@@ -10,8 +10,8 @@ import {
 } from "@working-contracts/client/index";
 import { seal } from "@working-contracts/client/sealing";
 import { escrowAbi } from "@working-contracts/protocol/abi";
-import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
+import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import { type Address, encodeFunctionData, type Hex, keccak256, zeroHash } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -11,8 +11,7 @@ import {
   registryAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
-import { challengeText, FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
-import { actionTypedData } from "@working-contracts/protocol/signed-action";
+import { actionTypedData, challengeText, FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import {
   type Address,
   concat,

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
+import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
 import {
   concatHex,

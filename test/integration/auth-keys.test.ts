@@ -1,5 +1,5 @@
 import { delegationAbi } from "@working-contracts/protocol/abi";
-import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
+import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase, createNotifications } from "../../src/db/client.js";

@@ -8,8 +8,7 @@ import {
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
-import type { Parameters } from "@working-contracts/protocol/parameters";
-import { packTerms } from "@working-contracts/protocol/terms";
+import { type Parameters, packTerms } from "@working-contracts/protocol/terms";
 import { type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import {
   type Abi,

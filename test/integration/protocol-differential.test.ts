@@ -5,7 +5,6 @@
 import { readFileSync } from "node:fs";
 import { delegationAbi, escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { share } from "@working-contracts/protocol/amounts";
-import { ALL_ACTIONS, challengeText } from "@working-contracts/protocol/challenge-text";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import {
   absentLegs,
@@ -19,6 +18,7 @@ import {
   withdrawnLegs,
   workerStake,
 } from "@working-contracts/protocol/ledger";
+import { ALL_ACTIONS, challengeText } from "@working-contracts/protocol/signatures";
 import { escrowAddress, packTerms, unpackTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import fc from "fast-check";

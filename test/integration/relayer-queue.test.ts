@@ -1,5 +1,5 @@
 import { delegationAbi } from "@working-contracts/protocol/abi";
-import { FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
+import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

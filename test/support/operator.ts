@@ -1,6 +1,6 @@
 /** An operator that has turned malicious: it relays what it likes, and reads the database with the master key. */
 import { delegationAbi, escrowAbi, registryAbi, relayAbi } from "@working-contracts/protocol/abi";
-import { challengeText, FULL_PERMISSION, type Permission } from "@working-contracts/protocol/challenge-text";
+import { challengeText, FULL_PERMISSION, type Permission } from "@working-contracts/protocol/signatures";
 import { compactDecrypt } from "jose";
 import {
   type Address,

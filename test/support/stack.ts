@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Parameters } from "@working-contracts/protocol/parameters";
+import type { Parameters } from "@working-contracts/protocol/terms";
 import { destination } from "pino";
 import { type Config, parseConfig } from "../../src/config.js";
 import { startGuardian, until } from "../../src/indexer/supervision/processes.js";

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import type { Parameters } from "@working-contracts/protocol/parameters";
+import type { Parameters } from "@working-contracts/protocol/terms";
 import { type HDAccount, mnemonicToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { contractsHash, deployProtocol } from "../../src/chain/deploy.js";

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
-import { LOOPBACK_HOSTS } from "@working-contracts/client/sign-in";
+import { LOOPBACK_HOSTS } from "@working-contracts/client/signing";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { UsageError } from "./errors.js";
 import type { Streams } from "./terminal.js";

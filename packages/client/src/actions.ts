@@ -1,11 +1,10 @@
 /** Actions of a contract's Client, Worker and Backup Agents, and of an agent for itself. */
 import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import { encodeCall } from "@working-contracts/protocol/calls";
 import { checkpointLeaf, computeCriteria, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
-import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
+import { encodeCall, keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
-import { complaintCall } from "@working-contracts/protocol/signed-action";
+import { complaintCall } from "@working-contracts/protocol/signatures";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";

@@ -1,9 +1,17 @@
 /** Checks on chain, with the caller's own node, that a payment goes to a real escrow, and what the service says of one. */
 
 import { STABLECOIN_DECIMALS, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import { encodeCall, selectorOf } from "@working-contracts/protocol/calls";
-import type { Permission } from "@working-contracts/protocol/challenge-text";
-import { concatHex, keccak256, padHex, size, sliceHex, stringToHex } from "@working-contracts/protocol/hex";
+import {
+  concatHex,
+  encodeCall,
+  keccak256,
+  padHex,
+  selectorOf,
+  size,
+  sliceHex,
+  stringToHex,
+} from "@working-contracts/protocol/hex";
+import type { Permission } from "@working-contracts/protocol/signatures";
 import {
   isVotingClosed,
   STATUSES,

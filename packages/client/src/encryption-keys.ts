@@ -2,8 +2,9 @@
  * The keys to which others seal deliveries: agents publish and sign them. An agent's key comes from a signature, so there
  * is nothing to keep.
  */
-import { encryptionKeyText } from "@working-contracts/protocol/encryption";
+
 import { hexToBytes } from "@working-contracts/protocol/hex";
+import { encryptionKeyText } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import { call, dataOf, type Session } from "./session.js";

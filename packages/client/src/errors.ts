@@ -1,5 +1,5 @@
 /** Errors of a call, by who detected them. */
-import type { RejectionReason } from "@working-contracts/protocol/rejections";
+import type { RejectionReason } from "@working-contracts/protocol/types";
 import type { components } from "./api.js";
 import type { DeclaredError } from "./deployed-code.js";
 

@@ -1,7 +1,7 @@
 /** The public interface of the client. */
 import type { OnChainOptions } from "./on-chain.js";
 
-export type { RejectionReason } from "@working-contracts/protocol/rejections";
+export type { RejectionReason } from "@working-contracts/protocol/types";
 export { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 export type { Node } from "./chain-check.js";
 export {

@@ -1,12 +1,11 @@
 /** An agent's own transactions, for which it needs gas and no service. index.ts documents `onChain`. */
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import { encodeWords } from "@working-contracts/protocol/calls";
-import { challengeText } from "@working-contracts/protocol/challenge-text";
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
-import { keccak256, stringToHex, toHex } from "@working-contracts/protocol/hex";
+import { encodeWords, keccak256, stringToHex, toHex } from "@working-contracts/protocol/hex";
 import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
 import { CHALLENGE_VALIDITY } from "@working-contracts/protocol/limits";
 import { bondNonce, findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import { challengeText } from "@working-contracts/protocol/signatures";
 import { isVotingClosed, type Status } from "@working-contracts/protocol/status";
 import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms } from "@working-contracts/protocol/types";

@@ -3,7 +3,7 @@
  * checks, limits, signature, then identical retries until the outcome is known.
  */
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import type { Permission } from "@working-contracts/protocol/challenge-text";
+import type { Permission } from "@working-contracts/protocol/signatures";
 import type { Status } from "@working-contracts/protocol/status";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";

@@ -1,6 +1,5 @@
 /** Actions that the agent signs itself, so that the service only carries them (docs/trust.md). */
-import { type AgentAction, actionBits } from "@working-contracts/protocol/challenge-text";
-import { actionTypedData } from "@working-contracts/protocol/signed-action";
+import { type AgentAction, actionBits, actionTypedData } from "@working-contracts/protocol/signatures";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign, ServiceError } from "./errors.js";
 import {

@@ -1,4 +1,6 @@
 /** Sign-in: bound to the host that the client connected to, and checked field by field before it is signed. */
+
+import { CHALLENGE_VALIDITY } from "@working-contracts/protocol/limits";
 import {
   AGENT_ACTIONS,
   type AgentAction,
@@ -7,8 +9,7 @@ import {
   challengeText,
   FULL_PERMISSION,
   type Permission,
-} from "@working-contracts/protocol/challenge-text";
-import { CHALLENGE_VALIDITY } from "@working-contracts/protocol/limits";
+} from "@working-contracts/protocol/signatures";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import { call, dataOf, type Session } from "./session.js";

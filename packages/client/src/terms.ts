@@ -1,10 +1,11 @@
 /** Recomputes the terms that a contract's address commits to. Every payment depends on this check. */
 import { parseDecimal } from "@working-contracts/protocol/amounts";
-import { outOfBounds, type Parameters } from "@working-contracts/protocol/parameters";
 import {
   canonicalTerms,
   creationSalt,
   escrowAddress,
+  outOfBounds,
+  type Parameters,
   type TermsDocument,
   termsDocument,
   termsHash,

@@ -1,6 +1,6 @@
 /**
- * Hashes and hexadecimal text, by viem's names and rules. The client must be small in browsers, and importing anything
- * from viem there brings along most of it.
+ * Hashes, hexadecimal text and calldata of fixed size, by viem's names and rules. The client must be small in browsers,
+ * and importing anything from viem there brings along most of it.
  */
 import { sha256 as sha256Of } from "@noble/hashes/sha2";
 import { keccak_256 } from "@noble/hashes/sha3";
@@ -39,3 +39,21 @@ export function numberToHex(value: bigint | number, bytes: Size): Hex {
   if (value < 0) throw new RangeError(`${value} is negative`);
   return padHex(`0x${BigInt(value).toString(16)}`, bytes);
 }
+
+type Word = Hex | bigint | number;
+
+/** The first four bytes of the hash of a signature such as `deliver(bytes32,bytes32,uint24)`. */
+export const selectorOf = (signature: string): Hex => sliceHex(keccak256(stringToHex(signature)), 0, 4);
+
+/** 32 bytes each: addresses and numbers are padded on the left. Throws if a value is longer. */
+export const encodeWords = (...values: readonly Word[]): Hex =>
+  concatHex(
+    values.map((value) =>
+      typeof value === "string"
+        ? padHex(value.toLowerCase() as Hex, { size: 32 })
+        : numberToHex(value, { size: 32 }),
+    ),
+  );
+
+export const encodeCall = (signature: string, ...args: readonly Word[]): Hex =>
+  concatHex([selectorOf(signature), encodeWords(...args)]);

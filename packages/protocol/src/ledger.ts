@@ -6,7 +6,7 @@
 
 import { share } from "./amounts.js";
 import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes, tallyOutcomes } from "./outcomes.js";
-import type { Parameters } from "./parameters.js";
+import type { Parameters } from "./terms.js";
 import type { EscrowTerms } from "./types.js";
 
 export interface Payout {

@@ -1,6 +1,5 @@
 /** Outcomes of acceptance criteria, and votes on them: words in the API, two bits each on chain, criterion 0 lowest. */
-import { encodeWords } from "./calls.js";
-import { keccak256 } from "./hex.js";
+import { encodeWords, keccak256 } from "./hex.js";
 import type { Address, Hex } from "./types.js";
 
 export const OUTCOMES = ["met", "not met", "unclear"] as const;

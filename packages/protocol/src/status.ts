@@ -1,7 +1,7 @@
 /** The rule that derives a status from stored facts and time. EscrowState._statusOf and the SQL filter match it. */
 import { absentLegs, type Leg, released, resolvedLegs, unmatchedLegs, withdrawnLegs } from "./ledger.js";
 import { allMet, type OutcomeTally, tallyOutcomes } from "./outcomes.js";
-import type { Parameters } from "./parameters.js";
+import type { Parameters } from "./terms.js";
 import type { Phase } from "./types.js";
 
 /** Status words of the API, in the order of the Solidity enum (which has `None` before them). */

@@ -1,5 +1,5 @@
 /** Types that all modules share. Field names and units match contracts/types/Types.sol. */
-import type { Parameters } from "./parameters.js";
+import type { Parameters } from "./terms.js";
 
 export type Address = `0x${string}`;
 export type Hex = `0x${string}`;
@@ -40,3 +40,23 @@ export const PHASES = [
 export type Phase = (typeof PHASES)[number];
 
 export const ZERO_ADDRESS: Address = "0x0000000000000000000000000000000000000000";
+
+/** Why a payment is refused: the names of the x402 specification, then two of our own. */
+export const REJECTION_REASONS = [
+  "invalid_x402_version",
+  "invalid_scheme",
+  "invalid_network",
+  "invalid_payload",
+  "invalid_payment_requirements",
+  "invalid_exact_evm_payload_signature",
+  "invalid_exact_evm_payload_authorization_value",
+  "invalid_exact_evm_payload_authorization_valid_after",
+  "invalid_exact_evm_payload_authorization_valid_before",
+  "invalid_exact_evm_payload_recipient_mismatch",
+  "insufficient_funds",
+  "invalid_transaction_state",
+  "payer_mismatch",
+  "authorization_used",
+] as const;
+
+export type RejectionReason = (typeof REJECTION_REASONS)[number];

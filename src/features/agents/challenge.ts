@@ -1,7 +1,7 @@
 /** Proof of an address by challenge and signature, for issuing and revoking keys. */
 import { randomBytes, randomUUID } from "node:crypto";
-import { challengeText, type Permission } from "@working-contracts/protocol/challenge-text";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { challengeText, type Permission } from "@working-contracts/protocol/signatures";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, isNull, lt, sql } from "drizzle-orm";
 import { hashMessage } from "viem";

@@ -3,12 +3,14 @@
  * on chain, pending in the outbox, or registered when it is first needed.
  */
 import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
-import { type AgentAction, actionBits, type Permission } from "@working-contracts/protocol/challenge-text";
 import {
+  type AgentAction,
+  actionBits,
   actionTypedData,
   MAX_SIGNATURE_VALIDITY,
+  type Permission,
   type SignedAction,
-} from "@working-contracts/protocol/signed-action";
+} from "@working-contracts/protocol/signatures";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, gt, isNotNull, sql } from "drizzle-orm";

@@ -1,13 +1,13 @@
 /** Challenges and API keys. */
 
 import { z } from "@hono/zod-openapi";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import {
   AGENT_ACTIONS,
   ALL_ACTIONS,
   actionBits,
   type Permission,
-} from "@working-contracts/protocol/challenge-text";
-import { LIMITS } from "@working-contracts/protocol/limits";
+} from "@working-contracts/protocol/signatures";
 import { invalidField } from "../../errors.js";
 import { body, created, data, IdempotencyKeySchema, operation } from "../../http/operation.js";
 import {

@@ -2,7 +2,7 @@
 
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { complaintCall } from "@working-contracts/protocol/signed-action";
+import { complaintCall } from "@working-contracts/protocol/signatures";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";

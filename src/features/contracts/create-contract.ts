@@ -5,11 +5,11 @@ import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import type { Parameters } from "@working-contracts/protocol/parameters";
 import {
   canonicalTerms,
   creationSalt,
   escrowAddress,
+  type Parameters,
   packParameters,
   termsDocument,
   termsHash,

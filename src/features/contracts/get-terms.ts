@@ -1,8 +1,7 @@
 /** GET /v1/contracts/{id}/terms: everything that a reader needs to recompute the escrow's address (docs/rules.md 19). */
 
 import { z } from "@hono/zod-openapi";
-import { eachParameter } from "@working-contracts/protocol/parameters";
-import { packTerms, type TermsDocument } from "@working-contracts/protocol/terms";
+import { eachParameter, packTerms, type TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";

@@ -4,7 +4,7 @@
  */
 
 import { LIMITS } from "@working-contracts/protocol/limits";
-import type { Parameters } from "@working-contracts/protocol/parameters";
+import type { Parameters } from "@working-contracts/protocol/terms";
 import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import { type Executor, prepare } from "../../db/client.js";

@@ -3,8 +3,8 @@
  * signature of a key, so the service cannot put in another.
  */
 import { z } from "@hono/zod-openapi";
-import { encryptionKeyText } from "@working-contracts/protocol/encryption";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { encryptionKeyText } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, sql } from "drizzle-orm";
 import { hashMessage } from "viem";

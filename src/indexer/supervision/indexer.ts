@@ -87,7 +87,7 @@ function releaseSchema(deploymentPath: string): string {
   const files = [
     "node_modules/ponder/package.json",
     "ponder.config.ts",
-    ...["abi", "amounts", "hex", "parameters", "terms"].map((name) => `packages/protocol/src/${name}.ts`),
+    ...["abi", "amounts", "hex", "terms"].map((name) => `packages/protocol/src/${name}.ts`),
     "src/indexer/columns.ts",
     "src/indexer/ponder.schema.ts",
     ...handlers,

@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Parameters } from "@working-contracts/protocol/parameters";
+import type { Parameters } from "@working-contracts/protocol/terms";
 import pg from "pg";
 import { createTestClient, type Hex, http, keccak256, parseEther, toHex } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";

@@ -7,9 +7,8 @@
 import { factoryAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { workerStake } from "@working-contracts/protocol/ledger";
-import type { Parameters } from "@working-contracts/protocol/parameters";
 import { effectiveOutcomes, STATUSES } from "@working-contracts/protocol/status";
-import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
+import { escrowAddress, type Parameters, packTerms } from "@working-contracts/protocol/terms";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import {
   type Chain,

@@ -1,6 +1,6 @@
 import { requireNotWider, requireOnChain, requireTokens } from "@working-contracts/client/chain-check";
 import { ConnectionError } from "@working-contracts/client/errors";
-import { selectorOf } from "@working-contracts/protocol/calls";
+import { selectorOf } from "@working-contracts/protocol/hex";
 import { expect, it } from "vitest";
 import { account, CODE, NETWORK } from "./fake-service.js";
 

@@ -1,8 +1,7 @@
 import { onChain, provenTerms } from "@working-contracts/client/index";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
-import { packTerms } from "@working-contracts/protocol/terms";
+import { DEFAULT_PARAMETERS, packTerms } from "@working-contracts/protocol/terms";
 import { concat, encodeFunctionResult, type Hex, toFunctionSelector, toHex } from "viem";
 import { afterEach, expect, it } from "vitest";
 import { type AskedCall, type FakeNode, json, startFakeNode } from "../chain/node.js";

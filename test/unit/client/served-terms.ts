@@ -1,6 +1,11 @@
 /** Terms at their own address, as the service serves them. */
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
-import { canonicalTerms, escrowAddress, termsDocument, termsHash } from "@working-contracts/protocol/terms";
+import {
+  canonicalTerms,
+  DEFAULT_PARAMETERS,
+  escrowAddress,
+  termsDocument,
+  termsHash,
+} from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { NETWORK } from "./fake-service.js";
 

@@ -1,7 +1,7 @@
 /** Compares the simulator with the worked results of docs/rules.md 52, at prices 50.0 and 12.345678. */
 
 import { formatDecimal } from "@working-contracts/protocol/amounts";
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import { describe, expect, it } from "vitest";
 import { type Scenario, type Simulation, simulate } from "../../../src/pages/simulate.js";
 import { readQuery, toScenario } from "../../../src/pages/simulator.js";

@@ -1,4 +1,4 @@
-import { REJECTION_REASONS } from "@working-contracts/protocol/rejections";
+import { REJECTION_REASONS } from "@working-contracts/protocol/types";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodePayment } from "../../../src/payments/x402.js";

@@ -1,5 +1,5 @@
 import { OUTCOMES, type Outcome } from "@working-contracts/protocol/outcomes";
-import { eachParameter, PARAMETER_WIDTHS, type Parameters } from "@working-contracts/protocol/parameters";
+import { eachParameter, PARAMETER_WIDTHS, type Parameters } from "@working-contracts/protocol/terms";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import fc from "fast-check";
 import { zeroAddress } from "viem";

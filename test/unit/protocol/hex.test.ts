@@ -1,6 +1,6 @@
 import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
-import { encodeCall, encodeWords } from "@working-contracts/protocol/calls";
 import * as hex from "@working-contracts/protocol/hex";
+import { encodeCall, encodeWords } from "@working-contracts/protocol/hex";
 import fc from "fast-check";
 import * as viem from "viem";
 import { describe, expect, it } from "vitest";

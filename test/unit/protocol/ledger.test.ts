@@ -13,7 +13,7 @@ import {
   workerStake,
 } from "@working-contracts/protocol/ledger";
 import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {

@@ -1,5 +1,4 @@
 import { allMet, packOutcomes } from "@working-contracts/protocol/outcomes";
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
 import {
   effectiveOutcomes,
   endedAt,
@@ -12,6 +11,7 @@ import {
   settlementLegs,
   statusOf,
 } from "@working-contracts/protocol/status";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import { describe, expect, it } from "vitest";
 
 const MATCH = 1_000;

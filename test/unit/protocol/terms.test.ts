@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { challengeText, FULL_PERMISSION } from "@working-contracts/protocol/challenge-text";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
+import { challengeText, FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import {
   canonicalTerms,
   creationSalt,
+  DEFAULT_PARAMETERS,
   escrowAddress,
   packParameters,
   packTerms,

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
-import { packTerms } from "@working-contracts/protocol/terms";
+import { DEFAULT_PARAMETERS, packTerms } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { decodeFunctionData } from "viem";
 import { describe, expect, it } from "vitest";

@@ -1,7 +1,7 @@
 /** Names the party whose signature allowed each step of a contract, from the chain alone. */
-import { encodeWords } from "@working-contracts/protocol/calls";
-import { type AgentAction, actionBits } from "@working-contracts/protocol/challenge-text";
+import { encodeWords } from "@working-contracts/protocol/hex";
 import { bondNonce } from "@working-contracts/protocol/outcomes";
+import { type AgentAction, actionBits } from "@working-contracts/protocol/signatures";
 import {
   type Address,
   type Client,

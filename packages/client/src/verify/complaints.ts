@@ -1,5 +1,5 @@
 /** Checks which complaints their filer signed: the operator could insert others. */
-import { actionTypedData, complaintCall } from "@working-contracts/protocol/signed-action";
+import { actionTypedData, complaintCall } from "@working-contracts/protocol/signatures";
 import canonicalize from "canonicalize";
 import { type Address, type BaseError, type Client, type Hex, isAddressEqual, parseAbi } from "viem";
 import { readContract } from "viem/actions";

@@ -3,8 +3,7 @@
  * commitments of its votes.
  */
 import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
-import { encodeCall, encodeWords } from "@working-contracts/protocol/calls";
-import { keccak256 } from "@working-contracts/protocol/hex";
+import { encodeCall, encodeWords, keccak256 } from "@working-contracts/protocol/hex";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Client, Hex } from "viem";
 import { getBlock, getContractEvents, getTransaction, readContract } from "viem/actions";

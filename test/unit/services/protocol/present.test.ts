@@ -1,4 +1,4 @@
-import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/parameters";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import { isoDuration } from "@working-contracts/protocol/time";
 import { expect, it } from "vitest";
 import {

@@ -1,3 +1,5 @@
+/** What an agent signs beside payments: the texts of a sign-in and of its encryption key, and actions as typed data. */
+import { encodeCall, keccak256, stringToHex } from "./hex.js";
 import type { Address, Hex } from "./types.js";
 
 /** Actions that an agent can leave to the operator, in the order of `AgentAction` in Types.sol. */
@@ -80,4 +82,67 @@ function permissionText({ operator, factory, actions, until }: ChallengeFields):
 /** `YYYY-MM-DDTHH:MM:SSZ`. Years past 9999 have no plus sign and no leading zeros, as in IsoTime.sol. */
 function isoSeconds(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace(".000Z", "Z").replace(/^\+0*/, "");
+}
+
+/** Seconds for which a signature can be valid at most. */
+export const MAX_SIGNATURE_VALIDITY = 86_400;
+
+const ACTION_TYPES = {
+  Action: [
+    { name: "agent", type: "address" },
+    { name: "call", type: "bytes" },
+    { name: "nonce", type: "uint256" },
+    { name: "deadline", type: "uint40" },
+  ],
+} as const;
+
+export interface SignedAction {
+  chainId: number;
+  /** The escrow, or for an unstake the registry. */
+  contract: Address;
+  agent: Address;
+  /** Calldata of the action. */
+  call: Hex;
+  /** How often the agent has cancelled its signatures for this contract. */
+  nonce: bigint;
+  /** Seconds since 1970. */
+  deadline: number;
+}
+
+/** The signature (EIP-712) with which an agent allows one action. AgentSignatures.sol checks it. */
+export function actionTypedData({ chainId, contract, agent, call, nonce, deadline }: SignedAction) {
+  return {
+    domain: { name: "Working Contract", version: "1", chainId, verifyingContract: contract },
+    types: ACTION_TYPES,
+    primaryType: "Action",
+    message: { agent, call, nonce, deadline },
+  } as const;
+}
+
+/** A complaint in the form of a call, so that it is signed like every other action. No contract has this function. */
+export function complaintCall(canonicalEvidence: string): Hex {
+  return encodeCall("complain(bytes32)", keccak256(stringToHex(canonicalEvidence)));
+}
+
+/** The text with which an agent signs its X25519 key (RFC 7748; base64url), so that the service cannot serve another. */
+export function encryptionKeyText({
+  domain,
+  chainId,
+  address,
+  key,
+}: {
+  domain: string;
+  chainId: number;
+  address: Address;
+  key: string;
+}): string {
+  return [
+    `${domain} asks you to publish the key to which others encrypt what they deliver to you:`,
+    address.toLowerCase(),
+    "",
+    "Signing moves no money and costs no gas.",
+    "",
+    `Chain ID: ${chainId}`,
+    `Key: X25519 ${key}`,
+  ].join("\n");
 }
