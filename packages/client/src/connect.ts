@@ -7,7 +7,13 @@ import { deliveries } from "./deliveries.js";
 import { ConnectionError, RefusedToSign, ServiceError } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
 import { createHttp, type HttpOptions } from "./http.js";
-import type { PaymentProof } from "./payment.js";
+import {
+  createBudget,
+  type PaymentProgress,
+  type PaymentProof,
+  type PlannedPayment,
+  type SpendingLimit,
+} from "./payment.js";
 import { reads } from "./reads.js";
 import {
   call,
@@ -27,8 +33,7 @@ import {
   requireOwnDomain,
   signChallenge,
   wrongClock,
-} from "./sign-in.js";
-import { createBudget, type PaymentProgress, type PlannedPayment, type SpendingLimit } from "./spending.js";
+} from "./signing.js";
 import type { Contract, Draft, Network, PinnedNetwork, Settlement } from "./types.js";
 import type { Verification, VerifyOptions } from "./verify/verify.js";
 import { type StatusPattern, type WaitOptions, waitForPayout, waitForStatus, waitUntil } from "./wait.js";

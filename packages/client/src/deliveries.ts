@@ -3,7 +3,6 @@ import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Node } from "./chain-check.js";
-import { type KeyPair, ownKeysOf, publishKey } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
 import { everyItem, reads } from "./reads.js";
@@ -11,6 +10,7 @@ import { call, dataOf, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
 import { waitUntil } from "./wait.js";
+import { type KeyPair, ownKeysOf, publishKey } from "./wallets.js";
 
 const UNSEALED = "deliver with `seal: false` to let the service read the reference";
 

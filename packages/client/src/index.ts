@@ -24,10 +24,9 @@ export {
 } from "./errors.js";
 export { type EventOptions, verifyWebhook } from "./events.js";
 export type { DeliverOnChainOptions, OnChainOptions } from "./on-chain.js";
-export type { PaymentProof } from "./payment.js";
+export type { PaymentProgress, PaymentProof, PlannedPayment, SpendingLimit } from "./payment.js";
 export type { Submitted } from "./session.js";
-export type { OperatorPermission } from "./sign-in.js";
-export type { PaymentProgress, PlannedPayment, SpendingLimit } from "./spending.js";
+export type { OperatorPermission } from "./signing.js";
 export { provenTerms } from "./terms.js";
 export type * from "./types.js";
 export type { Comparison, Verification, VerifyOptions } from "./verify/verify.js";

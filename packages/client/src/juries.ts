@@ -2,13 +2,13 @@
 import type { Address } from "@working-contracts/protocol/types";
 import type { escrowAt, Node } from "./chain-check.js";
 import type { ServeOptions } from "./deliveries.js";
-import type { KeyPair } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import type { followEvents } from "./events.js";
 import type { everyItem, PageQuery } from "./reads.js";
 import type { call, Session } from "./session.js";
 import type { ReferenceField } from "./types.js";
 import type { waitUntil } from "./wait.js";
+import type { KeyPair } from "./wallets.js";
 
 /** Why a Backup Agent may read a sealed delivery: it was drawn, has voted, or has asked for the keys. */
 const JURY_EVENTS = "contract.drawn,vote.sealed,key.released";

@@ -32,7 +32,6 @@ import {
   waitForTransactionReceipt,
 } from "viem/actions";
 import { clientAbi } from "./abi.js";
-import { voteSalt, votesKey } from "./ballots.js";
 import {
   escrowAt,
   grantAt,
@@ -46,12 +45,11 @@ import {
   withoutUrl,
 } from "./chain-check.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
-import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
+import { type Expected, type PlannedPayment, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
 import { type ExpectedPayment, plannedOf, type Submitted } from "./session.js";
-import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./sign-in.js";
-import type { PlannedPayment } from "./spending.js";
+import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./signing.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
-import type { Signer } from "./wallets.js";
+import { type Signer, voteSalt, votesKey } from "./wallets.js";
 
 export interface OnChainOptions {
   rpcUrl: string;

@@ -15,10 +15,10 @@ import {
   importJWK,
 } from "jose";
 import { verifyMessage } from "viem/utils";
-import { type KeyPair, keyText, servedKey } from "./encryption-keys.js";
 import { RefusedToSign } from "./errors.js";
 import type { Session } from "./session.js";
 import type { ReferenceKey } from "./types.js";
+import { type KeyPair, keyText, servedKey } from "./wallets.js";
 
 const ALG = "ECDH-ES+A256KW";
 const TYPE = "wc-sealed";

@@ -12,8 +12,11 @@ import { isOutage, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError 
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import {
   assetOf,
+  type Budget,
   type Expected,
+  type PaymentProgress,
   type PaymentProof,
+  type PlannedPayment,
   type QuotedPayment,
   readQuote,
   requireExpected,
@@ -21,7 +24,6 @@ import {
   VALIDITY_SECONDS,
 } from "./payment.js";
 import type { proofOf } from "./receipts.js";
-import type { Budget, PaymentProgress, PlannedPayment } from "./spending.js";
 import type { Addresses, PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
 

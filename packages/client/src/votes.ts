@@ -12,7 +12,6 @@ import {
   voteCommitment,
 } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { voteSalt, votesKey } from "./ballots.js";
 import type { escrowAt, Node } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
@@ -21,6 +20,7 @@ import { everyItem, type PageQuery, reads } from "./reads.js";
 import { call, pay, type Session, type ToEscrow } from "./session.js";
 import type { Outcome, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
+import { voteSalt, votesKey } from "./wallets.js";
 
 export interface VoteOptions {
   /** Lets the service seal, keep and open the votes; it can read them before the tally. */

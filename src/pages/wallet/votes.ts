@@ -1,5 +1,5 @@
 /** Asks a Backup Agent on whatever page it opens to open its votes, once that is due: after a day they lose their bonds. */
-import { votesKey } from "@working-contracts/client/ballots";
+import { votesKey } from "@working-contracts/client/wallets";
 import type { Agent } from "@working-contracts/client/index";
 import { type Account, ask, submittedBy } from "./account.js";
 

@@ -1,4 +1,4 @@
-import { signersOf } from "@working-contracts/client/verify/complaints";
+import { signersOf } from "@working-contracts/client/verify/authority";
 import { createClient, custom, type Hex, HttpRequestError, RpcRequestError } from "viem";
 import { expect, it } from "vitest";
 

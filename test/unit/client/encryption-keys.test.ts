@@ -1,5 +1,5 @@
-import { ownKeysOf } from "@working-contracts/client/encryption-keys";
 import type { Session } from "@working-contracts/client/session";
+import { ownKeysOf } from "@working-contracts/client/wallets";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterEach, expect, it, vi } from "vitest";
 

@@ -1,7 +1,7 @@
-import { keyText, ownKeysOf } from "@working-contracts/client/encryption-keys";
 import { juries } from "@working-contracts/client/juries";
 import { seal } from "@working-contracts/client/sealing";
 import { call, type Session } from "@working-contracts/client/session";
+import { keyText, ownKeysOf } from "@working-contracts/client/wallets";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect, it } from "vitest";
 
