@@ -14,13 +14,13 @@ import {
   type PlannedPayment,
   type SpendingLimit,
 } from "./payment.js";
-import { reads } from "./reads.js";
 import {
   call,
   dataOf,
   type Endpoint,
   type InputArguments,
   type ResponseOf,
+  reads,
   type Session,
   type Submitted,
 } from "./session.js";

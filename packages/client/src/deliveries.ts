@@ -5,8 +5,7 @@ import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Node } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
-import { everyItem, reads } from "./reads.js";
-import { call, dataOf, type Session } from "./session.js";
+import { call, dataOf, reads, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
 import { waitUntil } from "./wait.js";
@@ -102,12 +101,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     throw new RefusedToSign("delivery", `the Client ${client} has published no encryption key; ${UNSEALED}`);
   }
 
-  /** Loaded with the first use: few deliveries are disputed. */
   const juries = async () =>
-    (await import("./juries.js")).juries(session, {
-      ...{ call, everyItem, followEvents, waitUntil },
-      ...{ escrowOf, ownKeys, committed },
-    });
+    (await sealing()).juries(session, { followEvents, waitUntil, escrowOf, ownKeys, committed });
 
   return {
     /**

@@ -46,10 +46,10 @@ import {
 } from "./chain-check.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
 import { type Expected, type PlannedPayment, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
-import { type ExpectedPayment, plannedOf, type Submitted } from "./session.js";
+import { type ExpectedPayment, plannedOf, type Submitted, votesKey } from "./session.js";
 import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./signing.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
-import { type Signer, voteSalt, votesKey } from "./wallets.js";
+import { type Signer, voteSalt } from "./wallets.js";
 
 export interface OnChainOptions {
   rpcUrl: string;

@@ -16,11 +16,19 @@ import type { escrowAt, Node } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
 import type { OnChainOptions } from "./on-chain.js";
-import { everyItem, type PageQuery, reads } from "./reads.js";
-import { call, pay, type Session, type ToEscrow } from "./session.js";
+import {
+  call,
+  everyItem,
+  type PageQuery,
+  pay,
+  reads,
+  type Session,
+  type ToEscrow,
+  votesKey,
+} from "./session.js";
 import type { Outcome, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
-import { voteSalt, votesKey } from "./wallets.js";
+import { voteSalt } from "./wallets.js";
 
 export interface VoteOptions {
   /** Lets the service seal, keep and open the votes; it can read them before the tally. */

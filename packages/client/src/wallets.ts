@@ -1,11 +1,10 @@
-/** Signers of an agent: a viem account, a browser's wallet, or a contract wallet. */
+/** Signers of an agent: a viem account, a browser's wallet, or a contract wallet; and the secrets that their signatures give. */
 import { hexToBytes, keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { encryptionKeyText } from "@working-contracts/protocol/signatures";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign } from "./errors.js";
 import { textOf } from "./http.js";
 import { call, dataOf, type Session } from "./session.js";
-import type { PinnedNetwork } from "./types.js";
 
 /** A viem account, or anything that signs like one. Private keys stay inside. */
 export interface Signer {
@@ -134,9 +133,6 @@ export function keyText({ network }: Session, address: string, key: string): str
   const { domain, chainId } = network;
   return encryptionKeyText({ domain, chainId, address: address as Address, key });
 }
-
-/** The key of `Submitted` for the contracts on which an agent cast sealed votes. */
-export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string => `votes-${factory}`;
 
 /** The salt of the signer's vote on a contract. Throws RefusedToSign if its wallet signs differently each time. */
 export function voteSalt(

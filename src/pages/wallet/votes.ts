@@ -1,6 +1,7 @@
 /** Asks a Backup Agent on whatever page it opens to open its votes, once that is due: after a day they lose their bonds. */
-import { votesKey } from "@working-contracts/client/wallets";
+
 import type { Agent } from "@working-contracts/client/index";
+import { votesKey } from "@working-contracts/client/session";
 import { type Account, ask, submittedBy } from "./account.js";
 
 const INTERVAL_MS = 60_000;

@@ -1,5 +1,4 @@
-import { juries } from "@working-contracts/client/juries";
-import { seal } from "@working-contracts/client/sealing";
+import { juries, seal } from "@working-contracts/client/sealing";
 import { call, type Session } from "@working-contracts/client/session";
 import { keyText, ownKeysOf } from "@working-contracts/client/wallets";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";

@@ -8,7 +8,7 @@ import { getChainId } from "viem/actions";
 import { type Node, nameOf, requireKnownCode, shortOf, withoutUrl } from "../chain-check.js";
 import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
 import { pause, textOf } from "../http.js";
-import type { reads } from "../reads.js";
+import type { reads } from "../session.js";
 import type { Checkpoint, Complaint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
 import { type ComplaintSigner, type Step, signersOf, stepsOf } from "./authority.js";
 import { type Jury, juryByRule, type OpenedVote, openedVotes } from "./jury.js";
