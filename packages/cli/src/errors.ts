@@ -11,7 +11,7 @@ import {
 } from "@working-contracts/client/index";
 import { CommanderError } from "commander";
 
-export const EXIT = {
+const EXIT = {
   ok: 0,
   /** Also if `wcontract verify` found a difference. */
   failed: 1,

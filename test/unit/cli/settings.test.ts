@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { statusPattern } from "@working-contracts/cli/commands/contracts";
 import { createContext } from "@working-contracts/cli/context";
 import { UsageError } from "@working-contracts/cli/errors";
 import { readSettings } from "@working-contracts/cli/settings";
-import { statusPattern } from "@working-contracts/cli/status-pattern";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 const LOCAL = {

@@ -2,7 +2,7 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { createMcpServer, type ServerOptions } from "@working-contracts/cli/mcp/server";
-import { createUnfinishedCalls } from "@working-contracts/cli/mcp/unfinished-calls";
+import { createUnfinishedCalls } from "@working-contracts/cli/mcp/write-tools";
 import type { Agent } from "@working-contracts/client/index";
 import { z } from "zod";
 

@@ -1,5 +1,5 @@
 /** Spends a dollar at a time from the ledger in argv until the ledger throws, then prints the count. */
-import { createSpendingLedger } from "@working-contracts/cli/mcp/spending-ledger";
+import { createSpendingLedger } from "@working-contracts/cli/files";
 
 const DOLLAR = 1_000_000n;
 const ledger = createSpendingLedger(process.argv[2] as string, { perCall: DOLLAR, perDay: 25n * DOLLAR });

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createSpendingLedger } from "@working-contracts/cli/mcp/spending-ledger";
+import { createSpendingLedger } from "@working-contracts/cli/files";
 import { SpendingLimitError } from "@working-contracts/client/index";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { runProgram } from "../../support/programs.js";

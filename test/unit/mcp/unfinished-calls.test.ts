@@ -1,4 +1,4 @@
-import { createUnfinishedCalls } from "@working-contracts/cli/mcp/unfinished-calls";
+import { createUnfinishedCalls } from "@working-contracts/cli/mcp/write-tools";
 import { expect, it } from "vitest";
 
 const begin = async () => ({});

@@ -1,5 +1,4 @@
 /** Commands for a contract's parties and Backup Agents. */
-
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
@@ -12,12 +11,13 @@ import {
   type Outcome,
   ServiceError,
   type Settlement,
+  type StatusPattern,
 } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
+import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
 import { UsageError } from "../errors.js";
-import { statusPattern } from "../status-pattern.js";
 import { describeContract, fields, plain, table } from "../terminal.js";
 
 interface VoteOptions {
@@ -359,4 +359,16 @@ export function outcomeOf(word: string): Outcome {
   if (found === undefined)
     throw new UsageError(`${word} is not an outcome. Use one of ${OUTCOMES.join(", ")} (or not-met).`);
   return found;
+}
+
+/** Statuses and prefixes, separated by commas. Throws UsageError if no contract can have one: waiting would never end. */
+export function statusPattern(text: string): StatusPattern {
+  return text.split(",").map((one) => {
+    const prefix = one.endsWith("*") ? one.slice(0, -1) : null;
+    if (STATUSES.some((status) => (prefix === null ? status === one : status.startsWith(prefix))))
+      return one as Status;
+    throw new UsageError(
+      `${one} is no status. Use one of ${STATUSES.join(", ")}, or a prefix such as settled-*.`,
+    );
+  });
 }

@@ -4,11 +4,9 @@ import { join } from "node:path";
 import type { Agent } from "@working-contracts/client/index";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import type { Command } from "commander";
-import type { Context } from "../context.js";
-import { signedIn } from "../context.js";
+import { type Context, signedIn } from "../context.js";
 import { UsageError } from "../errors.js";
-import { createSpendingLedger } from "../mcp/spending-ledger.js";
-import { createUnfinishedCalls } from "../mcp/unfinished-calls.js";
+import { createSpendingLedger } from "../files.js";
 import type { Output } from "../terminal.js";
 
 interface McpOptions {
@@ -55,7 +53,8 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       });
       // Imported here because the imports are slow and no other command needs them.
       const { createMcpServer, publicAgent } = await import("../mcp/server.js");
-      const { readOutputSchemas } = await import("../mcp/output-schemas.js");
+      const { readOutputSchemas } = await import("../mcp/results.js");
+      const { createUnfinishedCalls } = await import("../mcp/write-tools.js");
       const common = {
         agent,
         outputs: await readOutputSchemas(settings.url),

@@ -1,11 +1,11 @@
+/** Tools that sign, pay or change something, and their calls, none of which pays twice. */
+import { randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { type Agent, type Contract, type Duration, OutcomeUnknown } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
-import type { OutputSchemas } from "./output-schemas.js";
-import { ContractIdSchema, given, refusal, toolResult } from "./tool-result.js";
-import { once, type UnfinishedCall, type UnfinishedCalls } from "./unfinished-calls.js";
+import { ContractIdSchema, given, type OutputSchemas, refusal, toolResult } from "./results.js";
 
 const CHANGES = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
 const DURATION = /^\d+(\.\d+)?[smhd]$/;
@@ -15,14 +15,10 @@ const deadline = (fallback: string) =>
     .default(fallback)
     .describe("Time from now, such as 90m, 36h or 2d, or an ISO 8601 time");
 
-export interface WriteOptions {
-  agent: Agent;
-  outputs: OutputSchemas;
-  unfinished: UnfinishedCalls;
-}
-
-/** Tools that sign, pay or change something. */
-export function addWriteTools(server: McpServer, { agent, outputs, unfinished }: WriteOptions): void {
+export function addWriteTools(
+  server: McpServer,
+  { agent, outputs, unfinished }: { agent: Agent; outputs: OutputSchemas; unfinished: UnfinishedCalls },
+): void {
   const tool = addingTools(server, unfinished);
   const contract = outputs("GET /v1/contracts/{id}");
   addPost(tool, { agent, contract });
@@ -238,4 +234,65 @@ function addPost(tool: AddTool, { agent, contract }: { agent: Agent; contract: z
       });
     },
   });
+}
+
+const MAX_CALLS = 1_000;
+
+interface UnfinishedCall {
+  /** Tool and input. */
+  key: string;
+  resumeId: string;
+  /** Starts the call if needed; every invocation returns the same outcome. */
+  outcome: () => Promise<object>;
+  /** No caller waits for it: the next one with the same input gets its outcome. */
+  isAbandoned: boolean;
+  hasEnded: boolean;
+}
+
+/** Calls whose caller has not seen the outcome. None is forgotten while a repeat of it could pay again. */
+export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
+
+export function createUnfinishedCalls(max = MAX_CALLS) {
+  const calls = new Set<UnfinishedCall>();
+  const taken = (isWanted: (call: UnfinishedCall) => boolean): UnfinishedCall | undefined => {
+    const call = [...calls].find(isWanted);
+    if (call !== undefined) call.isAbandoned = false;
+    return call;
+  };
+  return {
+    /**
+     * The abandoned call with this tool and input, otherwise a new one that will `begin`. If there are too many, forgets the
+     * oldest that has ended. Throws if none has.
+     */
+    enter(key: string, begin: () => Promise<object>): UnfinishedCall {
+      const earlier = taken((call) => call.isAbandoned && call.key === key);
+      if (earlier !== undefined) return earlier;
+      if (calls.size >= max) {
+        const ended = [...calls].find(({ hasEnded }) => hasEnded);
+        if (ended === undefined)
+          throw new Error(`${max} calls are pending. Repeat or resume some of them, then try again.`);
+        calls.delete(ended);
+      }
+      const call = {
+        key,
+        resumeId: randomUUID(),
+        outcome: once(begin),
+        isAbandoned: false,
+        hasEnded: false,
+      };
+      calls.add(call);
+      return call;
+    },
+    resume: (resumeId: string) => taken((call) => call.resumeId === resumeId),
+    /** Its caller has seen the outcome. */
+    forget: (call: UnfinishedCall) => calls.delete(call),
+  };
+}
+
+function once(begin: () => Promise<object>): () => Promise<object> {
+  let begun: Promise<object> | undefined;
+  return () => {
+    begun ??= begin();
+    return begun;
+  };
 }

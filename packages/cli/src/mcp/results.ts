@@ -1,6 +1,11 @@
-/** Output schemas of the tools, from the OpenAPI document of the service whose responses they return. */
+/**
+ * The results of the tools: their schemas, from the OpenAPI document of the service whose responses they return, and their
+ * form, structured and as JSON text, or the service's error, so that the model can act on it.
+ */
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import type { Agent } from "@working-contracts/client/index";
 import { z } from "zod";
+import { refusalOf } from "../errors.js";
 
 /** An operation by method and path. */
 type Endpoint = Parameters<Agent["call"]>[0];
@@ -50,4 +55,33 @@ function structureOf(schema: JsonSchema, components: Record<string, JsonSchema>)
     ...(typeof rest === "object" && { additionalProperties: within(rest) }),
     ...(values !== undefined && { description: values.join(", ") }),
   } as JsonSchema;
+}
+
+export const ContractIdSchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/)
+  .describe("Contract id: the address of its escrow");
+
+export async function toolResult(perform: () => Promise<object>): Promise<CallToolResult> {
+  try {
+    const result = await perform();
+    return {
+      content: [{ type: "text", text: JSON.stringify(result, null, 2) }],
+      structuredContent: result as Record<string, unknown>,
+    };
+  } catch (error) {
+    return refusal(error as Error);
+  }
+}
+
+/** Converts an error to a tool error, with extra fields for the model. */
+export function refusal(error: Error, more: Record<string, string> = {}): CallToolResult {
+  const { code, ...rest } = refusalOf(error);
+  const text = { error: code, ...rest, ...more };
+  return { isError: true, content: [{ type: "text", text: JSON.stringify(text) }] };
+}
+
+/** The fields that were given. */
+export function given<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as never;
 }
