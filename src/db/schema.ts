@@ -89,7 +89,7 @@ export const terms = app.table(
     termsHash: text("terms_hash").notNull(),
     title: text("title").notNull(),
     taskDescription: text("task_description").notNull(),
-    /** Words of title and description (features/contracts/text-search.ts). */
+    /** Words of title and description (features/contracts/list-contracts.ts). */
     words: wordSet("words").notNull().default(""),
     acceptanceCriteria: jsonb("acceptance_criteria").$type<string[]>().notNull(),
     supplementaryMaterials: text("supplementary_materials"),

@@ -21,7 +21,6 @@ import { voteOperations } from "../features/votes/routes.js";
 import { webhookOperations } from "../features/webhooks/routes.js";
 import { docsRoutes } from "../pages/reference.js";
 import { dataRoutes, limitPages, pageNotFound, pageRoutes } from "../pages/routes.js";
-import { rawBody } from "./body.js";
 import {
   type AppEnv,
   createRouter,
@@ -32,6 +31,7 @@ import {
   securityHeaders,
 } from "./middleware.js";
 import { notFound, onError } from "./responses.js";
+import { rawBody } from "./schemas.js";
 
 /** Every endpoint under /v1, in the order of the published document. */
 const OPERATIONS = [

@@ -11,7 +11,7 @@ import {
 } from "viem";
 import { movedClockHint } from "../chain/clients.js";
 import { failedExecution } from "../chain/errors.js";
-import { recoverSigner } from "../chain/recover.js";
+import { recoverSigner } from "../chain/signatures.js";
 import {
   type EchoedQuote,
   networkName,

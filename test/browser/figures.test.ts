@@ -2,8 +2,7 @@
 import type { Page } from "playwright-core";
 import type { Address } from "viem";
 import { beforeAll, describe, expect, inject, test } from "vitest";
-import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
-import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { LedgerView, SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { ProtocolView } from "../../src/features/protocol/routes.js";
 import type { RecordView } from "../../src/features/records/read-record.js";

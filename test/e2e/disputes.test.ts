@@ -2,7 +2,7 @@
 
 import { formatUnits, parseEther, parseUnits } from "viem";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent } from "../support/agent.js";
 import { paidBy, tokensOf } from "../support/chain.js";

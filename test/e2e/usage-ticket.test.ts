@@ -10,7 +10,7 @@ import canonicalize from "canonicalize";
 import { type Address, type Hex, keccak256, stringToHex, zeroHash } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
-import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { mined, walletOf } from "../support/chain.js";
 import { draftOf, newAgent } from "../support/client-agents.js";

@@ -7,7 +7,7 @@ import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { type Address, encodeEventTopics, parseUnits, type RpcLog, toFunctionSelector } from "viem";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VotePage } from "../../src/features/votes/list-votes.js";
 import type { VoteView } from "../../src/features/votes/view.js";

@@ -3,8 +3,7 @@
 import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "viem";
 import { expect, test } from "vitest";
-import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
-import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { LedgerView, SettlementView } from "../../src/features/contracts/ledger.js";
 import type { RecordView } from "../../src/features/records/read-record.js";
 import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/read-workload.js";
 import type { Agent } from "../support/agent.js";

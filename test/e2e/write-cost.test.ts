@@ -4,7 +4,7 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
 import { databaseOn } from "../../src/db/client.js";
-import type { SettlementView } from "../../src/features/contracts/get-settlement.js";
+import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import { viewContract } from "../../src/features/contracts/view.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";

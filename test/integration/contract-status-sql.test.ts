@@ -8,7 +8,7 @@ import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type Database } from "../../src/db/client.js";
 import { workingContract } from "../../src/db/onchain.js";
-import { partitionsOf, phasesOf, statusSql } from "../../src/features/contracts/status-sql.js";
+import { partitionsOf, phasesOf, statusSql } from "../../src/features/contracts/view.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
 
 let own: TestDatabase;

@@ -1,6 +1,6 @@
 /** The report of a soak, as a table: what was checked, and what was wrong. */
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
-import type { LedgerView } from "../../src/features/contracts/get-ledger.js";
+import type { LedgerView } from "../../src/features/contracts/ledger.js";
 import { audit } from "../../test/faults/support/audit.js";
 import type { Life } from "./agents.js";
 import type { Usage } from "./usage.js";

@@ -5,12 +5,12 @@ import { challengeText, type Permission } from "@working-contracts/protocol/sign
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, isNull, lt, sql } from "drizzle-orm";
 import { hashMessage } from "viem";
+import { type SignatureVerdict, verifySignature } from "../../chain/signatures.js";
 import type { Executor, Transaction } from "../../db/client.js";
 import { challenge } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { awaitRevocation, type DelegationGrant, readGrant } from "./delegation.js";
-import { type SignatureVerdict, verifySignature } from "./verify-signature.js";
 
 export interface AddressClaim {
   address: Address;

@@ -16,6 +16,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, gt, isNotNull, sql } from "drizzle-orm";
 import { hashTypedData } from "viem";
 import { meaningOf } from "../../chain/errors.js";
+import { verifyActionSignature } from "../../chain/signatures.js";
 import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { challenge, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -25,7 +26,6 @@ import { settlementPending } from "../../payments/relayed-call.js";
 import { limitsOfDelegation, limitsOfSigned } from "../../payments/relaying-limits.js";
 import { carrySigned, delegateOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { verifyActionSignature } from "./verify-signature.js";
 
 /** Seconds that a deadline proposed by the service is ahead. */
 const PROPOSED_VALIDITY = 600;

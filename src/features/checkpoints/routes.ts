@@ -13,8 +13,14 @@ import {
   resourceId,
   sendJson,
 } from "../../http/operation.js";
-import { JsonObjectSchema, listOf, PageQuerySchema, TimestampSchema, upTo } from "../../http/schemas.js";
-import { ContractParamsSchema } from "../contracts/schema.js";
+import {
+  ContractParamsSchema,
+  JsonObjectSchema,
+  listOf,
+  PageQuerySchema,
+  TimestampSchema,
+  upTo,
+} from "../../http/schemas.js";
 import { loadContract } from "../contracts/view.js";
 import {
   CheckpointProofSchema,

@@ -10,7 +10,7 @@ import { checkpoint, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
-import { loadContractForAction, requireStatus, requireWorker } from "../contracts/load-for-action.js";
+import { loadContractForAction, requireStatus, requireWorker } from "../contracts/actions.js";
 import { lockCheckpoints, readLastCheckpoint } from "./checkpoint-trees.js";
 import type { CheckpointContent, CheckpointRow } from "./merkle.js";
 import { type CheckpointView, toCheckpoint } from "./read-checkpoints.js";

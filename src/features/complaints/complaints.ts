@@ -15,7 +15,7 @@ import { agentsOf, stageEvent } from "../../events/log.js";
 import type { ActionHeaders } from "../../http/operation.js";
 import { type Page, pageOf } from "../../http/schemas.js";
 import { mayComplain, readSignature, signatureMissing } from "../agents/delegation.js";
-import { loadContractForAction } from "../contracts/load-for-action.js";
+import { loadContractForAction } from "../contracts/actions.js";
 import type { ContractRow } from "../contracts/view.js";
 
 export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;

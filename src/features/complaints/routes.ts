@@ -2,8 +2,13 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { body, created, IdempotencyKeySchema, operation, resourceId } from "../../http/operation.js";
-import { JsonObjectSchema, listOf, PageQuerySchema, shortList } from "../../http/schemas.js";
-import { ContractParamsSchema } from "../contracts/schema.js";
+import {
+  ContractParamsSchema,
+  JsonObjectSchema,
+  listOf,
+  PageQuerySchema,
+  shortList,
+} from "../../http/schemas.js";
 import { loadContract } from "../contracts/view.js";
 import { ComplaintSchema, fileComplaint, listComplaints } from "./complaints.js";
 

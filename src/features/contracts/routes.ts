@@ -2,20 +2,13 @@
 import { z } from "@hono/zod-openapi";
 import { clientAddress } from "../../http/middleware.js";
 import { body, data, operation, stored } from "../../http/operation.js";
+import { ContractParamsSchema } from "../../http/schemas.js";
 import { createContract } from "./create-contract.js";
-import { deliver } from "./deliver.js";
-import { getLedger, LedgerSchema } from "./get-ledger.js";
-import { getSettlement, SettlementSchema } from "./get-settlement.js";
 import { getTerms, TermsSchema } from "./get-terms.js";
-import { performLifecycleAction, performPaidAction } from "./lifecycle.js";
+import { getLedger, getSettlement, LedgerSchema, SettlementSchema } from "./ledger.js";
+import { deliver, performLifecycleAction, performPaidAction } from "./lifecycle.js";
 import { listContracts } from "./list-contracts.js";
-import {
-  AcceptBodySchema,
-  ContractParamsSchema,
-  CreateBodySchema,
-  DeliveryBodySchema,
-  ListQuerySchema,
-} from "./schema.js";
+import { AcceptBodySchema, CreateBodySchema, DeliveryBodySchema, ListQuerySchema } from "./schema.js";
 import { ContractSchema, viewContract } from "./view.js";
 
 const tag = "Contracts";

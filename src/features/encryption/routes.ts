@@ -8,16 +8,19 @@ import { encryptionKeyText } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, sql } from "drizzle-orm";
 import { hashMessage } from "viem";
-import { recoverSigner } from "../../chain/recover.js";
+import { recoverSigner, verifySignature } from "../../chain/signatures.js";
 import { draw, vote } from "../../db/onchain.js";
 import { deliveryShare, encryptionKey, keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { data, operation } from "../../http/operation.js";
-import { AddressParamsSchema, AddressSchema, AddressViewSchema } from "../../http/schemas.js";
-import { verifySignature } from "../agents/verify-signature.js";
-import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";
-import { ContractParamsSchema } from "../contracts/schema.js";
+import {
+  AddressParamsSchema,
+  AddressSchema,
+  AddressViewSchema,
+  ContractParamsSchema,
+} from "../../http/schemas.js";
+import { loadContractForAction, requireStatus } from "../contracts/actions.js";
 
 const EncryptionKeyBodySchema = z
   .object({

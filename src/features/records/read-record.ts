@@ -11,8 +11,7 @@ import { complaint, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { data, operation } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
-import { phasesOf, statusSql } from "../contracts/status-sql.js";
-import { AmountViewSchema } from "../contracts/view.js";
+import { AmountViewSchema, phasesOf, statusSql } from "../contracts/view.js";
 import { tallied } from "../votes/view.js";
 
 /** An agent's work in one role. A dispute is won if this role got the whole price, and lost if it got none. */

@@ -12,7 +12,7 @@ import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { body, operation } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
-import { phasesOf, statusSql } from "../contracts/status-sql.js";
+import { phasesOf, statusSql } from "../contracts/view.js";
 import { criterion, shownVotes, tallied, toVote, type VoteRow } from "../votes/view.js";
 
 /** Maximum entries of each array; the newest are kept. */

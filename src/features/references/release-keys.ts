@@ -10,7 +10,7 @@ import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
 import { AddressViewSchema, type Page, pageOf } from "../../http/schemas.js";
-import { loadContractForAction } from "../contracts/load-for-action.js";
+import { loadContractForAction } from "../contracts/actions.js";
 import { type ContractRow, factsOf } from "../contracts/view.js";
 import { type ReferenceField, readReferenceKey } from "./vault.js";
 

@@ -3,8 +3,7 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { body, data, operation } from "../../http/operation.js";
-import { PageQuerySchema } from "../../http/schemas.js";
-import { ContractParamsSchema } from "../contracts/schema.js";
+import { ContractParamsSchema, PageQuerySchema } from "../../http/schemas.js";
 import { KeyReleaseSchema, listReleases, ReferenceKeySchema, releaseKeys } from "./release-keys.js";
 
 /** A JWK Set (RFC 7517). */

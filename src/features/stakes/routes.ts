@@ -17,7 +17,7 @@ import type { HeaderReader, PaymentAsset } from "../../payments/x402.js";
 import { requestUnstakeOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/delegation.js";
-import { performAction } from "../contracts/perform-action.js";
+import { performAction } from "../contracts/actions.js";
 import { loadStake, StakeBodySchema, type StakeRow, StakeSchema, TOKEN_UNIT, viewStake } from "./view.js";
 
 /** The EIP-712 domain of contracts/ProtocolToken.sol. */

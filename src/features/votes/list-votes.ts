@@ -9,7 +9,7 @@ import { prepareShapes } from "../../db/client.js";
 import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { invalidField } from "../../errors.js";
-import { phasesOf, statusSql } from "../contracts/status-sql.js";
+import { phasesOf, statusSql } from "../contracts/view.js";
 import { criterion, shownVotes, tallied, toVote, type VoteRow, VoteSchema } from "./view.js";
 
 export interface VoteFilter {

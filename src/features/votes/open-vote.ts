@@ -12,8 +12,7 @@ import { AppError, invalidField } from "../../errors.js";
 import type { StoredResponse } from "../../payments/relayed-call.js";
 import { openVoteOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
-import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";
-import { performAction } from "../contracts/perform-action.js";
+import { loadContractForAction, performAction, requireStatus } from "../contracts/actions.js";
 import type { ContractRow } from "../contracts/view.js";
 import { type BallotEntry, packBallot, presentBallot } from "./submit-votes.js";
 

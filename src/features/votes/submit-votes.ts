@@ -21,7 +21,7 @@ import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse, Success } from "../../payments/relayed-call.js";
 import { decodePayment, type HeaderReader } from "../../payments/x402.js";
 import { ensureDelegation, isDelegable } from "../agents/delegation.js";
-import { loadContractForAction, requireStatus } from "../contracts/load-for-action.js";
+import { loadContractForAction, requireStatus } from "../contracts/actions.js";
 import { type ContractRow, parametersOf } from "../contracts/view.js";
 import { criterion, shownVotes, toVote, type VoteRow } from "./view.js";
 

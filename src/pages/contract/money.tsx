@@ -1,6 +1,10 @@
 import { parseDecimal } from "@working-contracts/protocol/amounts";
-import type { LedgerEntry, LedgerView } from "../../features/contracts/get-ledger.js";
-import type { SettlementLeg, SettlementView } from "../../features/contracts/get-settlement.js";
+import type {
+  LedgerEntry,
+  LedgerView,
+  SettlementLeg,
+  SettlementView,
+} from "../../features/contracts/ledger.js";
 import { AgentLink, Amount, Region, Rows, Time, Transaction } from "../components.js";
 import { type FlowEnd, FlowPicture } from "../flow-picture.js";
 import type { ContractPageData } from "./load.js";

@@ -3,7 +3,7 @@ import { outcomeAt } from "@working-contracts/protocol/outcomes";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Child } from "hono/jsx";
-import type { ChainEvent } from "../../features/contracts/get-ledger.js";
+import type { ChainEvent } from "../../features/contracts/ledger.js";
 import { AgentLink, Amount, Region, Time, Transaction } from "../components.js";
 import { secondsOf } from "../format.js";
 import type { ContractPageData } from "./load.js";

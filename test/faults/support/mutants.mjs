@@ -115,7 +115,7 @@ export const MUTANTS = {
     only: "with the response stored but not sent",
   },
   "unanswered-unknown": {
-    file: "src/features/contracts/perform-action.ts",
+    file: "src/features/contracts/actions.ts",
     edits: [["first ?? (await storeOperation", "(await storeOperation"]],
     tests: "test/faults/actions.test.ts",
     only: "before their responses are stored",
@@ -502,7 +502,7 @@ export const MUTANTS = {
     only: "very moment of the choice",
   },
   "taken-back-refused": {
-    file: "src/features/contracts/load-for-action.ts",
+    file: "src/features/contracts/actions.ts",
     edits: [
       ["if (row.isReorganized) throw reorganized();", ""],
       ["throw rows[0]?.unsure === true ? reorganized() : noContract(id);", "throw noContract(id);"],
@@ -785,7 +785,7 @@ export const MUTANTS = {
     only: "row 37",
   },
   "depth-unbounded": {
-    file: "src/http/body.ts",
+    file: "src/http/schemas.ts",
     edits: [["  assertShallow(text);\n", ""]],
     tests: "test/faults/abuse.test.ts",
     only: "row 39",

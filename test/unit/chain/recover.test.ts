@@ -3,7 +3,7 @@ import type { Hex } from "@working-contracts/protocol/types";
 import { recoverAddress } from "viem";
 import { generatePrivateKey, privateKeyToAccount, sign } from "viem/accounts";
 import { expect, test } from "vitest";
-import { recoverSigner } from "../../../src/chain/recover.js";
+import { recoverSigner } from "../../../src/chain/signatures.js";
 
 const ORDER = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
 const digest = keccak256(stringToHex("a message"));

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { AppError } from "../../../src/errors.js";
-import { parseBody } from "../../../src/http/body.js";
+import { parseBody } from "../../../src/http/schemas.js";
 
 const parse = (text: string) => parseBody(Buffer.from(text));
 

@@ -1,7 +1,7 @@
 import { STATUSES } from "@working-contracts/protocol/status";
 import { expect, test } from "vitest";
 import { parseStatuses } from "../../../../src/features/contracts/list-contracts.js";
-import { phasesOf } from "../../../../src/features/contracts/status-sql.js";
+import { phasesOf } from "../../../../src/features/contracts/view.js";
 
 test("names statuses, prefixes and groups, each once", () => {
   expect(parseStatuses("created, settled-*,open")).toEqual([
