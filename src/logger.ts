@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from "pino";
+import { ConfigError } from "./config.js";
 
 /** Fields that can hold secrets; redacted at the top level of a logged object and up to two levels below it. */
 const SECRETS = [
@@ -84,4 +85,10 @@ export const withoutUrls = (text: string): string => text.replaceAll(URLS, "[url
 function withoutSecrets(text: string): string {
   const [paragraph = ""] = text.split(/\n\s*\n|\nRequest body:|\nURL:/, 1);
   return withoutUrls(paragraph).replaceAll(LONG_HEX, "[hex]").slice(0, MAX_MESSAGE);
+}
+
+/** Ends the process with one line for each wrong setting, or with any other error in the form that is safe to log. */
+export function refuse(error: unknown): never {
+  console.error(error instanceof ConfigError ? error.message : describeError(error));
+  process.exit(1);
 }

@@ -22,8 +22,7 @@ import {
   unlock,
 } from "../indexer/supervision/indexer.js";
 import { startGuardian } from "../indexer/supervision/processes.js";
-import { withoutUrls } from "../logger.js";
-import { refuse } from "./refuse.js";
+import { refuse, withoutUrls } from "../logger.js";
 
 /** Grace period before SIGKILL, for a Ponder that hangs. */
 const KILL_AFTER_MS = 15_000;

@@ -1,7 +1,7 @@
 /** Migrates the service's tables to this release and exits. Every service process also does so when it starts. */
 import { parseDatabaseUrl } from "../config.js";
 import { createDatabase, migrate } from "../db/client.js";
-import { refuse } from "./refuse.js";
+import { refuse } from "../logger.js";
 
 try {
   const { pool } = createDatabase(parseDatabaseUrl(process.env), { maxConnections: 2 });

@@ -19,7 +19,7 @@ import {
   findComplaints,
   resolveComplaint,
   toComplaint,
-} from "../features/complaints/complaints.js";
+} from "../features/complaints/routes.js";
 import { rotateReferenceKeys } from "../features/references/vault.js";
 import { describeError } from "../logger.js";
 import type { MasterKeys, Rotation } from "../master-key.js";

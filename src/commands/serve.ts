@@ -1,7 +1,7 @@
 /** Runs the service alone (API, relayer, worker), against an existing database and chain. */
 import { parseConfig } from "../config.js";
+import { refuse } from "../logger.js";
 import { createService } from "../main.js";
-import { refuse } from "./refuse.js";
 
 try {
   const service = await createService(parseConfig(process.env));

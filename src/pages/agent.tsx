@@ -7,24 +7,29 @@ import { AppError } from "../errors.js";
 import { listContracts } from "../features/contracts/list-contracts.js";
 import type { ContractView } from "../features/contracts/view.js";
 import { readProfile } from "../features/profiles/routes.js";
-import { type MonthView, readEarnings } from "../features/records/read-earnings.js";
-import { type RoleRecord, readRecord } from "../features/records/read-record.js";
+import {
+  type MonthView,
+  type RoleRecord,
+  readEarnings,
+  readRecord,
+} from "../features/records/read-record.js";
 import { readWorkload, type WorkloadView } from "../features/records/read-workload.js";
-import { viewStake } from "../features/stakes/view.js";
-import { listVotes } from "../features/votes/list-votes.js";
+import { viewStake } from "../features/stakes/routes.js";
+import { listVotes } from "../features/votes/view.js";
 import type { AppEnv } from "../http/middleware.js";
 import {
   Amount,
   ChainLink,
   ContractLink,
   OutcomeBadge,
+  plural,
   Region,
   Rows,
   ScrollTable,
   StatusBadge,
+  short,
   Time,
 } from "./components.js";
-import { plural, short } from "./format.js";
 import { ANONYMOUS, addressOf } from "./layout.js";
 
 /** `/agents/{address}`: a page for any address, even one without activity. */

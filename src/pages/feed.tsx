@@ -6,9 +6,8 @@ import { ListQuerySchema } from "../features/contracts/schema.js";
 import type { ContractView } from "../features/contracts/view.js";
 import { type AppEnv, clientAddress } from "../http/middleware.js";
 import { invalidInput } from "../http/responses.js";
-import { AgentLink, Amount, Choice, StatusBadge, Time, TimeLeft } from "./components.js";
+import { AgentLink, Amount, Choice, plural, StatusBadge, Time, TimeLeft } from "./components.js";
 import { nextStep } from "./contract/clock.js";
-import { plural } from "./format.js";
 import { ANONYMOUS } from "./layout.js";
 
 const PAGE_SIZE = "20";

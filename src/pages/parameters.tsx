@@ -7,7 +7,7 @@ import {
   presentParameters,
 } from "../features/protocol/routes.js";
 import type { AppEnv } from "../http/middleware.js";
-import { percent } from "./format.js";
+import { percent } from "./components.js";
 
 /** `/parameters`: the data of `GET /v1/protocol` and `GET /v1/limits`. */
 export function showParameters({ config, readParameters }: Pick<Deps, "config" | "readParameters">) {

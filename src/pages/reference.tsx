@@ -5,6 +5,7 @@ import { raw } from "hono/html";
 import type { Child } from "hono/jsx";
 import type { Deps } from "../deps.js";
 import { ERROR_STATUS, type ErrorCode } from "../errors.js";
+import type { Schema } from "../features/docs/document.js";
 import {
   type ApiDocument,
   type ApiResponse,
@@ -13,7 +14,6 @@ import {
   type Operation,
   operationsOf,
 } from "../features/docs/document.js";
-import type { Schema } from "../features/docs/sample.js";
 import { type AppEnv, createRouter } from "../http/middleware.js";
 import { ERROR_EXAMPLES } from "../http/responses.js";
 import { ScrollTable } from "./components.js";

@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import {
   type CheckpointsBy,
   createCheckpointTrees,
+  rootOf,
 } from "../../src/features/checkpoints/checkpoint-trees.js";
-import { rootOf } from "../../src/features/checkpoints/merkle.js";
 import { useWorld } from "../support/world.js";
 
 const { db, query } = await useWorld();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ComplaintView } from "../../src/features/complaints/complaints.js";
+import type { ComplaintView } from "../../src/features/complaints/routes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { created, matched, newPair } from "../support/contracts.js";
 import { runOperator } from "../support/programs.js";

@@ -11,7 +11,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import type { StakeView } from "../../src/features/stakes/view.js";
+import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";

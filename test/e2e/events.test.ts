@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createNotifications } from "../../src/db/client.js";
 import type { AppError } from "../../src/errors.js";
 import { createEventFeed } from "../../src/events/log.js";
-import { resolveComplaint } from "../../src/features/complaints/complaints.js";
+import { resolveComplaint } from "../../src/features/complaints/routes.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createEventStreams } from "../../src/features/events/stream-events.js";
 import type { Agent } from "../support/agent.js";

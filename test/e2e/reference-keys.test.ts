@@ -2,7 +2,7 @@
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
 import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/release-keys.js";
+import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/routes.js";
 import { readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
 import type { Agent, Answer } from "../support/agent.js";

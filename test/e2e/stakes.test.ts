@@ -2,7 +2,7 @@
 import { registryAbi } from "@working-contracts/protocol/abi";
 import { parseEther, toHex } from "viem";
 import { describe, expect, test } from "vitest";
-import type { StakeView } from "../../src/features/stakes/view.js";
+import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { tokensOf } from "../support/chain.js";

@@ -9,8 +9,7 @@ import { type Address, encodeEventTopics, parseUnits, type RpcLog, toFunctionSel
 import { beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import type { VotePage } from "../../src/features/votes/list-votes.js";
-import type { VoteView } from "../../src/features/votes/view.js";
+import type { VotePage, VoteView } from "../../src/features/votes/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { frontRun, openOnChain, paidBy, recruit, requestUnstake, tokensOf } from "../support/chain.js";

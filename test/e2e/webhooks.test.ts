@@ -8,7 +8,7 @@ import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
 import { webhook } from "../../src/db/schema.js";
 import type { EventView } from "../../src/events/log.js";
-import type { WebhookView } from "../../src/features/webhooks/schema.js";
+import type { WebhookView } from "../../src/features/webhooks/webhooks.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { masterKeyId, wrapSecret } from "../../src/master-key.js";

@@ -23,13 +23,14 @@ import {
 } from "../../http/schemas.js";
 import { loadContract } from "../contracts/view.js";
 import {
+  type CheckpointDraft,
   CheckpointProofSchema,
   CheckpointSchema,
   listCheckpoints,
   proveCheckpoint,
   streamCheckpoints,
-} from "./read-checkpoints.js";
-import { type CheckpointDraft, submitCheckpoint } from "./submit-checkpoint.js";
+  submitCheckpoint,
+} from "./checkpoints.js";
 
 const SequenceSchema = z.number().int("must be a whole number").min(1, "must be at least 1");
 

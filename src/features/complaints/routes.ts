@@ -1,16 +1,307 @@
-/** Complaints about the other party; they move no money. */
+/** Complaints about the other party (docs/rules.md 53): filed and read over HTTP, resolved by the operator; no money moves. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { body, created, IdempotencyKeySchema, operation, resourceId } from "../../http/operation.js";
+import { complaintCall } from "@working-contracts/protocol/signatures";
+import { isoTime } from "@working-contracts/protocol/time";
+import type { Address } from "@working-contracts/protocol/types";
+import canonicalize from "canonicalize";
+import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { type Database, type Executor, lock, type Transaction } from "../../db/client.js";
+import { complaint, event } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError, invalidField } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/log.js";
+import {
+  type ActionHeaders,
+  body,
+  created,
+  IdempotencyKeySchema,
+  operation,
+  resourceId,
+} from "../../http/operation.js";
 import {
   ContractParamsSchema,
   JsonObjectSchema,
   listOf,
+  type Page,
   PageQuerySchema,
+  pageOf,
   shortList,
 } from "../../http/schemas.js";
-import { loadContract } from "../contracts/view.js";
-import { ComplaintSchema, fileComplaint, listComplaints } from "./complaints.js";
+import { mayComplain, readSignature, signatureMissing } from "../agents/delegation.js";
+import { loadContractForAction } from "../contracts/actions.js";
+import { type ContractRow, loadContract } from "../contracts/view.js";
+
+export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;
+export type ComplaintStatus = (typeof COMPLAINT_STATUSES)[number];
+
+/** A Complaint as the API shows it (spec.md, "Complaint"). */
+export const ComplaintSchema = z
+  .object({
+    id: z.string(),
+    contractId: z.string(),
+    filedByRole: z.enum(["client", "worker"]),
+    evidence: z.record(z.string(), z.unknown()),
+    status: z.enum(COMPLAINT_STATUSES),
+    filedAt: z.iso.datetime(),
+    resolvedAt: z.iso.datetime().nullable(),
+    resolutionNote: z.string().nullable(),
+    signed: z
+      .object({ signature: z.string(), nonce: z.string(), deadline: z.number().int() })
+      .nullable()
+      .openapi({
+        description:
+          "The filer's signature for this complaint (EIP-712); null if its sign-in lets the key alone complain",
+      }),
+  })
+  .openapi("Complaint");
+export type ComplaintView = z.infer<typeof ComplaintSchema>;
+
+export function toComplaint(row: ComplaintRow): ComplaintView {
+  return {
+    id: row.id,
+    contractId: row.contractId,
+    filedByRole: row.filedByRole as ComplaintView["filedByRole"],
+    evidence: row.evidence,
+    status: row.status as ComplaintStatus,
+    filedAt: row.filedAt.toISOString(),
+    resolvedAt: row.resolvedAt?.toISOString() ?? null,
+    resolutionNote: row.resolutionNote,
+    signed: row.signed,
+  };
+}
+
+type Role = ComplaintView["filedByRole"];
+
+/**
+ * Files a complaint under a new id, or returns the one that a call with the same id has filed. Throws 404, 403 (not a party), 409 (no counterparty yet, window closed) and 429
+ * `too_many_complaints`. The limit is exact even for concurrent calls.
+ */
+export async function fileComplaint(
+  deps: Deps,
+  {
+    id,
+    caller,
+    complaintId,
+    evidence,
+    signature,
+  }: {
+    id: Address;
+    caller: Address;
+    complaintId: string;
+    evidence: Record<string, unknown>;
+    signature: ActionHeaders;
+  },
+): Promise<ComplaintView> {
+  const { db, clock } = deps;
+  const row = await loadContractForAction(db, id);
+  const role = requireParty(row, caller);
+  // Before its signature or sign-in, which may have ended since the first call.
+  const earlier = await findComplaint(db, complaintId);
+  if (earlier !== undefined) return earlier;
+  requireCounterparty(row);
+  requireOpenWindow(row, clock.now());
+  await assertBelowLimit(db, id, role);
+  const signed = await authorizeComplaint(deps, {
+    agent: caller,
+    contract: id,
+    evidence,
+    headers: signature,
+  });
+
+  return db.transaction(async (tx) => {
+    await lock(tx, `complaints:${id}`);
+    const first = await findComplaint(tx, complaintId);
+    if (first !== undefined) return first;
+    const now = clock.now();
+    requireOpenWindow(row, now);
+    await assertBelowLimit(tx, id, role);
+    const [stored] = await tx
+      .insert(complaint)
+      .values({
+        id: complaintId,
+        contractId: id,
+        filedBy: caller,
+        filedByRole: role,
+        evidence,
+        signed,
+        filedAt: await nextFilingTime(tx, id, now),
+      })
+      .returning();
+    const filed = toComplaint(stored as ComplaintRow);
+    await stageEvent(tx, {
+      type: "complaint.filed",
+      contractId: id,
+      agents: agentsOf(row.chain.client, row.chain.worker),
+      data: { complaintId: filed.id, filedByRole: role },
+      occurredAt: new Date(filed.filedAt),
+      source: `complaint:${filed.id}`,
+    });
+    return filed;
+  });
+}
+
+async function findComplaint(db: Executor, id: string): Promise<ComplaintView | undefined> {
+  const [row] = await db.select().from(complaint).where(eq(complaint.id, id));
+  return row && toComplaint(row);
+}
+
+/** The filer's signature over the evidence; null if its newest sign-in lets the key alone complain. */
+async function authorizeComplaint(
+  deps: Deps,
+  {
+    evidence,
+    ...by
+  }: { agent: Address; contract: Address; evidence: Record<string, unknown>; headers: ActionHeaders },
+) {
+  const unsigned = { ...by, call: complaintCall(canonicalize(evidence) ?? "") };
+  const signed = await readSignature(deps, unsigned);
+  if (signed !== null) return { ...signed, nonce: String(signed.nonce) };
+  if (await mayComplain(deps, by.agent)) return null;
+  throw await signatureMissing(deps, unsigned);
+}
+
+function requireParty({ chain }: ContractRow, caller: Address): Role {
+  if (chain.client === caller) return "client";
+  if (chain.worker === caller) return "worker";
+  throw new AppError("forbidden", { message: "Only the contract's client or worker may file a complaint." });
+}
+
+function requireCounterparty({ chain }: ContractRow): void {
+  if (chain.matchedAt !== null) return;
+  throw new AppError("conflict", {
+    message: "The contract was never matched: there is no counterparty to complain about.",
+  });
+}
+
+function requireOpenWindow({ chain }: ContractRow, now: number): void {
+  const closesAt = Number(chain.reviewDeadline) + LIMITS.complaintWindow;
+  if (now < closesAt) return;
+  throw new AppError("conflict", {
+    message: `The complaint window closed at ${isoTime(closesAt)}, 7 days after the reviewDeadline.`,
+    details: { closedAt: isoTime(closesAt) },
+  });
+}
+
+async function assertBelowLimit(db: Executor, contractId: string, role: Role): Promise<void> {
+  const ofRole = and(eq(complaint.contractId, contractId), eq(complaint.filedByRole, role));
+  if ((await db.$count(complaint, ofRole)) < LIMITS.complaintsPerRole) return;
+  throw new AppError("too_many_complaints", {
+    message: `The ${role} of this contract has filed ${LIMITS.complaintsPerRole} complaints, the maximum.`,
+    retryable: false,
+  });
+}
+
+/** The chain's time, but later than every earlier complaint's, so the list is in the order of filing. */
+async function nextFilingTime(tx: Transaction, contractId: string, now: number): Promise<Date> {
+  const [row] = await tx
+    .select({ latest: sql<Date | null>`max(${complaint.filedAt})`.mapWith(complaint.filedAt) })
+    .from(complaint)
+    .where(eq(complaint.contractId, contractId));
+  const latest = row?.latest?.getTime() ?? 0;
+  return new Date(Math.max(now * 1000, latest + 1));
+}
+
+/** The most complaints that a contract can have. */
+const MAX_LISTED = 2 * LIMITS.complaintsPerRole;
+
+/**
+ * Complaints about both parties, oldest first: all of them, or a page after the one named by `cursor`. Throws
+ * `invalid_request` if the cursor names none of this contract.
+ */
+export async function listComplaints(
+  db: Executor,
+  {
+    contractId,
+    limit = MAX_LISTED,
+    cursor,
+  }: { contractId: Address; limit?: number | undefined; cursor?: string | undefined },
+): Promise<Page<ComplaintView>> {
+  const isHere = eq(complaint.contractId, contractId);
+  if (cursor !== undefined && (await db.$count(complaint, and(isHere, eq(complaint.id, cursor)))) === 0) {
+    throw invalidField("cursor", "names no complaint of this contract; use the nextCursor of a response");
+  }
+  const after =
+    cursor === undefined
+      ? undefined
+      : sql`(${complaint.filedAt}, ${complaint.id}) > (select filed_at, id from ${complaint} where id = ${cursor})`;
+  const rows = await db
+    .select()
+    .from(complaint)
+    .where(and(isHere, after))
+    .orderBy(asc(complaint.filedAt), asc(complaint.id))
+    .limit(limit + 1);
+  return pageOf(rows.map(toComplaint), limit);
+}
+
+export type ComplaintRow = typeof complaint.$inferSelect;
+
+export type Resolution =
+  | { ok: true; complaint: ComplaintRow }
+  | { ok: false; reason: "unknown" }
+  | { ok: false; reason: "already_resolved"; complaint: ComplaintRow };
+
+/** Resolves a pending complaint once; a resolution is public and is never replaced. */
+export function resolveComplaint(
+  db: Database,
+  { id, status, note }: { id: string; status: Exclude<ComplaintStatus, "pending">; note: string | null },
+): Promise<Resolution> {
+  return db.transaction(async (tx) => {
+    const [resolved] = await tx
+      .update(complaint)
+      // On a local chain whose time was moved, the filing can be ahead of this machine's clock.
+      .set({ status, resolutionNote: note, resolvedAt: sql`greatest(now(), ${complaint.filedAt})` })
+      .where(and(eq(complaint.id, id), eq(complaint.status, "pending")))
+      .returning();
+    if (resolved !== undefined) {
+      await stageResolved(tx, resolved);
+      return { ok: true, complaint: resolved };
+    }
+    const [existing] = await tx.select().from(complaint).where(eq(complaint.id, id));
+    return existing === undefined
+      ? { ok: false, reason: "unknown" }
+      : { ok: false, reason: "already_resolved", complaint: existing };
+  });
+}
+
+/** The resolution concerns the same agents as the filing. */
+async function stageResolved(tx: Transaction, { id, contractId, filedBy, status, resolvedAt }: ComplaintRow) {
+  const [filed] = await tx
+    .select({ agents: event.agents })
+    .from(event)
+    // The index holds only events that were not reverted; a filing never is.
+    .where(and(eq(event.source, `complaint:${id}`), isNull(event.revertedBy)));
+  await stageEvent(tx, {
+    type: "complaint.resolved",
+    contractId: contractId as Address,
+    agents: agentsOf(...(filed?.agents ?? [filedBy])),
+    data: { complaintId: id, status },
+    occurredAt: resolvedAt ?? new Date(),
+    source: `complaint-resolved:${id}`,
+  });
+}
+
+/** Complaints of all contracts for the operator, oldest first. */
+export function findComplaints(
+  db: Executor,
+  {
+    status,
+    contractId,
+    limit,
+  }: { status?: ComplaintStatus | undefined; contractId?: string | undefined; limit: number },
+): Promise<ComplaintRow[]> {
+  return db
+    .select()
+    .from(complaint)
+    .where(
+      and(
+        status === undefined ? undefined : eq(complaint.status, status),
+        contractId === undefined ? undefined : eq(complaint.contractId, contractId),
+      ),
+    )
+    .orderBy(asc(complaint.filedAt), asc(complaint.id))
+    .limit(limit);
+}
 
 const tag = "Complaints";
 const path = "/v1/contracts/{id}/complaints";

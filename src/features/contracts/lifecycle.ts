@@ -28,8 +28,7 @@ import {
 } from "../../relayer/operations.js";
 import { enqueue, MAX_QUEUED } from "../../relayer/outbox.js";
 import { authorize } from "../agents/delegation.js";
-import { lockCheckpoints, readLastCheckpoint } from "../checkpoints/checkpoint-trees.js";
-import { rootOf } from "../checkpoints/merkle.js";
+import { lockCheckpoints, readLastCheckpoint, rootOf } from "../checkpoints/checkpoint-trees.js";
 import { encryptReference } from "../references/vault.js";
 import {
   loadContractForAction,

@@ -1,10 +1,190 @@
-/** Keys of the encrypted references, and the log of who received them. */
-
+/** Releases the keys of encrypted references to those who may read them, and logs it (docs/rules.md 34). */
 import { z } from "@hono/zod-openapi";
+import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { seatsOpenAt, statusOf } from "@working-contracts/protocol/status";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, desc, eq, lt } from "drizzle-orm";
+import { parseEther } from "viem";
+import { keyRelease } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/log.js";
 import { body, data, operation } from "../../http/operation.js";
-import { ContractParamsSchema, PageQuerySchema } from "../../http/schemas.js";
-import { KeyReleaseSchema, listReleases, ReferenceKeySchema, releaseKeys } from "./release-keys.js";
+import {
+  AddressViewSchema,
+  ContractParamsSchema,
+  type Page,
+  PageQuerySchema,
+  pageOf,
+} from "../../http/schemas.js";
+import { loadContractForAction } from "../contracts/actions.js";
+import { type ContractRow, factsOf } from "../contracts/view.js";
+import { type ReferenceField, readReferenceKey } from "./vault.js";
+
+const FieldSchema = z.enum(["supplementaryMaterials", "delivery"]);
+
+/** A symmetric key as a JWK (RFC 7517). */
+export const ReferenceKeySchema = z
+  .object({
+    kty: z.literal("oct"),
+    alg: z.literal("A256GCM"),
+    use: z.literal("enc"),
+    kid: z.string().openapi({ description: "Equals `kid` in the header of the JWE that the key decrypts" }),
+    k: z.string().openapi({ description: "The key, base64url" }),
+    field: FieldSchema.openapi({ description: "The Contract's field that the key decrypts" }),
+  })
+  .openapi("ReferenceKey");
+export type ReferenceJwk = z.infer<typeof ReferenceKeySchema>;
+
+export const KeyReleaseSchema = z
+  .object({
+    id: z.string(),
+    field: FieldSchema,
+    releasedTo: AddressViewSchema,
+    role: z.enum(["client", "worker", "backup-agent"]),
+    releasedAt: z.iso.datetime(),
+  })
+  .openapi("KeyRelease");
+export type KeyReleaseView = z.infer<typeof KeyReleaseSchema>;
+
+interface Entitlement {
+  role: KeyReleaseView["role"];
+  fields: ReferenceField[];
+}
+
+/**
+ * The keys that the caller is entitled to now, of existing references. Their release is logged first. Throws 404, and
+ * 403 if the caller is entitled to none.
+ */
+export async function releaseKeys(
+  deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
+  { id, caller }: { id: Address; caller: Address },
+): Promise<ReferenceJwk[]> {
+  const row = await loadContractForAction(deps.db, id);
+  const { role, fields } = await entitlementOf(deps, row, caller);
+  const keys: ReferenceJwk[] = [];
+  for (const field of fields) {
+    const key = await readReferenceKey(deps.db, { ...deps.config, contractId: id, field });
+    if (key !== null) keys.push(toJwk({ id, field, key }));
+  }
+  const released = keys.map(({ field }) => field);
+  if (released.length > 0) await logRelease(deps, { row, caller, role, fields: released });
+  return keys;
+}
+
+/**
+ * Logs each field once per reader and hour: rows and events would otherwise cost their reader nothing. Only the
+ * parties can read the log.
+ */
+async function logRelease(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { row, caller, role, fields }: { row: ContractRow; caller: Address } & Entitlement,
+): Promise<void> {
+  const { id: contractId, client, worker } = row.chain;
+  await db.transaction(async (tx) => {
+    const releases = await tx
+      .insert(keyRelease)
+      .values(fields.map((field) => ({ contractId, field, releasedTo: caller, role })))
+      .onConflictDoNothing()
+      .returning({ id: keyRelease.id, field: keyRelease.field });
+    for (const { id, field } of releases) {
+      await stageEvent(tx, {
+        type: "key.released",
+        contractId,
+        agents: agentsOf(client, worker),
+        visibleTo: agentsOf(client, worker),
+        data: { field, releasedTo: caller, role },
+        occurredAt: new Date(clock.now() * 1000),
+        source: `key-release:${id}`,
+      });
+    }
+  });
+}
+
+async function entitlementOf(
+  deps: Pick<Deps, "clock" | "publicClient" | "deployment">,
+  row: ContractRow,
+  caller: Address,
+): Promise<Entitlement> {
+  const { client, worker, matchedAt, deliveredAt } = row.chain;
+  if (caller === client) {
+    return {
+      role: "client",
+      fields: deliveredAt === null ? ["supplementaryMaterials"] : ["supplementaryMaterials", "delivery"],
+    };
+  }
+  if (caller === worker) {
+    return {
+      role: "worker",
+      fields: matchedAt === null ? ["supplementaryMaterials"] : ["supplementaryMaterials", "delivery"],
+    };
+  }
+  if (await isJuror(deps, row, caller)) {
+    return { role: "backup-agent", fields: ["supplementaryMaterials", "delivery"] };
+  }
+  throw new AppError("forbidden", {
+    message:
+      "The keys are for the contract's client and worker, and for Backup Agents who can vote while the contract is disputed.",
+  });
+}
+
+/** Reads eligibility from the chain: with a late index, a stake that left before the match must not release keys. */
+async function isJuror(
+  { clock, publicClient, deployment }: Pick<Deps, "clock" | "publicClient" | "deployment">,
+  row: ContractRow,
+  caller: Address,
+): Promise<boolean> {
+  const { id, baEligibilityStake, baRecruitCount, matchedAt } = row.chain;
+  const now = clock.now();
+  if (statusOf(factsOf(row), now) !== "disputed" || matchedAt === null) return false;
+  if (baRecruitCount > 0 && now < seatsOpenAt(row.chain)) {
+    const escrow = { address: id, abi: escrowAbi } as const;
+    return publicClient.readContract({ ...escrow, functionName: "isDrawn", args: [caller] });
+  }
+  return publicClient.readContract({
+    address: deployment.registry,
+    abi: registryAbi,
+    functionName: "isEligible",
+    args: [caller, parseEther(baEligibilityStake.toString()), Number(matchedAt)],
+  });
+}
+
+function toJwk({ id, field, key }: { id: Address; field: ReferenceField; key: Uint8Array }): ReferenceJwk {
+  return {
+    kty: "oct",
+    alg: "A256GCM",
+    use: "enc",
+    kid: `${id}#${field}`,
+    k: Buffer.from(key).toString("base64url"),
+    field,
+  };
+}
+
+/** A page of releases, newest first. Throws 404, and 403 for everyone except client and worker. */
+export async function listReleases(
+  { db }: Pick<Deps, "db">,
+  { id, caller, limit, before }: { id: Address; caller: Address; limit: number; before?: bigint | undefined },
+): Promise<Page<KeyReleaseView>> {
+  const { chain } = await loadContractForAction(db, id);
+  if (caller !== chain.client && caller !== chain.worker) {
+    throw new AppError("forbidden", { message: "Only the contract's client and worker may read this." });
+  }
+  const rows = await db
+    .select()
+    .from(keyRelease)
+    .where(and(eq(keyRelease.contractId, id), before === undefined ? undefined : lt(keyRelease.id, before)))
+    .orderBy(desc(keyRelease.id))
+    .limit(limit + 1);
+  const releases = rows.map((row) => ({
+    id: row.id.toString(),
+    field: row.field as ReferenceField,
+    releasedTo: row.releasedTo as Address,
+    role: row.role as KeyReleaseView["role"],
+    releasedAt: row.releasedAt.toISOString(),
+  }));
+  return pageOf(releases, limit);
+}
 
 /** A JWK Set (RFC 7517). */
 export const KeySetSchema = z.object({ keys: z.array(ReferenceKeySchema) }).openapi("ReferenceKeySet");

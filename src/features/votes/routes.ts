@@ -7,10 +7,8 @@ import { body, operation, stored } from "../../http/operation.js";
 import { AddressSchema, ContractParamsSchema } from "../../http/schemas.js";
 import { ListQuerySchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
-import { listVotes, VoteListSchema } from "./list-votes.js";
-import { openVote } from "./open-vote.js";
-import { submitVotes } from "./submit-votes.js";
-import { VoteSchema } from "./view.js";
+import { openVote, submitVotes } from "./ballots.js";
+import { listVotes, VoteListSchema, VoteSchema } from "./view.js";
 
 const WORDS = OUTCOMES.map((word) => `"${word}"`).join(", ");
 

@@ -13,7 +13,6 @@ import { MAX_RETRIES, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { checkTarget, TargetRefused } from "../../webhooks/target.js";
 import { isParty } from "../events/stream-events.js";
-import type { WebhookView } from "./schema.js";
 
 export interface WebhookDraft {
   url: string;
@@ -257,11 +256,14 @@ export async function loadWebhook(
   return toWebhook(found);
 }
 
-function toWebhook({
-  row,
-  pendingRetries,
-  givenUp,
-}: Awaited<ReturnType<typeof selectWebhooks>>[number]): WebhookView {
+export type WebhookView = ReturnType<typeof toWebhook>;
+
+function statusOf({ disabledAt, failures }: typeof webhook.$inferSelect): "active" | "failing" | "disabled" {
+  if (disabledAt !== null) return "disabled";
+  return failures > 0 ? "failing" : "active";
+}
+
+function toWebhook({ row, pendingRetries, givenUp }: Awaited<ReturnType<typeof selectWebhooks>>[number]) {
   return {
     id: row.id,
     url: row.url,
@@ -269,7 +271,7 @@ function toWebhook({
     agent: row.agent,
     contractId: row.contractId,
     types: row.types,
-    status: row.disabledAt !== null ? "disabled" : row.failures > 0 ? "failing" : "active",
+    status: statusOf(row),
     createdAt: row.createdAt.toISOString(),
     disabledAt: row.disabledAt?.toISOString() ?? null,
     disabledReason: row.disabledReason,

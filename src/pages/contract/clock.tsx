@@ -2,8 +2,7 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { ContractView } from "../../features/contracts/view.js";
-import { Region, Time, TimeLeft } from "../components.js";
-import { secondsOf } from "../format.js";
+import { Region, secondsOf, Time, TimeLeft } from "../components.js";
 import type { ContractPageData } from "./load.js";
 
 export interface NextStep {

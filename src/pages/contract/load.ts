@@ -2,13 +2,13 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
-import { listCheckpoints } from "../../features/checkpoints/read-checkpoints.js";
-import { listComplaints } from "../../features/complaints/complaints.js";
+import { listCheckpoints } from "../../features/checkpoints/checkpoints.js";
+import { listComplaints } from "../../features/complaints/routes.js";
 import { getTerms } from "../../features/contracts/get-terms.js";
 import { getLedger, getSettlement, readTimeline } from "../../features/contracts/ledger.js";
 import { viewContract } from "../../features/contracts/view.js";
 import { readProfile } from "../../features/profiles/routes.js";
-import { listVotes } from "../../features/votes/list-votes.js";
+import { listVotes } from "../../features/votes/view.js";
 import { ANONYMOUS } from "../layout.js";
 
 const VOTES = 200;

@@ -2,9 +2,8 @@
 
 import type { Agent, Verification } from "@working-contracts/client/index";
 import { type Account, createAccount, onSubmit } from "./account.js";
-import { showContractActions } from "./contract.js";
+import { remindOfVotes, showContractActions } from "./contract.js";
 import { showPostForm } from "./post.js";
-import { remindOfVotes } from "./votes.js";
 
 const account = createAccount(document.getElementById("account") as HTMLElement);
 for (const show of [showContractActions, showVerification, showPostForm, showAgentActions, remindOfVotes])

@@ -1,6 +1,6 @@
 /** Contracts in each state that the pages distinguish, created over HTTP as agents would. */
 import type { Address } from "viem";
-import type { ComplaintView } from "../../../src/features/complaints/complaints.js";
+import type { ComplaintView } from "../../../src/features/complaints/routes.js";
 import type { Agent } from "../../support/agent.js";
 import {
   created,

@@ -121,7 +121,7 @@ export const MUTANTS = {
     only: "before their responses are stored",
   },
   "opening-unknown": {
-    file: "src/features/votes/open-vote.ts",
+    file: "src/features/votes/ballots.ts",
     edits: [["onceKey: `open-vote:$", "onceKey: `opened-vote:$"]],
     tests: "test/faults/actions.test.ts",
     only: "before their responses are stored",
@@ -156,19 +156,24 @@ export const MUTANTS = {
     only: "its texts stay",
   },
   "replica-believed": {
-    file: "src/db/replica.ts",
+    file: "src/db/client.ts",
     edits: [["(await next) ? replica", "(await next) !== undefined ? replica"]],
     tests: "test/integration/replica.test.ts",
     only: "has not replayed yet",
   },
   "replica-failure-is-ours": {
-    file: "src/db/replica.ts",
-    edits: [["    } catch {\n", "    } catch (error) {\n      if (error !== null) throw error;\n"]],
+    file: "src/db/client.ts",
+    edits: [
+      [
+        "    } catch {\n      leftAloneUntil",
+        "    } catch (error) {\n      if (error !== null) throw error;\n      leftAloneUntil",
+      ],
+    ],
     tests: "test/integration/replica.test.ts",
     only: "after the replica has stopped",
   },
   "replica-silence-endured": {
-    file: "src/db/replica.ts",
+    file: "src/db/client.ts",
     edits: [["Promise.race([asked, silence()])", "Promise.race([asked, silence().catch(() => asked)])"]],
     tests: "test/integration/replica.test.ts",
     only: "does not respond",
@@ -963,7 +968,7 @@ export const MUTANTS = {
     only: "dispute, all met",
   },
   "party-votes": {
-    file: "src/features/votes/submit-votes.ts",
+    file: "src/features/votes/ballots.ts",
     edits: [
       [
         "if (agent !== chain.client && agent !== chain.worker) return;",
@@ -974,7 +979,7 @@ export const MUTANTS = {
     only: "cannot be a party",
   },
   "window-never-closes": {
-    file: "src/features/votes/submit-votes.ts",
+    file: "src/features/votes/ballots.ts",
     edits: [["if (now >= closesAt) {", "if (now > closesAt) {"]],
     tests: "test/unit/votes/submit-votes.test.ts",
     only: "last second of the window",

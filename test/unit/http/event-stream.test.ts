@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from "node:net";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { afterEach, expect, test } from "vitest";
-import { sendStream } from "../../../src/http/event-stream.js";
+import { sendStream } from "../../../src/features/events/stream-events.js";
 
 let server: Server;
 afterEach(() => {

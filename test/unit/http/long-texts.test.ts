@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
 import { ProfileBodySchema } from "../../../src/features/profiles/routes.js";
-import { WebhookBodySchema } from "../../../src/features/webhooks/schema.js";
+import { WebhookBodySchema } from "../../../src/features/webhooks/routes.js";
 
 it("a name of a hundred thousand accents is rejected without composing them", () => {
   const normalize = vi.spyOn(String.prototype, "normalize");

@@ -2,9 +2,8 @@
 import { Hono } from "hono";
 import { type FC, jsx } from "hono/jsx";
 import { describe, expect, it } from "vitest";
-import { Transaction } from "../../../src/pages/components.js";
+import { duration, percent, Transaction } from "../../../src/pages/components.js";
 import { Escrow, Settlement } from "../../../src/pages/contract/money.js";
-import { duration, percent } from "../../../src/pages/format.js";
 import { pageRenderer } from "../../../src/pages/layout.js";
 import { OperatorPage } from "../../../src/pages/operator.js";
 import { PostPage } from "../../../src/pages/post.js";

@@ -3,8 +3,13 @@
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import { describe, expect, it } from "vitest";
-import { type Scenario, type Simulation, simulate } from "../../../src/pages/simulate.js";
-import { readQuery, toScenario } from "../../../src/pages/simulator.js";
+import {
+  readQuery,
+  type Scenario,
+  type Simulation,
+  simulate,
+  toScenario,
+} from "../../../src/pages/simulator.js";
 import { outcomesOf, WORKED_RESULTS } from "../../support/worked-results.js";
 
 const run = (query: string): Simulation =>

@@ -9,7 +9,7 @@ import {
   packBallot,
   requireVoter,
   type VoterFacts,
-} from "../../../src/features/votes/submit-votes.js";
+} from "../../../src/features/votes/ballots.js";
 
 const MATCHED_AT = 900_000;
 const DISPUTED_AT = 1_000_000;

@@ -1,7 +1,7 @@
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
 import { type Hex, hexToBytes, keccak256, numberToHex } from "viem";
 import { describe, expect, it } from "vitest";
-import { buildTree, proofOf, rootOf } from "../../../../src/features/checkpoints/merkle.js";
+import { buildTree, proofOf, rootOf } from "../../../../src/features/checkpoints/checkpoint-trees.js";
 
 const leavesOf = (count: number) =>
   Array.from({ length: count }, (_, i) => keccak256(numberToHex(i, { size: 32 })));

@@ -1,13 +1,12 @@
 /**
- * POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot. The service seals and opens it, or the voter does both
- * and sends only the commitment.
+ * POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot. The service seals and opens it, or the voter does both,
+ * sends only the commitment, and opens it by POST /v1/contracts/{id}/votes/open.
  */
-
 import { randomBytes } from "node:crypto";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { bondNonce, type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
+import { isVotingClosed, seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, type SQL, sql } from "drizzle-orm";
@@ -16,12 +15,14 @@ import { type Executor, prepare, selected } from "../../db/client.js";
 import { draw, stake, vote } from "../../db/onchain.js";
 import { sealedVote } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, invalidField } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse, Success } from "../../payments/relayed-call.js";
 import { decodePayment, type HeaderReader } from "../../payments/x402.js";
+import { openVoteOperation } from "../../relayer/operations.js";
+import { enqueue } from "../../relayer/outbox.js";
 import { ensureDelegation, isDelegable } from "../agents/delegation.js";
-import { loadContractForAction, requireStatus } from "../contracts/actions.js";
+import { loadContractForAction, performAction, requireStatus } from "../contracts/actions.js";
 import { type ContractRow, parametersOf } from "../contracts/view.js";
 import { criterion, shownVotes, toVote, type VoteRow } from "./view.js";
 
@@ -258,4 +259,64 @@ function requireSeat({ chain }: ContractRow, { voter, now }: { voter: VoterFacts
   throw new AppError("forbidden", {
     message: `You were not drawn for this panel. Seats that are still empty at ${isoTime(openToAllAt)} are open to every eligible Backup Agent.`,
   });
+}
+
+interface OpenVoteCall {
+  id: Address;
+  caller: Address;
+  rawBody: Uint8Array;
+  votes: readonly BallotEntry[];
+  salt: Hex;
+}
+
+/**
+ * Opens the caller's ballot on chain. Refuses with 404, 403 (the caller has not voted), 400 (not what was sealed) and
+ * 409: as long as others can vote, after the opening period, and if the ballot is open.
+ */
+export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse> {
+  const { id, caller, rawBody, votes, salt } = call;
+  const { db, clock, deployment } = deps;
+  return performAction(deps, {
+    action: `open-vote ${id}`,
+    subject: { kind: "open-vote", onceKey: `open-vote:${id}:${caller}` },
+    caller,
+    rawBody,
+    store: async (requestHash) => {
+      const row = await loadContractForAction(db, id);
+      const [ballot] = await db
+        .select({ commitment: vote.commitment, votes: vote.votes })
+        .from(vote)
+        .where(and(eq(vote.contractId, id), eq(vote.backupAgent, caller)));
+      if (ballot === undefined)
+        throw new AppError("forbidden", { message: "You have not voted on this contract." });
+      requireOpeningPeriod(row, clock.now());
+      if (ballot.votes !== null) throw new AppError("conflict", { message: "Your vote is already open." });
+      const packed = packBallot(votes, row.chain.criteriaCount);
+      const sealed = { chainId: deployment.chainId, escrow: id, voter: caller, votes: packed, salt };
+      if (voteCommitment(sealed) !== ballot.commitment) {
+        const message = "does not open your sealed vote with these votes";
+        throw invalidField("salt", message, `salt: ${message}`);
+      }
+      const notAfter = openingEndsAt(row) - 1;
+      const opening = { escrow: id, caller, backupAgent: caller, votes: packed, salt, requestHash, notAfter };
+      return enqueue(db, openVoteOperation(opening));
+    },
+    respond: async () => ({ data: (await presentBallot(deps, id, caller)).data }),
+  });
+}
+
+const openingEndsAt = ({ chain }: ContractRow): number => votingClosesAt(chain) + LIMITS.voteOpeningWindow;
+
+function requireOpeningPeriod(row: ContractRow, now: number): void {
+  requireStatus(row, "disputed", now);
+  if (!isVotingClosed(row.chain, now)) {
+    throw new AppError("conflict", {
+      message: `Others can still vote, until ${isoTime(votingClosesAt(row.chain))} at the latest. Keep your votes to yourself until then.`,
+    });
+  }
+  if (now >= openingEndsAt(row)) {
+    throw new AppError("conflict", {
+      message: `Votes could be opened until ${isoTime(openingEndsAt(row))}.`,
+    });
+  }
 }

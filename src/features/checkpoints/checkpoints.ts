@@ -1,0 +1,291 @@
+/**
+ * Checkpoints: reads of one page, all as a stream, or the proof of one; and POST /v1/contracts/{id}/checkpoint, which
+ * appends to the Worker's.
+ */
+import { z } from "@hono/zod-openapi";
+import { checkpointLeaf } from "@working-contracts/protocol/checkpoints";
+import { LIMITS } from "@working-contracts/protocol/limits";
+import { isoTime } from "@working-contracts/protocol/time";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, asc, eq, gt, lte, ne } from "drizzle-orm";
+import { createConcurrencyLimit } from "../../concurrency-limit.js";
+import type { Executor, Transaction } from "../../db/client.js";
+import { checkpoint, operation } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { AppError, invalidField } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/log.js";
+import { HexViewSchema, type Page } from "../../http/schemas.js";
+import { loadContractForAction, requireStatus, requireWorker } from "../contracts/actions.js";
+import { loadContract } from "../contracts/view.js";
+import {
+  type CheckpointContent,
+  type CheckpointRow,
+  type CheckpointsBy,
+  isBy,
+  lockCheckpoints,
+  proofOf,
+  readLastCheckpoint,
+  rootOf,
+} from "./checkpoint-trees.js";
+
+/** A Checkpoint as the API shows it (specification, "Checkpoint"). */
+export const CheckpointSchema = z
+  .object({
+    id: z.string(),
+    contractId: z.string(),
+    fromSequence: z.number().int(),
+    toSequence: z.number().int(),
+    merkleRoot: z.string(),
+    lastReceiptHash: z.string(),
+    teeMeasurement: z.string(),
+    teeSignature: z.string(),
+    data: z.record(z.string(), z.unknown()),
+    checkpointedAt: z.iso.datetime(),
+    createdAt: z.iso.datetime(),
+  })
+  .openapi("Checkpoint");
+
+export type CheckpointView = z.infer<typeof CheckpointSchema>;
+
+export function toCheckpoint(
+  row: CheckpointContent & Pick<CheckpointRow, "id" | "createdAt">,
+): CheckpointView {
+  return {
+    id: row.id,
+    contractId: row.contractId,
+    fromSequence: row.fromSequence,
+    toSequence: row.toSequence,
+    merkleRoot: row.merkleRoot,
+    lastReceiptHash: row.lastReceiptHash,
+    teeMeasurement: row.teeMeasurement,
+    teeSignature: row.teeSignature,
+    data: row.data,
+    checkpointedAt: row.checkpointedAt.toISOString(),
+    createdAt: row.createdAt.toISOString(),
+  };
+}
+
+const START = { position: -1, totalBytes: 0 };
+
+/**
+ * Checkpoints after the one named by `cursor`, oldest first: `limit` of them, or as many as fit into the bytes of a page.
+ * Throws `invalid_request` if the cursor names none of this contract.
+ */
+export async function listCheckpoints(
+  db: Executor,
+  { by, limit, cursor }: { by: CheckpointsBy; limit: number; cursor?: string | undefined },
+): Promise<Page<CheckpointView>> {
+  const after = cursor === undefined ? START : await placeOf(db, by, cursor);
+  const rows = await readAfter(db, { by, after, limit });
+  const end = rows.at(-1);
+  const isLast = end?.position === (await readLastCheckpoint(db, by))?.position;
+  return { data: rows.map(toCheckpoint), nextCursor: isLast ? null : (end?.id ?? null) };
+}
+
+/** Two pages of all streamed lists are read at a time, which leaves the processor to writes. */
+const limitReads = createConcurrencyLimit(2);
+
+/** All checkpoints, oldest first, read page by page as the consumer takes them. */
+export async function* streamCheckpoints(db: Executor, by: CheckpointsBy): AsyncGenerator<CheckpointView> {
+  let after = START;
+  for (;;) {
+    const rows = await limitReads(() => readAfter(db, { by, after, limit: LIMITS.maxPageSize }));
+    for (const row of rows) yield toCheckpoint(row);
+    const end = rows.at(-1);
+    if (end === undefined) return;
+    after = end;
+  }
+}
+
+/** A checkpoint is smaller than a page, so a page is empty only at the end. */
+function readAfter(
+  db: Executor,
+  { by, after, limit }: { by: CheckpointsBy; after: typeof START; limit: number },
+): Promise<CheckpointRow[]> {
+  return db
+    .select()
+    .from(checkpoint)
+    .where(
+      and(
+        isBy(by),
+        gt(checkpoint.position, after.position),
+        lte(checkpoint.totalBytes, after.totalBytes + LIMITS.checkpointPageBytes),
+      ),
+    )
+    .orderBy(asc(checkpoint.position))
+    .limit(limit);
+}
+
+async function placeOf(db: Executor, by: CheckpointsBy, id: string): Promise<typeof START> {
+  const [row] = await db
+    .select({ position: checkpoint.position, totalBytes: checkpoint.totalBytes })
+    .from(checkpoint)
+    .where(and(isBy(by), eq(checkpoint.id, id)));
+  if (row !== undefined) return row;
+  throw invalidField("cursor", "names no checkpoint of this contract; use the nextCursor of a response");
+}
+
+export const CheckpointProofSchema = z
+  .object({
+    checkpointId: z.string(),
+    contractId: z.string(),
+    leaf: HexViewSchema.openapi({
+      description:
+        "keccak256 of the canonical JSON (RFC 8785) of the Checkpoint without `id` and `createdAt`",
+    }),
+    proof: z
+      .array(HexViewSchema)
+      .openapi({ description: "Sibling hashes from the leaf up; keccak256 of each pair in ascending order" }),
+    root: HexViewSchema,
+    leafCount: z.number().int(),
+    anchoredRoot: HexViewSchema.nullable().openapi({
+      description: "`checkpointsRoot` of the escrow's WorkingContractDelivered event",
+    }),
+    anchored: z.boolean().openapi({ description: "Whether `root` is `anchoredRoot`" }),
+  })
+  .openapi("CheckpointProof");
+
+export type CheckpointProof = z.infer<typeof CheckpointProofSchema>;
+
+/** The proof against the root over all checkpoints, which a delivery anchors. Throws 404. */
+export async function proveCheckpoint(
+  { db, checkpointTrees }: Pick<Deps, "db" | "checkpointTrees">,
+  { id, checkpointId }: { id: Address; checkpointId: string },
+): Promise<CheckpointProof> {
+  const { chain } = await loadContract(db, id);
+  const by = { contractId: id, worker: chain.worker };
+  const [row] = await db
+    .select({ leaf: checkpoint.leaf })
+    .from(checkpoint)
+    .where(and(isBy(by), eq(checkpoint.id, checkpointId)));
+  if (row === undefined) {
+    throw new AppError("not_found", { message: `The contract has no checkpoint ${checkpointId}.` });
+  }
+  const tree = await checkpointTrees.of(db, by);
+  const root = rootOf(tree);
+  const anchoredRoot = chain.checkpointsRoot;
+  return {
+    checkpointId,
+    contractId: id,
+    leaf: row.leaf,
+    proof: proofOf(tree, row.leaf),
+    root,
+    leafCount: tree.leafCount,
+    anchoredRoot,
+    anchored: anchoredRoot === root,
+  };
+}
+
+export type CheckpointDraft = Omit<CheckpointContent, "contractId">;
+
+/**
+ * Accepts a checkpoint under a new id, or returns the one that a call with the same id has stored. Of concurrent ones
+ * for the same position exactly one passes. Throws 404, 403 (not its worker) and 409 (not in `matched`, a pending
+ * delivery, too many bytes, sequence or time out of order).
+ */
+export async function submitCheckpoint(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  {
+    id,
+    caller,
+    checkpointId,
+    draft,
+  }: { id: Address; caller: Address; checkpointId: string; draft: CheckpointDraft },
+): Promise<CheckpointView> {
+  // Strangers are refused before the lock, so they cannot delay the Worker.
+  requireWorker(await loadContractForAction(db, id), caller);
+  return db.transaction(async (tx) => {
+    await lockCheckpoints(tx, id);
+    const [first] = await tx.select().from(checkpoint).where(eq(checkpoint.id, checkpointId));
+    if (first !== undefined) return toCheckpoint(first);
+    const now = clock.now();
+    const row = await loadContractForAction(tx, id);
+    requireStatus(row, "matched", now);
+    await requireNoDelivery(tx, id);
+    const previous = await readLastCheckpoint(tx, { contractId: id, worker: caller });
+    const position = previous === null ? 0 : previous.position + 1;
+    requireOrder(draft, previous, now);
+    const added = { ...draft, contractId: id, id: checkpointId, createdAt: new Date(now * 1000) };
+    const accepted = toCheckpoint(added);
+    const totalBytes = (previous?.totalBytes ?? 0) + Buffer.byteLength(JSON.stringify(accepted));
+    assertCapacity(totalBytes, checkpointCapacity(row.chain, now));
+    await tx
+      .insert(checkpoint)
+      .values({ ...added, worker: caller, position, totalBytes, leaf: checkpointLeaf(accepted) });
+    const { fromSequence, toSequence } = accepted;
+    await stageEvent(tx, {
+      type: "checkpoint.accepted",
+      contractId: id,
+      agents: agentsOf(row.chain.client, row.chain.worker),
+      data: { checkpointId: accepted.id, fromSequence, toSequence },
+      occurredAt: new Date(now * 1000),
+      source: `checkpoint:${accepted.id}`,
+    });
+    return accepted;
+  });
+}
+
+/** A stored delivery has fixed its root, even if it is not on chain yet. */
+async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
+  const [row] = await tx
+    .select({ id: operation.id })
+    .from(operation)
+    .where(and(eq(operation.escrow, id), eq(operation.kind, "deliver"), ne(operation.state, "rejected")))
+    .limit(1);
+  if (row === undefined) return;
+  throw new AppError("conflict", {
+    message: "A delivery is pending; no checkpoint can be added after it.",
+  });
+}
+
+/**
+ * Bytes that a contract's checkpoints can have by now. Checkpoints are kept for good, and prices come back when a contract
+ * is cancelled: a day's bytes are what a price that is locked for that day allows. The maximum is for readers: anyone can
+ * read the whole list without a key, and proofs build the tree over it in memory.
+ */
+export function checkpointCapacity(
+  { price, matchedAt }: { price: bigint; matchedAt: bigint | null },
+  now: number,
+): number {
+  const perDay = LIMITS.checkpointBytesPerDay * (1 + Number(price) / 1e6);
+  const days = 1 + Math.floor(Math.max(0, now - Number(matchedAt ?? now)) / 86_400);
+  return Math.min(Math.floor(perDay * days), LIMITS.checkpointBytesPerContract);
+}
+
+function assertCapacity(totalBytes: number, maximum: number): void {
+  if (totalBytes <= maximum) return;
+  const isFinal = maximum === LIMITS.checkpointBytesPerContract;
+  throw new AppError("conflict", {
+    message: `With this checkpoint the contract's checkpoints would have ${totalBytes} bytes, over the maximum of ${maximum}${isFinal ? "" : ", which grows each day"}. Send a smaller one, deliver, or ${isFinal ? "post a new contract" : "wait"}.`,
+    details: { totalBytes, maximum },
+  });
+}
+
+function requireOrder(draft: CheckpointDraft, previous: CheckpointRow | null, now: number): void {
+  const expected = previous === null ? 1 : previous.toSequence + 1;
+  const latest = now + LIMITS.checkpointClockSkew;
+  const details = {
+    expectedFromSequence: expected,
+    previousCheckpointedAt: previous?.checkpointedAt.toISOString() ?? null,
+  };
+  if (draft.fromSequence !== expected) {
+    const rule = previous === null ? "the first checkpoint starts at 1" : "the previous toSequence plus 1";
+    throw outOfOrder(`fromSequence is ${draft.fromSequence}, expected ${expected}: ${rule}.`, details);
+  }
+  if (previous !== null && draft.checkpointedAt <= previous.checkpointedAt) {
+    throw outOfOrder(
+      `checkpointedAt must be later than the previous checkpoint's, ${previous.checkpointedAt.toISOString()}.`,
+      details,
+    );
+  }
+  if (draft.checkpointedAt.getTime() > latest * 1000) {
+    throw outOfOrder(
+      `checkpointedAt may be at most 5 minutes ahead of the chain's time, by ${isoTime(latest)} now.`,
+      details,
+    );
+  }
+}
+
+function outOfOrder(message: string, details: Record<string, unknown>): AppError {
+  return new AppError("conflict", { message, details });
+}
