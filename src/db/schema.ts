@@ -398,7 +398,7 @@ export const signerEpoch = app.table("signer_epoch", {
   takenAt: at("taken_at").notNull().defaultNow(),
 });
 
-/** Gas relayed for an address and gas earned by its contracts' fees (relayer/gas-accounts.ts). */
+/** Gas relayed for an address and gas earned by its contracts' fees (relayer/limits.ts). */
 export const gasAccount = app.table(
   "gas_account",
   {

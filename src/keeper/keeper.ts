@@ -13,6 +13,7 @@ import type { Database, Executor } from "../db/client.js";
 import { lockedUntil, openingEndsAtSql, votingClosesAtSql } from "../db/onchain.js";
 import { AppError } from "../errors.js";
 import { createLoop, type Loop } from "../loop.js";
+import { MAX_QUEUED } from "../relayer/limits.js";
 import {
   claimDeferredOperation,
   claimOperation,
@@ -23,7 +24,7 @@ import {
   tallyOperation,
   withdrawStakeOperation,
 } from "../relayer/operations.js";
-import { enqueue, MAX_QUEUED } from "../relayer/outbox.js";
+import { enqueue } from "../relayer/outbox.js";
 
 const MAX_BACKOFF_MS = 30_000;
 /** The other half of the queue is left to agents, who cannot wait as long. */

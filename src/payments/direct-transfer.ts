@@ -11,12 +11,12 @@ import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "vie
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
+import { limitsOfDirectTransfer } from "../relayer/limits.js";
 import { createOperation, type NewOperation, refundDirectTransferOperation } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
 import { isCanonical } from "../relayer/transaction.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
 import { settlementPending } from "./relayed-call.js";
-import { limitsOfDirectTransfer } from "./relaying-limits.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 const tokenAbi = parseAbi([

@@ -8,7 +8,14 @@ import { meaningOf } from "../chain/errors.js";
 import { operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import type { GasLimits } from "../relayer/gas-accounts.js";
+import type { GasLimits } from "../relayer/limits.js";
+import {
+  assertRelayable,
+  limitsOfDirectTransfer,
+  limitsOfSigned,
+  type RelayingState,
+  readOutboxState,
+} from "../relayer/limits.js";
 import type { NewOperation } from "../relayer/operations.js";
 import { enqueue, type OperationRow, queueFull, readOperation } from "../relayer/outbox.js";
 import {
@@ -32,13 +39,6 @@ import {
   settlementPending,
   toOperation,
 } from "./relayed-call.js";
-import {
-  assertRelayable,
-  limitsOfDirectTransfer,
-  limitsOfSigned,
-  type RelayingState,
-  readOutboxState,
-} from "./relaying-limits.js";
 import { verifyPayment } from "./verify-payment.js";
 import {
   decodePayment,

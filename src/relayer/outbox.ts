@@ -3,18 +3,11 @@ import { and, eq, inArray, ne, sql } from "drizzle-orm";
 import { type Executor, type Notifications, prepare, rowOf } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { AppError } from "../errors.js";
-import { assertGas, gasRefusal } from "./gas-accounts.js";
+import { assertGas, gasRefusal, hasRoom, MAX_QUEUED } from "./limits.js";
 import type { NewOperation } from "./operations.js";
-
-/** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
-export const MAX_QUEUED = 5000;
 
 /** An existing row can be rejected, which frees its key, between our insert and our read. */
 const INSERT_TRIES = 5;
-
-/** SQL: whether fewer operations than `maxQueued` are waiting. */
-export const hasRoom = sql`not exists (
-  select 1 from app.operation where state in ('queued', 'held') offset ${sql.placeholder("maxQueued")}::bigint - 1 limit 1)`;
 
 const insertion = prepare<Record<string, unknown>>(
   "operation_insert",

@@ -7,7 +7,7 @@ import { vote } from "../../src/db/onchain.js";
 import { paidByMonth } from "../../src/features/records/read-record.js";
 import { newestStakeQuery } from "../../src/features/stakes/routes.js";
 import { criterion, shownVotes } from "../../src/features/votes/view.js";
-import { outboxStateSql } from "../../src/payments/relaying-limits.js";
+import { outboxStateSql } from "../../src/relayer/limits.js";
 import { useWorld } from "../support/world.js";
 
 const AGENT = `0x${"ab".repeat(20)}` as const;

@@ -23,7 +23,7 @@ import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import type { ActionHeaders } from "../../http/operation.js";
 import { settlementPending } from "../../payments/relayed-call.js";
-import { limitsOfDelegation, limitsOfSigned } from "../../payments/relaying-limits.js";
+import { limitsOfDelegation, limitsOfSigned } from "../../relayer/limits.js";
 import { carrySigned, delegateOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 

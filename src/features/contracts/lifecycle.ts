@@ -17,6 +17,7 @@ import type { ActionHeaders } from "../../http/operation.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
+import { MAX_QUEUED } from "../../relayer/limits.js";
 import {
   approveOperation,
   cancelOperation,
@@ -26,7 +27,7 @@ import {
   settleOperation,
   withdrawOperation,
 } from "../../relayer/operations.js";
-import { enqueue, MAX_QUEUED } from "../../relayer/outbox.js";
+import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/delegation.js";
 import { lockCheckpoints, readLastCheckpoint, rootOf } from "../checkpoints/checkpoint-trees.js";
 import { encryptReference } from "../references/vault.js";

@@ -61,7 +61,7 @@ export const MUTANTS = {
     only: "for the refund of a direct transfer",
   },
   "liar-unlimited": {
-    file: "src/payments/relaying-limits.ts",
+    file: "src/relayer/limits.ts",
     edits: [
       ["if (state.isProven || !(await isContract", "if (state.isProven !== null || !(await isContract"],
     ],
@@ -86,19 +86,19 @@ export const MUTANTS = {
     only: "for the refund of a direct transfer",
   },
   "gas-uncharged": {
-    file: "src/relayer/gas-accounts.ts",
+    file: "src/relayer/limits.ts",
     edits: [["* o.gas_limit / sum(", "* 0 / sum("]],
     tests: "test/faults/crash.test.ts",
     only: "after it stored the receipt",
   },
   "gas-charged-again": {
-    file: "src/relayer/gas-accounts.ts",
+    file: "src/relayer/limits.ts",
     edits: [[" - coalesce(before.gas_used, 0)", " - 0 * coalesce(before.gas_used, 0)"]],
     tests: "test/faults/reorg.test.ts",
     only: "row 46: a batch that a reorg removed",
   },
   "gas-of-first-receipt": {
-    file: "src/relayer/gas-accounts.ts",
+    file: "src/relayer/limits.ts",
     edits: [["* o.gas_limit / sum(", "* (before.gas_used is null)::int * o.gas_limit / sum("]],
     tests: "test/faults/reorg.test.ts",
     only: "row 46: a batch that uses other gas",

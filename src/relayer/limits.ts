@@ -1,15 +1,24 @@
 /**
- * Accounts of the gas that each address has cost, and has earned by the fees of its contracts. Relaying is free for
- * agents, and so are addresses: gas that is not earned is limited for each address, and for all of them together.
+ * Relaying is free for agents, and so are addresses: what limits it. Accounts of the gas that each address has cost, and has
+ * earned by the fees of its contracts: gas that is not earned is limited for each address, and for all of them together.
+ * Failures that repeat, and room in the queue. A refusal has the reason and a way out.
  */
-
 import { escrowAbi } from "@working-contracts/protocol/abi";
-import type { Address } from "@working-contracts/protocol/types";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
-import { parseEventLogs, type TransactionReceipt } from "viem";
+import { type PublicClient, parseEventLogs, type TransactionReceipt } from "viem";
+import type { Config } from "../config.js";
 import { type Executor, prepare, type Transaction } from "../db/client.js";
 import { AppError } from "../errors.js";
+import { SIGNATURE_FAULTS } from "./failures.js";
 import type { OperationKind } from "./operations.js";
+
+/** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
+export const MAX_QUEUED = 5000;
+
+/** SQL: whether fewer operations than `maxQueued` are waiting. */
+export const hasRoom = sql`not exists (
+  select 1 from app.operation where state in ('queued', 'held') offset ${sql.placeholder("maxQueued")}::bigint - 1 limit 1)`;
 
 /** Gas; a limit of 0 disables it. */
 export interface GasLimits {
@@ -207,3 +216,188 @@ function creditsIn({ logs }: TransactionReceipt, { perFee }: GasLimits): { escro
     },
   );
 }
+
+/** Operations of one agent that can fail on chain within the window: a wallet can sign so that only simulations pass. */
+const MAX_FAILED = 3;
+/** Signatures of one agent that the relayer's simulation can refuse within the window: each had passed the same check. */
+const MAX_REFUSED = 30;
+const WINDOW_SECONDS = 3600;
+
+export interface RelayingState {
+  /** Seconds since the failure that makes the agent wait; null if it need not. */
+  failureAge: number | null;
+  gasRefusal: GasRefusal | null;
+}
+
+const rejectionAge = (isCounted: SQL, most: number) => sql`(
+  select extract(epoch from now() - updated_at)::float8 from app.operation
+  where caller = ${caller} and state = 'rejected' and ${isCounted}
+    and updated_at > now() - make_interval(secs => ${WINDOW_SECONDS})
+  order by updated_at desc offset ${most - 1} limit 1)`;
+
+const failedAge = rejectionAge(sql`block_number is not null`, MAX_FAILED);
+
+/** SQL: {@link RelayingState.failureAge} */
+const throttlingFailure = sql`least(
+  ${failedAge}, ${rejectionAge(sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
+
+const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: boolean }>(
+  "signer_state",
+  // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver.
+  sql`select ${failedAge} as "failureAge", ${gasRefusal} as "gasRefusal",
+    coalesce((
+      select state <> 'rejected' from app.operation
+      where caller = ${caller} and signed
+        and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))
+      order by id desc limit 1), false) as "isProven",
+    exists (
+      select 1 from app.operation
+      where caller = ${caller} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
+        and (state <> 'rejected' or block_number is not null) and created_at > now() - interval '1 day') as "wasToday"`,
+);
+
+interface LimitDeps {
+  config: Pick<Config, "gasLimits">;
+  db: Executor;
+  publicClient: Pick<PublicClient, "getCode">;
+}
+
+interface Refusal {
+  fate: string;
+  hint: string;
+}
+
+const ACTION_WAITS: Refusal = {
+  fate: "This action was not relayed.",
+  hint: "You can also send it from your own account: the escrow takes it from its agent.",
+};
+const REFUND_WAITS: Refusal = {
+  fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
+  hint: "Repeat the identical request then. Later anyone can refund it on chain (docs/rules.md 12).",
+};
+
+/**
+ * The limits under which an operation that carries the agent's signature is stored, if it is not one of
+ * {@link LIMITED_KINDS}. None for an ordinary account, or if its newest signature was applied: it must be able to act on
+ * the contracts that it has. A contract wallet can accept its signature in simulations only, so any other has to stay
+ * within the limits. Throws `rate_limited` if it does not, or if its operations keep failing.
+ */
+export async function limitsOfSigned(
+  deps: LimitDeps,
+  agent: Address,
+  refusal = ACTION_WAITS,
+): Promise<GasLimits | undefined> {
+  const state = await readState(deps, agent, refusal);
+  if (state.isProven || !(await isContract(deps, agent))) return undefined;
+  return requireGas(deps, agent, state, refusal);
+}
+
+/** As {@link limitsOfSigned}, for the refund or the credit of a direct transfer. */
+export const limitsOfDirectTransfer = (deps: LimitDeps, payer: Address): Promise<GasLimits | undefined> =>
+  limitsOfSigned(deps, payer, REFUND_WAITS);
+
+/** As {@link limitsOfSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
+export async function limitsOfDelegation(deps: LimitDeps, agent: Address): Promise<GasLimits | undefined> {
+  const state = await readState(deps, agent, ACTION_WAITS);
+  if (!state.wasToday && (state.isProven || !(await isContract(deps, agent)))) return undefined;
+  return requireGas(deps, agent, state, ACTION_WAITS);
+}
+
+async function readState({ db, config }: LimitDeps, caller: Address, refusal: Refusal) {
+  const { allowance, budget } = config.gasLimits;
+  const [state] = await readSignerState(db, { caller, allowance, budget });
+  if (state === undefined) throw new Error("A select without a table returned no row");
+  refuseThrottled(caller, state.failureAge, refusal);
+  return state;
+}
+
+/** Whether the address has code, a delegated key (EIP-7702) included. */
+async function isContract({ publicClient }: LimitDeps, address: Address): Promise<boolean> {
+  return (await publicClient.getCode({ address })) !== undefined;
+}
+
+function requireGas(
+  { config: { gasLimits } }: LimitDeps,
+  agent: Address,
+  { gasRefusal: refusal }: RelayingState,
+  texts: Refusal,
+): GasLimits {
+  if (refusal !== null) throw gasExhausted(agent, refusal, gasLimits, texts);
+  return gasLimits;
+}
+
+/**
+ * The limits under which a paid operation of one of {@link LIMITED_KINDS} is stored. Throws `rate_limited` if the agent
+ * exceeds them, or if the agent's operations, of whatever kind, keep failing.
+ */
+export function assertRelayable(
+  { config: { gasLimits } }: Pick<LimitDeps, "config">,
+  { caller, kind }: { caller: Address; kind: OperationKind },
+  { failureAge, gasRefusal: refusal }: RelayingState,
+): GasLimits | undefined {
+  refuseThrottled(caller, failureAge, { fate: "This call took no payment." });
+  if (!LIMITED_KINDS.has(kind)) return undefined;
+  if (refusal !== null) throw gasExhausted(caller, refusal, gasLimits);
+  return gasLimits;
+}
+
+function refuseThrottled(
+  caller: Address,
+  failureAge: number | null,
+  { fate, hint }: { fate: string; hint?: string },
+): void {
+  if (failureAge === null) return;
+  const retryAfterSeconds = Math.max(1, Math.ceil(WINDOW_SECONDS - failureAge));
+  throw new AppError("rate_limited", {
+    message: `Operations of ${caller} keep failing though they passed every check: at most ${MAX_FAILED} an hour on chain, or ${MAX_REFUSED} before they are sent. ${fate} Retry in ${retryAfterSeconds} s.`,
+    ...(hint && { hint }),
+    retryable: true,
+    retryAfterSeconds,
+  });
+}
+
+/** The outbox as a paid call finds it, in one statement: its own earlier operations, recent failures, room in the queue. */
+export interface OutboxState extends RelayingState {
+  /** The operation of this payment's authorization, which a repeated request resumes. */
+  earlier: bigint | null;
+  /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
+  unanswered: bigint | null;
+  /** Whether `enqueue` accepts new work. */
+  hasRoom: boolean;
+}
+
+export const outboxStateSql = sql`select
+    (select id from app.operation
+     where asset = ${sql.placeholder("asset")} and payer = ${sql.placeholder("payer")}
+       and nonce = ${sql.placeholder("nonce")} and state <> 'rejected') as earlier,
+    (select max(id) from app.operation
+     where caller = ${caller} and kind = ${sql.placeholder("kind")}
+       and (request_hash = ${sql.placeholder("requestHash")} or escrow = ${sql.placeholder("escrow")})
+       and state <> 'rejected' and nonce is not null and response is null) as unanswered,
+    ${throttlingFailure} as "failureAge", ${gasRefusal} as "gasRefusal", ${hasRoom} as "hasRoom"`;
+const outboxState = prepare<
+  RelayingState & { earlier: string | null; unanswered: string | null; hasRoom: boolean }
+>("outbox_state", outboxStateSql);
+
+export async function readOutboxState(
+  db: Executor,
+  {
+    caller,
+    limits: { allowance, budget },
+    authorization,
+    action,
+  }: {
+    caller: Address;
+    limits: GasLimits;
+    authorization?: { asset: Address; payer: Address; nonce: Hex };
+    action?: { kind: OperationKind; requestHash: string; escrow: Address };
+  },
+): Promise<OutboxState> {
+  const nothing = { asset: null, payer: null, nonce: null, kind: null, requestHash: null, escrow: null };
+  const given = { ...nothing, caller, allowance, budget, maxQueued: MAX_QUEUED, ...authorization, ...action };
+  const [row] = await outboxState(db, given);
+  if (row === undefined) throw new Error("A select without a table returned no row");
+  return { ...row, earlier: idOf(row.earlier), unanswered: idOf(row.unanswered) };
+}
+
+const idOf = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
