@@ -775,7 +775,7 @@ export const MUTANTS = {
     only: "row 31: while",
   },
   "no-bound": {
-    file: "src/relayer/outbox.ts",
+    file: "src/relayer/limits.ts",
     edits: [["where state in ('queued', 'held') offset", "where state in ('none') offset"]],
     tests: "test/faults/payments.test.ts",
     only: "row 32",
