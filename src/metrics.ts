@@ -1,7 +1,14 @@
 /** Prometheus metrics: counters for the HTTP layer and the relayer, and gauges read at each scrape. */
 
 import type { Address } from "@working-contracts/protocol/types";
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  type GaugeConfiguration,
+  Histogram,
+  Registry,
+} from "prom-client";
 import type { PublicClient } from "viem";
 import type { Database } from "./db/client.js";
 import { indexedBlock, indexProgress } from "./db/onchain.js";
@@ -54,98 +61,86 @@ export function createMetrics({
   const register = new Registry();
   const registers = [register];
   collectDefaultMetrics({ register });
+  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    { buckets, labelNames = [] }: { buckets: number[]; labelNames?: Label[] },
+  ) => new Histogram({ name, help, buckets, labelNames, registers });
+  const gauge = <Label extends string>(
+    name: string,
+    help: string,
+    { collect, labelNames = [] }: Pick<GaugeConfiguration<Label>, "collect"> & { labelNames?: Label[] } = {},
+  ) => new Gauge({ name, help, labelNames, registers, ...(collect && { collect }) });
+  /** A metric without labels cannot be left out, so NaN means unknown. */
+  const read = (name: string, help: string, value: () => Promise<number>) =>
+    gauge(name, help, {
+      async collect() {
+        this.set(await value().catch(() => Number.NaN));
+      },
+    });
 
-  const requests = new Histogram({
-    name: "working_contracts_http_request_duration_seconds",
-    help: "Time from a request to its response",
-    labelNames: ["method", "route", "status"],
-    buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 30],
-    registers,
-  });
-  const errors = new Counter({
-    name: "working_contracts_http_errors_total",
-    help: "Responses with status 400 and above, by the error code in their body",
-    labelNames: ["status", "code"],
-    registers,
-  });
-  const operations = new Counter({
-    name: "working_contracts_relayer_operations_total",
-    help: "Operations by outcome",
-    labelNames: ["outcome"],
-    registers,
-  });
-  const batches = new Counter({
-    name: "working_contracts_relayer_batches_total",
-    help: "Batch transactions by event",
-    labelNames: ["event"],
-    registers,
-  });
-  const alarms = new Counter({
-    name: "working_contracts_relayer_alarms_total",
-    help: "Conditions an operator must look at",
-    labelNames: ["name"],
-    registers,
-  });
+  const requests = histogram(
+    "working_contracts_http_request_duration_seconds",
+    "Time from a request to its response",
+    { buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 30], labelNames: ["method", "route", "status"] },
+  );
+  const errors = counter(
+    "working_contracts_http_errors_total",
+    "Responses with status 400 and above, by the error code in their body",
+    "status",
+    "code",
+  );
+  const operations = counter(
+    "working_contracts_relayer_operations_total",
+    "Operations by outcome",
+    "outcome",
+  );
+  const batches = counter("working_contracts_relayer_batches_total", "Batch transactions by event", "event");
+  const alarms = counter(
+    "working_contracts_relayer_alarms_total",
+    "Conditions an operator must look at",
+    "name",
+  );
   // Prometheus sees an increase only from a value scraped before it.
   for (const name of ALARM_NAMES) alarms.inc({ name }, 0);
   errors.inc({ status: "500", code: "internal_error" }, 0);
-  const batchSize = new Histogram({
-    name: "working_contracts_relayer_batch_operations",
-    help: "Operations per batch",
+  const batchSize = histogram("working_contracts_relayer_batch_operations", "Operations per batch", {
     buckets: [1, 2, 5, 10, 20, 50, 100, 150],
-    registers,
   });
-  const carried = new Histogram({
-    name: "working_contracts_relayer_operation_seconds",
-    help: "Time from storing an operation to its block",
-    buckets: [0.5, 1, 2, 3, 5, 10, 30, 60, 300],
-    registers,
-  });
-  const paid = new Counter({
-    name: "working_contracts_relayer_gas_paid_wei_total",
-    help: "Gas paid by a signer, in wei",
+  const carried = histogram(
+    "working_contracts_relayer_operation_seconds",
+    "Time from storing an operation to its block",
+    { buckets: [0.5, 1, 2, 3, 5, 10, 30, 60, 300] },
+  );
+  const paid = counter(
+    "working_contracts_relayer_gas_paid_wei_total",
+    "Gas paid by a signer, in wei",
+    "signer",
+  );
+  const fee = gauge(
+    "working_contracts_relayer_max_fee_per_gas_wei",
+    "Maximum fee per gas of the newest transaction or replacement",
+    { labelNames: ["signer"] },
+  );
+  gauge("working_contracts_relayer_fee_cap_wei", "Configured maximum fee per gas").set(Number(maxFeePerGas));
+  gauge(
+    "working_contracts_relayer_gas_budget",
+    "Gas an hour relayed for agents beyond what their fees earned; 0 for no limit",
+  ).set(gasLimits.budget);
+  gauge(
+    "working_contracts_relayer_gas_allowance",
+    "Gas a day relayed for one address beyond what its fees earned; 0 for no limit",
+  ).set(gasLimits.allowance);
+  gauge("working_contracts_relayer_gas_per_fee", "Gas earned by 1.0 paid to the Treasury").set(
+    gasLimits.perFee,
+  );
+  read("working_contracts_relayer_gas_unearned", "Gas of that budget in use", () =>
+    readUnearned(db, gasLimits),
+  );
+  gauge("working_contracts_relayer_signer_balance_wei", "Balance a signer has left for gas", {
     labelNames: ["signer"],
-    registers,
-  });
-  const fee = new Gauge({
-    name: "working_contracts_relayer_max_fee_per_gas_wei",
-    help: "Maximum fee per gas of the newest transaction or replacement",
-    labelNames: ["signer"],
-    registers,
-  });
-  new Gauge({
-    name: "working_contracts_relayer_fee_cap_wei",
-    help: "Configured maximum fee per gas",
-    registers,
-  }).set(Number(maxFeePerGas));
-  new Gauge({
-    name: "working_contracts_relayer_gas_budget",
-    help: "Gas an hour relayed for agents beyond what their fees earned; 0 for no limit",
-    registers,
-  }).set(gasLimits.budget);
-  new Gauge({
-    name: "working_contracts_relayer_gas_allowance",
-    help: "Gas a day relayed for one address beyond what its fees earned; 0 for no limit",
-    registers,
-  }).set(gasLimits.allowance);
-  new Gauge({
-    name: "working_contracts_relayer_gas_per_fee",
-    help: "Gas earned by 1.0 paid to the Treasury",
-    registers,
-  }).set(gasLimits.perFee);
-  new Gauge({
-    name: "working_contracts_relayer_gas_unearned",
-    help: "Gas of that budget in use",
-    registers,
-    async collect() {
-      this.set(await readUnearned(db, gasLimits).catch(() => Number.NaN));
-    },
-  });
-  new Gauge({
-    name: "working_contracts_relayer_signer_balance_wei",
-    help: "Balance a signer has left for gas",
-    labelNames: ["signer"],
-    registers,
     async collect() {
       const balances = signers.map(async (address) => {
         const balance = await publicClient.getBalance({ address }).catch(() => null);
@@ -155,81 +150,57 @@ export function createMetrics({
       await Promise.all(balances);
     },
   });
-  new Gauge({
-    name: "working_contracts_index_lag_blocks",
-    help: "Blocks the index is behind the chain",
-    registers,
-    async collect() {
-      const [head, indexed] = await Promise.all([
-        publicClient.getBlockNumber({ cacheTime: 0 }).catch(() => null),
-        indexedBlock(db).catch(() => null),
-      ]);
-      // A metric without labels cannot be left out, so NaN means unknown.
-      this.set(head === null || indexed === null ? Number.NaN : Math.max(0, Number(head - indexed)));
-    },
+  read("working_contracts_index_lag_blocks", "Blocks the index is behind the chain", async () => {
+    const [head, indexed] = await Promise.all([
+      publicClient.getBlockNumber({ cacheTime: 0 }),
+      indexedBlock(db),
+    ]);
+    return indexed === null ? Number.NaN : Math.max(0, Number(head - indexed));
   });
-  /** At the index's time: what the index does not show yet is not late. NaN means unknown, as above. */
-  const atIndexTime = async (read: (db: Database, now: number) => Promise<number>): Promise<number> => {
+  /** At the index's time: what the index does not show yet is not late. */
+  const atIndexTime = async (find: (db: Database, now: number) => Promise<number>): Promise<number> => {
     const progress = await indexProgress(db);
-    return progress === null ? Number.NaN : read(db, progress.timestamp);
+    return progress === null ? Number.NaN : find(db, progress.timestamp);
   };
-  new Gauge({
-    name: "working_contracts_late_settlements",
-    help: "Settlements due for five minutes that are not in the outbox",
-    registers,
-    async collect() {
-      this.set(await atIndexTime(countLateSettlements).catch(() => Number.NaN));
-    },
-  });
-  new Gauge({
-    name: "working_contracts_event_log_lag_seconds",
-    help: "Age of the oldest event that is not in the event log",
-    registers,
-    async collect() {
-      this.set(await atIndexTime(readLogLag).catch(() => Number.NaN));
-    },
-  });
-  new Gauge({
-    name: "working_contracts_deferred_payouts",
-    help: "Payouts that the token refuses",
-    registers,
-    async collect() {
-      this.set(await deferredPayouts(pool));
-    },
-  });
-  new Gauge({
-    name: "working_contracts_outbox_operations",
-    help: "Pending operations, by state",
+  read(
+    "working_contracts_late_settlements",
+    "Settlements due for five minutes that are not in the outbox",
+    () => atIndexTime(countLateSettlements),
+  );
+  read(
+    "working_contracts_event_log_lag_seconds",
+    "Age of the oldest event that is not in the event log",
+    () => atIndexTime(readLogLag),
+  );
+  read("working_contracts_deferred_payouts", "Payouts that the token refuses", () => deferredPayouts(pool));
+  gauge("working_contracts_outbox_operations", "Pending operations, by state", {
     labelNames: ["state"],
-    registers,
     async collect() {
       this.reset();
       for (const { state, count } of await openOperations(pool)) this.set({ state }, count);
     },
   });
-  new Gauge({
-    name: "working_contracts_outbox_oldest_seconds",
-    help: "Age of the oldest pending operation, by state",
+  gauge("working_contracts_outbox_oldest_seconds", "Age of the oldest pending operation, by state", {
     labelNames: ["state"],
-    registers,
     async collect() {
       this.reset();
       for (const { state, age } of await openOperations(pool)) this.set({ state }, age);
     },
   });
-  new Gauge({
-    name: "working_contracts_database_connections",
-    help: "Connections in this process's pools, and queries waiting for one",
-    labelNames: ["pool", "kind"],
-    registers,
-    collect() {
-      for (const [name, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
-        this.set({ pool: name, kind: "open" }, totalCount);
-        this.set({ pool: name, kind: "idle" }, idleCount);
-        this.set({ pool: name, kind: "waiting" }, waitingCount);
-      }
+  gauge(
+    "working_contracts_database_connections",
+    "Connections in this process's pools, and queries waiting for one",
+    {
+      labelNames: ["pool", "kind"],
+      collect() {
+        for (const [name, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
+          this.set({ pool: name, kind: "open" }, totalCount);
+          this.set({ pool: name, kind: "idle" }, idleCount);
+          this.set({ pool: name, kind: "waiting" }, waitingCount);
+        }
+      },
     },
-  });
+  );
 
   return {
     observeRequest({ method, route, status, code, seconds }) {
@@ -256,10 +227,8 @@ export function createMetrics({
 
 async function deferredPayouts(pool: Database["$client"]): Promise<number> {
   const query = "select count(*)::int as count from onchain.deferred_payout where amount > 0";
-  return pool.query<{ count: number }>(query).then(
-    ({ rows }) => rows[0]?.count ?? 0,
-    () => Number.NaN,
-  );
+  const { rows } = await pool.query<{ count: number }>(query);
+  return rows[0]?.count ?? 0;
 }
 
 interface OpenOperations {
