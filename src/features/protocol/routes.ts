@@ -62,97 +62,6 @@ export const ProtocolSchema = z
   })
   .openapi("ProtocolParameters");
 
-const duration = z.string().openapi({ example: "PT5M", description: "ISO 8601 duration" });
-const rate = z.number().nullable().openapi({ description: "Requests per minute; null means unlimited" });
-
-const allowance = z.number().nullable().openapi({
-  description: "Relayed in a day for one address beyond what it earned; null means unlimited",
-});
-
-export const LimitsSchema = z
-  .object({
-    requests: z.object({
-      bodyBytes: z.number(),
-      bodyDepth: z.number(),
-      urlLength: z.number(),
-      searchLength: z.number(),
-      downloadsPerClient: z
-        .number()
-        .openapi({ description: "Whole lists that one IP address can receive at a time" }),
-      readsPerMinute: rate,
-      writesPerMinute: rate,
-      anonymousPerMinute: rate,
-      challengesPerMinute: rate,
-      pagesPerMinute: rate,
-      pageSize: z.number(),
-      maxPageSize: z.number(),
-    }),
-    authentication: z.object({
-      challengeValidity: duration,
-      challengeAttempts: z.number(),
-      labelLength: z.number(),
-      signatureLength: z.number(),
-    }),
-    signedActions: z.object({ validity: duration }),
-    payments: z.object({ headerLength: z.number(), signatureBytes: z.number() }),
-    gas: z.object({
-      allowance,
-      budget: allowance.openapi({
-        description: "Relayed in an hour for all addresses beyond what they earned; null means unlimited",
-      }),
-      perFee: z.number().openapi({ description: "Earned by 1.0 that a contract pays to the Treasury" }),
-    }),
-    contracts: z.object({
-      idempotencyKeyLength: z.number(),
-      pendingAttempts: z.number(),
-      pendingAttemptLifetime: duration,
-      paymentTimeout: duration,
-      minimumPrice: z.string(),
-      maximumPrice: z.string(),
-      titleLength: z.number(),
-      taskDescriptionLength: z.number(),
-      acceptanceCriteria: z.number(),
-      criterionLength: z.number(),
-      referenceLength: z.number(),
-      shareLength: z.number(),
-      applicationTermsBytes: z.number(),
-      reviewDeadlineHorizon: duration,
-      payoutHold: duration,
-      maxPayoutHold: duration,
-    }),
-    checkpoints: z.object({
-      bytesPerContract: z.number(),
-      bytesPerDay: z.number().openapi({
-        description: "For each day since the match, and as much again for each 1.00 of the price",
-      }),
-      pageBytes: z.number(),
-      dataBytes: z.number(),
-      stringLength: z.number(),
-      clockSkew: duration,
-    }),
-    complaints: z.object({ window: duration, perRole: z.number(), evidenceBytes: z.number() }),
-    votes: z.object({
-      votersPerContract: z.number(),
-      openingWindow: duration,
-      unstakingDelay: duration,
-      rewardsPerFee: z.number().openapi({
-        description: "Protocol tokens minted at most by a dispute for each 1.0 that it pays to the Treasury",
-      }),
-    }),
-    events: z.object({
-      deadlineNotice: duration,
-      streamsPerAgent: z.number(),
-      streamHeartbeat: duration,
-      streamLifetime: duration,
-      streamStall: duration,
-      webhooksPerAgent: z.number(),
-      webhookUrlLength: z.number(),
-      webhookDescriptionLength: z.number(),
-    }),
-    profiles: z.object({ displayNameLength: z.number(), bioLength: z.number(), versionsPerDay: z.number() }),
-  })
-  .openapi("Limits");
-
 /** The parameters as `GET /v1/protocol` shows them (specification, "Protocol parameters"). */
 export type ProtocolView = z.infer<typeof ProtocolSchema>;
 
@@ -175,100 +84,160 @@ export function presentParameters({ payoutHold: _, ...parameters }: Parameters):
 /** One division of two integers: the nearest double, which JSON prints as the short decimal. */
 const fraction = (basisPoints: number): number => basisPoints / 10_000;
 
+interface Given extends Pick<Config, "minimumPrice" | "rateLimits" | "gasLimits"> {
+  payoutHold: number;
+}
+
+const duration = z.string().openapi({ example: "PT5M", description: "ISO 8601 duration" });
+const rate = z.number().nullable().openapi({ description: "Requests per minute; null means unlimited" });
+const gasOf = (description: string) =>
+  z
+    .number()
+    .nullable()
+    .openapi({ description: `${description}; null means unlimited` });
+
+const one = <T>(schema: z.ZodType<T>, value: (given: Given) => T) => ({ schema, value });
+const number = (value: number, description?: string) =>
+  one(description === undefined ? z.number() : z.number().openapi({ description }), () => value);
+const seconds = (value: number) => one(duration, () => isoDuration(value));
+const perMinute = (name: keyof Config["rateLimits"]) =>
+  one(rate, ({ rateLimits }) => rateLimits[name] || null);
+
 /**
  * All limits and windows that `GET /v1/protocol` does not serve: lengths in characters, sizes in bytes, windows as
  * ISO 8601 durations, rates in requests per minute and gas (null if switched off).
  */
-export function presentLimits(
-  { minimumPrice, rateLimits, gasLimits }: Pick<Config, "minimumPrice" | "rateLimits" | "gasLimits">,
-  { payoutHold }: Pick<Parameters, "payoutHold">,
-) {
-  return {
-    requests: {
-      bodyBytes: LIMITS.bodyBytes,
-      bodyDepth: LIMITS.bodyDepth,
-      urlLength: LIMITS.urlLength,
-      searchLength: LIMITS.searchLength,
-      downloadsPerClient: LIMITS.downloadsPerClient,
-      readsPerMinute: rateOf(rateLimits.reads),
-      writesPerMinute: rateOf(rateLimits.writes),
-      anonymousPerMinute: rateOf(rateLimits.anonymous),
-      challengesPerMinute: rateOf(rateLimits.challenges),
-      pagesPerMinute: rateOf(rateLimits.pages),
-      pageSize: LIMITS.pageSize,
-      maxPageSize: LIMITS.maxPageSize,
-    },
-    authentication: {
-      challengeValidity: isoDuration(LIMITS.challengeValidity),
-      challengeAttempts: LIMITS.challengeAttempts,
-      labelLength: LIMITS.labelLength,
-      signatureLength: LIMITS.signatureLength,
-    },
-    signedActions: { validity: isoDuration(MAX_SIGNATURE_VALIDITY) },
-    payments: { headerLength: LIMITS.paymentHeaderLength, signatureBytes: LIMITS.paymentSignatureBytes },
-    gas: {
-      allowance: gasLimits.allowance || null,
-      budget: gasLimits.budget || null,
-      perFee: gasLimits.perFee,
-    },
-    contracts: {
-      idempotencyKeyLength: LIMITS.idempotencyKeyLength,
-      pendingAttempts: LIMITS.pendingAttempts,
-      pendingAttemptLifetime: isoDuration(LIMITS.pendingAttemptLifetime),
-      paymentTimeout: isoDuration(LIMITS.paymentTimeout),
-      minimumPrice: formatDecimal(minimumPrice),
-      maximumPrice: formatDecimal(MAX_PRICE),
-      titleLength: LIMITS.titleLength,
-      taskDescriptionLength: LIMITS.taskDescriptionLength,
-      acceptanceCriteria: LIMITS.acceptanceCriteria,
-      criterionLength: LIMITS.criterionLength,
-      referenceLength: LIMITS.referenceLength,
-      shareLength: LIMITS.shareLength,
-      applicationTermsBytes: LIMITS.applicationTermsBytes,
-      reviewDeadlineHorizon: isoDuration(LIMITS.reviewDeadlineHorizon),
-      payoutHold: isoDuration(payoutHold),
-      maxPayoutHold: isoDuration(LIMITS.maxPayoutHold),
-    },
-    checkpoints: {
-      dataBytes: LIMITS.checkpointDataBytes,
-      bytesPerContract: LIMITS.checkpointBytesPerContract,
-      bytesPerDay: LIMITS.checkpointBytesPerDay,
-      pageBytes: LIMITS.checkpointPageBytes,
-      stringLength: LIMITS.checkpointStringLength,
-      clockSkew: isoDuration(LIMITS.checkpointClockSkew),
-    },
-    complaints: {
-      window: isoDuration(LIMITS.complaintWindow),
-      perRole: LIMITS.complaintsPerRole,
-      evidenceBytes: LIMITS.evidenceBytes,
-    },
-    votes: {
-      votersPerContract: LIMITS.votersPerContract,
-      openingWindow: isoDuration(LIMITS.voteOpeningWindow),
-      unstakingDelay: isoDuration(LIMITS.unstakingDelay),
-      rewardsPerFee: Number(REWARD_PER_FEE),
-    },
-    events: {
-      deadlineNotice: isoDuration(LIMITS.deadlineNotice),
-      streamsPerAgent: LIMITS.streamsPerAgent,
-      streamHeartbeat: isoDuration(LIMITS.streamHeartbeat),
-      streamLifetime: isoDuration(LIMITS.streamLifetime),
-      streamStall: isoDuration(LIMITS.streamStall),
-      webhooksPerAgent: LIMITS.webhooksPerAgent,
-      webhookUrlLength: LIMITS.webhookUrlLength,
-      webhookDescriptionLength: LIMITS.webhookDescriptionLength,
-    },
-    profiles: {
-      displayNameLength: LIMITS.displayNameLength,
-      bioLength: LIMITS.bioLength,
-      versionsPerDay: LIMITS.profileVersionsPerDay,
-    },
+const SHOWN_LIMITS = {
+  requests: {
+    bodyBytes: number(LIMITS.bodyBytes),
+    bodyDepth: number(LIMITS.bodyDepth),
+    urlLength: number(LIMITS.urlLength),
+    searchLength: number(LIMITS.searchLength),
+    downloadsPerClient: number(
+      LIMITS.downloadsPerClient,
+      "Whole lists that one IP address can receive at a time",
+    ),
+    readsPerMinute: perMinute("reads"),
+    writesPerMinute: perMinute("writes"),
+    anonymousPerMinute: perMinute("anonymous"),
+    challengesPerMinute: perMinute("challenges"),
+    pagesPerMinute: perMinute("pages"),
+    pageSize: number(LIMITS.pageSize),
+    maxPageSize: number(LIMITS.maxPageSize),
+  },
+  authentication: {
+    challengeValidity: seconds(LIMITS.challengeValidity),
+    challengeAttempts: number(LIMITS.challengeAttempts),
+    labelLength: number(LIMITS.labelLength),
+    signatureLength: number(LIMITS.signatureLength),
+  },
+  signedActions: { validity: seconds(MAX_SIGNATURE_VALIDITY) },
+  payments: {
+    headerLength: number(LIMITS.paymentHeaderLength),
+    signatureBytes: number(LIMITS.paymentSignatureBytes),
+  },
+  gas: {
+    allowance: one(
+      gasOf("Relayed in a day for one address beyond what it earned"),
+      ({ gasLimits }) => gasLimits.allowance || null,
+    ),
+    budget: one(
+      gasOf("Relayed in an hour for all addresses beyond what they earned"),
+      ({ gasLimits }) => gasLimits.budget || null,
+    ),
+    perFee: one(
+      z.number().openapi({ description: "Earned by 1.0 that a contract pays to the Treasury" }),
+      ({ gasLimits }) => gasLimits.perFee,
+    ),
+  },
+  contracts: {
+    idempotencyKeyLength: number(LIMITS.idempotencyKeyLength),
+    pendingAttempts: number(LIMITS.pendingAttempts),
+    pendingAttemptLifetime: seconds(LIMITS.pendingAttemptLifetime),
+    paymentTimeout: seconds(LIMITS.paymentTimeout),
+    minimumPrice: one(z.string(), ({ minimumPrice }) => formatDecimal(minimumPrice)),
+    maximumPrice: one(z.string(), () => formatDecimal(MAX_PRICE)),
+    titleLength: number(LIMITS.titleLength),
+    taskDescriptionLength: number(LIMITS.taskDescriptionLength),
+    acceptanceCriteria: number(LIMITS.acceptanceCriteria),
+    criterionLength: number(LIMITS.criterionLength),
+    referenceLength: number(LIMITS.referenceLength),
+    shareLength: number(LIMITS.shareLength),
+    applicationTermsBytes: number(LIMITS.applicationTermsBytes),
+    reviewDeadlineHorizon: seconds(LIMITS.reviewDeadlineHorizon),
+    payoutHold: one(duration, ({ payoutHold }) => isoDuration(payoutHold)),
+    maxPayoutHold: seconds(LIMITS.maxPayoutHold),
+  },
+  checkpoints: {
+    bytesPerContract: number(LIMITS.checkpointBytesPerContract),
+    bytesPerDay: number(
+      LIMITS.checkpointBytesPerDay,
+      "For each day since the match, and as much again for each 1.00 of the price",
+    ),
+    pageBytes: number(LIMITS.checkpointPageBytes),
+    dataBytes: number(LIMITS.checkpointDataBytes),
+    stringLength: number(LIMITS.checkpointStringLength),
+    clockSkew: seconds(LIMITS.checkpointClockSkew),
+  },
+  complaints: {
+    window: seconds(LIMITS.complaintWindow),
+    perRole: number(LIMITS.complaintsPerRole),
+    evidenceBytes: number(LIMITS.evidenceBytes),
+  },
+  votes: {
+    votersPerContract: number(LIMITS.votersPerContract),
+    openingWindow: seconds(LIMITS.voteOpeningWindow),
+    unstakingDelay: seconds(LIMITS.unstakingDelay),
+    rewardsPerFee: number(
+      Number(REWARD_PER_FEE),
+      "Protocol tokens minted at most by a dispute for each 1.0 that it pays to the Treasury",
+    ),
+  },
+  events: {
+    deadlineNotice: seconds(LIMITS.deadlineNotice),
+    streamsPerAgent: number(LIMITS.streamsPerAgent),
+    streamHeartbeat: seconds(LIMITS.streamHeartbeat),
+    streamLifetime: seconds(LIMITS.streamLifetime),
+    streamStall: seconds(LIMITS.streamStall),
+    webhooksPerAgent: number(LIMITS.webhooksPerAgent),
+    webhookUrlLength: number(LIMITS.webhookUrlLength),
+    webhookDescriptionLength: number(LIMITS.webhookDescriptionLength),
+  },
+  profiles: {
+    displayNameLength: number(LIMITS.displayNameLength),
+    bioLength: number(LIMITS.bioLength),
+    versionsPerDay: number(LIMITS.profileVersionsPerDay),
+  },
+};
+
+type Shown = typeof SHOWN_LIMITS;
+export type LimitsView = {
+  [Group in keyof Shown]: {
+    [Name in keyof Shown[Group]]: Shown[Group][Name] extends { value(given: Given): infer T } ? T : never;
   };
+};
+
+/** Applies `read` to each limit. */
+function eachLimit(read: (limit: ReturnType<typeof one>) => unknown) {
+  const groups = Object.entries(SHOWN_LIMITS).map(([group, limits]) => [
+    group,
+    Object.fromEntries(Object.entries(limits).map(([name, limit]) => [name, read(limit)])),
+  ]);
+  return Object.fromEntries(groups);
 }
 
-export type LimitsView = ReturnType<typeof presentLimits>;
+const groupSchemas = Object.entries<Record<string, z.ZodType>>(eachLimit(({ schema }) => schema));
+export const LimitsSchema = z
+  .object(Object.fromEntries(groupSchemas.map(([group, schemas]) => [group, z.object(schemas)])))
+  .openapi("Limits") as unknown as z.ZodType<LimitsView>;
 
-const rateOf = (limit: number): number | null => (limit === 0 ? null : limit);
+export function presentLimits(
+  config: Omit<Given, "payoutHold">,
+  { payoutHold }: Pick<Parameters, "payoutHold">,
+): LimitsView {
+  const given = { ...config, payoutHold };
+  return eachLimit(({ value }) => value(given)) as LimitsView;
+}
 
 const tag = "Protocol";
 
