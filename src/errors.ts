@@ -31,8 +31,9 @@ export interface AppErrorOptions {
   details?: unknown;
   /** The caller's next step, served as `error.hint`. */
   hint?: string;
-  /** Whether a retry can succeed, served as `error.retryable`. `retryAfterSeconds` sets the Retry-After header. */
+  /** Whether a retry can succeed, served as `error.retryable`; true by default with `retryAfterSeconds`. */
   retryable?: boolean;
+  /** Sets the Retry-After header. */
   retryAfterSeconds?: number;
   headers?: Record<string, string>;
   cause?: unknown;
@@ -47,7 +48,7 @@ export class AppError extends Error {
   constructor(code: ErrorCode, options: AppErrorOptions) {
     super(options.message, { cause: options.cause });
     this.code = code;
-    this.options = options;
+    this.options = options.retryAfterSeconds === undefined ? options : { retryable: true, ...options };
   }
 
   get status(): (typeof ERROR_STATUS)[ErrorCode] {

@@ -246,7 +246,6 @@ export async function requireIndex(db: Executor, rows: readonly IndexedRow[] = [
   if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;
   throw new AppError("unavailable", {
     message: "The chain index is catching up after a restart. Retry the request.",
-    retryable: true,
     retryAfterSeconds: 2,
   });
 }

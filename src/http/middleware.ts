@@ -241,7 +241,6 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
   c.set("isBeyondRate", true);
   throw new AppError("rate_limited", {
     message: `More than ${limiter.limit} requests per minute (${name}); retry in ${resetSeconds} s.`,
-    retryable: true,
     retryAfterSeconds: resetSeconds,
   });
 }
@@ -316,7 +315,6 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     if (pending + length > DOWNLOADS_LENGTH) {
       throw new AppError("rate_limited", {
         message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; read them first, or read smaller pages with ?limit=.`,
-        retryable: true,
         retryAfterSeconds: 1,
       });
     }

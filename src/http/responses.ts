@@ -107,7 +107,6 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   if ((error as { code?: unknown }).code === QUERY_CANCELED) {
     return new AppError("unavailable", {
       message: "The query took too long; use a filter or a smaller page, or retry later.",
-      retryable: true,
       retryAfterSeconds: 10,
       cause: error,
     });
@@ -115,7 +114,6 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   if (isOutage(error)) {
     return new AppError("unavailable", {
       message: "A part of the service is temporarily unreachable; retry the request.",
-      retryable: true,
       retryAfterSeconds: 2,
       cause: error,
     });

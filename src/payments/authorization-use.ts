@@ -184,7 +184,6 @@ function cannotBeSearched(): AppError {
   return new AppError("unavailable", {
     message:
       "This authorization has already been used or cancelled, and the transaction cannot be found on chain right now. Retry the identical request. If you cancelled the authorization yourself, sign a new one.",
-    retryable: true,
     retryAfterSeconds: 30,
   });
 }

@@ -199,7 +199,7 @@ async function acceptPayment(
   if (result.ok) return { ok: true, authorization: result.payment, isDirectTransfer: false };
   if (result.reason === "unavailable") {
     const { message, cause } = result;
-    throw new AppError("unavailable", { message, retryable: true, retryAfterSeconds: 2, cause });
+    throw new AppError("unavailable", { message, retryAfterSeconds: 2, cause });
   }
   if (result.reason !== "authorization_used") return result;
 
@@ -299,7 +299,6 @@ function notPerformed(rejected: OperationRow, accepted?: AcceptedPayment): AppEr
     : paymentFate(rejected);
   return new AppError("unavailable", {
     message: `The operation was not performed.${fate} Retry the identical request.`,
-    retryable: true,
     retryAfterSeconds: 2,
   });
 }

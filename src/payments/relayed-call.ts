@@ -132,7 +132,6 @@ export function settlementPending(): AppError {
     message:
       "The transaction is pending. Retry the identical request, with the same payment, to get its outcome.",
     hint: "Do not sign a new payment for it.",
-    retryable: true,
     retryAfterSeconds: 2,
   });
 }

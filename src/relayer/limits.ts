@@ -108,7 +108,6 @@ export function gasExhausted(
     message: `${reason} ${fate} Retry in ${retryAfterSeconds} s.`,
     hint,
     details: { limit, retryAfterSeconds },
-    retryable: true,
     retryAfterSeconds,
   });
 }
@@ -351,7 +350,6 @@ function refuseThrottled(
   throw new AppError("rate_limited", {
     message: `Operations of ${caller} keep failing though they passed every check: at most ${MAX_FAILED} an hour on chain, or ${MAX_REFUSED} before they are sent. ${fate} Retry in ${retryAfterSeconds} s.`,
     ...(hint && { hint }),
-    retryable: true,
     retryAfterSeconds,
   });
 }

@@ -47,7 +47,6 @@ export async function enqueue(
   }
   throw new AppError("unavailable", {
     message: "Another attempt at the same action is just ending. Retry in a second.",
-    retryable: true,
     retryAfterSeconds: 1,
   });
 }
@@ -119,7 +118,6 @@ function valuesOf(newOperation: NewOperation): Record<string, unknown> {
 export function queueFull(): AppError {
   return new AppError("unavailable", {
     message: "Too many operations are waiting for the chain. No payment was taken; retry later.",
-    retryable: true,
     retryAfterSeconds: 10,
   });
 }

@@ -208,7 +208,6 @@ function registration({ deployment }: Pick<Deps, "deployment">, proof: Proof): N
 function delegationFailed(reason: string | null): AppError {
   return new AppError("unavailable", {
     message: "Your delegation could not be registered on chain right now; retry the request.",
-    retryable: true,
     retryAfterSeconds: 2,
     details: { reason },
   });

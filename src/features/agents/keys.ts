@@ -100,7 +100,6 @@ function revocationPending(): AppError {
   return new AppError("unavailable", {
     message:
       "A revocation of this address is pending. Wait until it is on chain, then request a new challenge.",
-    retryable: true,
     retryAfterSeconds: 5,
   });
 }

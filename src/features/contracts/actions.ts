@@ -77,7 +77,6 @@ function reorganized(): AppError {
   return new AppError("unavailable", {
     message:
       "A chain reorganization affected this contract; its operations are being applied again. Retry the request.",
-    retryable: true,
     retryAfterSeconds: 2,
   });
 }
@@ -164,7 +163,6 @@ export async function performAction(deps: Deps, call: UnpaidCall): Promise<Store
   }
   throw new AppError("unavailable", {
     message: "The operation was not performed; retry the request.",
-    retryable: true,
     retryAfterSeconds: 2,
     details: { reason },
   });

@@ -352,7 +352,6 @@ export async function storeAttempt(
   // A concurrent request stored the same bytes under other parameters: its terms count.
   throw new AppError("unavailable", {
     message: "A concurrent request stored the same contract first. Retry the identical request.",
-    retryable: true,
     retryAfterSeconds: 1,
   });
 }
@@ -367,7 +366,6 @@ function tooMany(oldest: number): AppError {
   const freeAt = new Date((oldest + LIMITS.pendingAttemptLifetime) * 1000);
   return new AppError("too_many_pending_attempts", {
     message: `You have ${LIMITS.pendingAttempts} unpaid creation attempts. Pay one of them, or wait: the oldest one expires at ${freeAt.toISOString()}.`,
-    retryable: true,
     retryAfterSeconds: Math.max(1, Math.ceil((freeAt.getTime() - Date.now()) / 1000)),
   });
 }

@@ -380,7 +380,6 @@ export const inSearchQueue = createFairConcurrencyLimit(SEARCHES_AT_ONCE, {
   refuse: () =>
     new AppError("unavailable", {
       message: "Too many concurrent searches; retry later.",
-      retryable: true,
       retryAfterSeconds: 5,
     }),
 });

@@ -91,7 +91,6 @@ export function createEventStreams(
     if (own >= LIMITS.streamsPerAgent) {
       throw new AppError("too_many_streams", {
         message: `You have ${own} open streams, the maximum; close one first.`,
-        retryable: true,
         retryAfterSeconds: 5,
       });
     }
@@ -99,14 +98,12 @@ export function createEventStreams(
       const agents = kind === "party" ? "agents with" : "agents without";
       throw new AppError("too_many_streams", {
         message: `Your IP address has ${perClient[kind]} open streams, the maximum for ${agents} an open contract or a stake. Close one first, or poll GET /v1/events.`,
-        retryable: true,
         retryAfterSeconds: 5,
       });
     }
     if (total >= (kind === "party" ? maxStreams : forStrangers)) {
       throw new AppError("unavailable", {
         message: "This process is at its stream limit. Poll GET /v1/events, or retry.",
-        retryable: true,
         retryAfterSeconds: 5,
       });
     }

@@ -138,7 +138,6 @@ async function assertBelowLimit(tx: Transaction, agent: Address): Promise<void> 
   const secondsLeft = Math.max(1, Number(recent.secondsLeft));
   throw new AppError("too_many_profile_updates", {
     message: `A profile can change ${LIMITS.profileVersionsPerDay} times in 24 hours; retry in ${secondsLeft} s.`,
-    retryable: true,
     retryAfterSeconds: secondsLeft,
   });
 }

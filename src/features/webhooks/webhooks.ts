@@ -174,7 +174,6 @@ function assertRoomForRetry({ pendingRetries }: WebhookView): void {
   if (pendingRetries < MAX_RETRIES) return;
   throw new AppError("rate_limited", {
     message: `${pendingRetries} events wait to be sent again, the maximum. Wait until some are sent, or replay everything after an event.`,
-    retryable: true,
     retryAfterSeconds: 60,
   });
 }
