@@ -8,8 +8,7 @@ import {
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { DEFAULT_PARAMETERS, type Parameters } from "@working-contracts/protocol/terms";
-import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
+import { DEFAULT_PARAMETERS, type Parameters } from "@working-contracts/protocol/parameters";
 import {
   type Abi,
   type Address,
@@ -32,7 +31,7 @@ import {
   type Transport,
   type WalletClient,
 } from "viem";
-import { verifyDeployment } from "./deployment.js";
+import { shortNameOf, verifyDeployment } from "./deployment.js";
 
 /** The contracts that are deployed directly; the factory contains the escrow. */
 export const CONTRACTS = [
@@ -119,7 +118,7 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
   const lower = (address: Address) => address.toLowerCase() as Address;
   const deployment: Deployment = {
     chainId: walletClient.chain.id,
-    networkName: networkName(walletClient.chain.id),
+    networkName: shortNameOf(walletClient.chain.id),
     startBlock: Number(startBlock),
     startBlockHash: (await publicClient.getBlock({ blockNumber: startBlock })).hash,
     domain,
@@ -176,11 +175,6 @@ async function describeAsset(
   if (decimals !== 6)
     throw new Error(`The stablecoin ${address} has ${decimals} decimals; the API requires 6.`);
   return { address: address.toLowerCase() as Address, name, version, decimals, symbol };
-}
-
-function networkName(chainId: number): string {
-  const known = Object.entries(EVM_NETWORK_CHAIN_ID_MAP).find(([, id]) => id === chainId);
-  return known?.[0] ?? `eip155:${chainId}`;
 }
 
 /** Milliseconds until a transaction without a receipt is sent again. */

@@ -13,10 +13,10 @@ import {
   encodePaymentResponseHeader,
   PAYMENT_REQUIRED_CACHE_CONTROL,
 } from "@x402/core/http";
-import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import canonicalize from "canonicalize";
 import { CompactSign } from "jose";
 import { z } from "zod";
+import { shortNameOf } from "../chain/deployment.js";
 import type { Config } from "../config.js";
 import { deriveSecret, masterKeyId } from "../master-key.js";
 
@@ -50,10 +50,7 @@ const MIME_TYPE = "application/json";
 
 /** The chain's name in x402: CAIP-2 in version 2; in version 1 the short name, if there is one. */
 export function networkName(chainId: number, version: X402Version): `${string}:${string}` | string {
-  const caip2 = `eip155:${chainId}`;
-  if (version === 2) return caip2;
-  const known = Object.entries(EVM_NETWORK_CHAIN_ID_MAP).find(([, id]) => id === chainId);
-  return known?.[0] ?? caip2;
+  return version === 2 ? `eip155:${chainId}` : shortNameOf(chainId);
 }
 
 /** The version of a 402: the client's own, if its headers show one; otherwise version 1 only if the operator chose it. */

@@ -82,39 +82,7 @@ export interface SignerContext {
 }
 
 /** The loop's memory between rounds. Losing it costs time, never an operation. */
-export interface SignerMemory {
-  /** Whether the last round found nothing open and nothing waiting. */
-  isIdle: boolean;
-  /** Newest block whose timestamp was used to reject expired operations. */
-  sweptHead: Hex | null;
-  /** Newest block the open batches were checked against, and when that was (milliseconds). */
-  followedHead: Hex | null;
-  followedAt: number;
-  /** Transactions that were waiting for inclusion at that check, plus those sent since. */
-  inFlight: number;
-  /** Newest block at which each open batch was broadcast. */
-  broadcastAt: Map<bigint, bigint>;
-  /** Block since which each open batch has been waiting at its current fees. */
-  waitingSince: Map<bigint, bigint>;
-  /** First block at which each open batch had no receipt although its nonce was used. */
-  missingSince: Map<bigint, bigint>;
-  /** Next block to search for the transaction that used a quarantined batch's nonce. */
-  searchedTo: Map<bigint, bigint>;
-  /** The most that the batches in flight can cost, in wei. */
-  committed: bigint;
-  /** Head at which the balance did not cover another batch beside those in flight. */
-  unpaidHead: string | null;
-  /** The chain's next account nonce and the block it was first seen at, if the first open batch has a higher nonce. */
-  gap: { nonce: number; since: bigint } | null;
-  /** Consecutive rounds in which the chain, at a node that is not behind, knew fewer of the signer's transactions than we do. */
-  shortNonces: number;
-  /** Whether the Relay accepts the signer, as far as we know. */
-  isAllowed: boolean;
-  /** Nothing new is sent before this wall-clock time (milliseconds). */
-  pausedUntil: number;
-  /** When each alarm was last logged (milliseconds). */
-  alarmedAt: Map<AlarmName, number>;
-}
+export type SignerMemory = ReturnType<typeof createMemory>;
 
 export interface Head {
   number: bigint;
@@ -125,24 +93,39 @@ export interface Head {
   baseFeePerGas: bigint;
 }
 
-export function createMemory(): SignerMemory {
+export function createMemory() {
   return {
+    /** Whether the last round found nothing open and nothing waiting. */
     isIdle: false,
-    sweptHead: null,
-    followedHead: null,
+    /** Newest block whose timestamp was used to reject expired operations. */
+    sweptHead: null as Hex | null,
+    /** Newest block the open batches were checked against, and when that was (milliseconds). */
+    followedHead: null as Hex | null,
     followedAt: 0,
+    /** Transactions that were waiting for inclusion at that check, plus those sent since. */
     inFlight: 0,
+    /** Newest block at which each open batch was broadcast. */
+    broadcastAt: new Map<bigint, bigint>(),
+    /** Block since which each open batch has been waiting at its current fees. */
+    waitingSince: new Map<bigint, bigint>(),
+    /** First block at which each open batch had no receipt although its nonce was used. */
+    missingSince: new Map<bigint, bigint>(),
+    /** Next block to search for the transaction that used a quarantined batch's nonce. */
+    searchedTo: new Map<bigint, bigint>(),
+    /** The most that the batches in flight can cost, in wei. */
     committed: 0n,
-    unpaidHead: null,
-    broadcastAt: new Map(),
-    waitingSince: new Map(),
-    missingSince: new Map(),
-    searchedTo: new Map(),
-    gap: null,
+    /** Head at which the balance did not cover another batch beside those in flight. */
+    unpaidHead: null as string | null,
+    /** The chain's next account nonce and the block it was first seen at, if the first open batch has a higher nonce. */
+    gap: null as { nonce: number; since: bigint } | null,
+    /** Consecutive rounds in which the chain, at a node that is not behind, knew fewer of the signer's transactions than we do. */
     shortNonces: 0,
+    /** Whether the Relay accepts the signer, as far as we know. */
     isAllowed: false,
+    /** Nothing new is sent before this wall-clock time (milliseconds). */
     pausedUntil: 0,
-    alarmedAt: new Map(),
+    /** When each alarm was last logged (milliseconds). */
+    alarmedAt: new Map<AlarmName, number>(),
   };
 }
 

@@ -14,11 +14,12 @@ import type { Candidate } from "./claim.js";
 import type { SignerContext } from "./context.js";
 import { isPaused, stateOf } from "./transaction.js";
 
-export type Verdict =
-  /** No retry can succeed. This try did not send the payer's signature. */
-  | { verdict: "reject"; reason: string; data: Hex }
-  /** The cause is outside the operation and can go away. */
-  | { verdict: "hold"; reason: string; data: Hex };
+export interface Verdict {
+  /** `reject`: no retry can succeed. `hold`: the cause is outside the operation and can go away. */
+  verdict: "reject" | "hold";
+  reason: string;
+  data: Hex;
+}
 
 /** Errors that only time resolves. They occur when the keeper's clock is ahead of the chain's. */
 const TOO_EARLY: ReadonlySet<string> = new Set([

@@ -133,12 +133,11 @@ const POLL_INTERVAL_MS = 1000;
 const DONE: ReadonlySet<string> = new Set(["mined", "final", "rejected"]);
 
 export interface OutboxWaiter {
-  /** Resolves to the operation once it is mined, final or rejected; to null after `timeoutMs` or on abort. */
+  /** Resolves to the operation once it is mined, final or rejected; to null after `timeoutMs`. */
   waitFor(
     id: bigint,
     options: {
       timeoutMs: number;
-      signal?: AbortSignal | undefined;
       /** Whether it was stored just now: then only its notification, or a later poll, can find it done. */
       isNew?: boolean;
     },
@@ -207,23 +206,18 @@ export function createOutboxWaiter({
   });
 
   return {
-    waitFor(id, { timeoutMs, signal, isNew = false }) {
-      if (stopped || signal?.aborted === true) return Promise.resolve(null);
+    waitFor(id, { timeoutMs, isNew = false }) {
+      if (stopped) return Promise.resolve(null);
       return new Promise((resolvePromise) => {
         const resolve: Resolve = (row) => {
           clearTimeout(timer);
-          signal?.removeEventListener("abort", abort);
           const set = waiting.get(id);
           set?.delete(resolve);
           if (set?.size === 0) waiting.delete(id);
           resolvePromise(row);
         };
-        const abort = (): void => resolve(null);
-        const timer = setTimeout(abort, timeoutMs);
-        signal?.addEventListener("abort", abort, { once: true });
-        const set = waiting.get(id);
-        if (set === undefined) waiting.set(id, new Set([resolve]));
-        else set.add(resolve);
+        const timer = setTimeout(resolve, timeoutMs, null);
+        waiting.set(id, (waiting.get(id) ?? new Set()).add(resolve));
         if (isNew) return;
         fresh.add(id);
         lookAtFresh();

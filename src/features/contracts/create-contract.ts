@@ -20,7 +20,7 @@ import {
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
-import { type Executor, prepare } from "../../db/client.js";
+import { prepare } from "../../db/client.js";
 import { isIndexWhole, parseStoredTerms, toStoredTerms } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -59,9 +59,7 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Stor
   return performPaidCall(deps, {
     action: "create",
     path: "/v1/contracts",
-    caller: call.caller,
-    rawBody: call.rawBody,
-    headers: call.headers,
+    ...call,
     check: () => checkCreation(deps, call),
     store: (action, before) => storeCreation(deps, action.attempt, before),
     restore: () => restoreTexts(deps, call),
@@ -203,7 +201,8 @@ const documentOf = ({ caller, rawBody, draft }: CreateCall) =>
 
 /** Refuses a quote that could not be paid: for a pending creation, or for parameters that are no longer accepted. */
 async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt): Promise<void> {
-  if (await findLiveCreation(deps.db, id)) throw settlementPending();
+  const { rows } = await deps.db.execute<{ live: boolean }>(sql`select ${isCreationLive(id)} as live`);
+  if (rows[0]?.live === true) throw settlementPending();
   const validUntil = await deps.publicClient.readContract({
     address: deps.deployment.factory,
     abi: factoryAbi,
@@ -354,12 +353,6 @@ export async function storeAttempt(
     message: "A concurrent request stored the same contract first. Retry the identical request.",
     retryAfterSeconds: 1,
   });
-}
-
-/** Whether a paid creation of this escrow is pending or done. */
-export async function findLiveCreation(db: Executor, id: Address): Promise<boolean> {
-  const { rows } = await db.execute<{ live: boolean }>(sql`select ${isCreationLive(id)} as live`);
-  return rows[0]?.live === true;
 }
 
 function tooMany(oldest: number): AppError {
