@@ -2,13 +2,13 @@
 import { parseGwei, parseUnits } from "viem";
 import { z } from "zod";
 
-export const hex32 = z
+const hex32 = z
   .string()
   .regex(/^(0x)?[0-9a-fA-F]{64}$/, "must be 32 bytes in hex")
   .transform((text): `0x${string}` => `0x${text.replace(/^0x/, "").toLowerCase()}`);
 
 /** Comma-separated. */
-export const hex32List = z
+const hex32List = z
   .string()
   .default("")
   .transform((list) =>
@@ -243,6 +243,12 @@ export const parseIndexerConfig = (env: Environment): z.output<typeof IndexerEnv
 /** The setting of commands that need the database alone. Throws a {@link ConfigError} if it is missing or wrong. */
 export const parseDatabaseUrl = (env: Environment): string =>
   parse(z.object({ DATABASE_URL: databaseUrl }), env).DATABASE_URL;
+
+/** The master keys, for commands that rewrap secrets. Throws a {@link ConfigError} if one is missing or wrong. */
+export function parseMasterKeys(env: Environment): Pick<Config, "masterKey" | "masterKeysOld"> {
+  const keys = parse(z.object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: hex32List }), env);
+  return { masterKey: keys.MASTER_KEY, masterKeysOld: keys.MASTER_KEYS_OLD };
+}
 
 function parse<S extends z.ZodType>(schema: S, env: Environment): z.output<S> {
   const given = Object.fromEntries(

@@ -10,7 +10,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
-import { ConfigError, hex32, hex32List, nodeUrl, parseDatabaseUrl } from "../config.js";
+import { ConfigError, nodeUrl, parseDatabaseUrl, parseMasterKeys } from "../config.js";
 import { createDatabase, type Database, hasSqlState, SQLSTATE } from "../db/client.js";
 import {
   COMPLAINT_STATUSES,
@@ -22,7 +22,7 @@ import {
 } from "../features/complaints/routes.js";
 import { rotateReferenceKeys } from "../features/references/vault.js";
 import { describeError } from "../logger.js";
-import type { MasterKeys, Rotation } from "../master-key.js";
+import type { Rotation } from "../master-key.js";
 import { ROOT } from "../root.js";
 import { rotateWebhookSecrets } from "../webhooks/signing.js";
 
@@ -223,7 +223,7 @@ function ownerSettings() {
 /** `master-key rotate`: rewraps every key. If some cannot be rewrapped, it fails after rewrapping the others. */
 async function rotateMasterKey(args: string[]): Promise<void> {
   if (args.length > 0) throw new OperatorError("master-key rotate takes no arguments");
-  const keys = masterKeys();
+  const keys = parseMasterKeys(process.env);
   const onBatch = ({ rewrapped }: Rotation): void => console.log(`${rewrapped} keys rewrapped`);
   const rotations = await withDatabase(async (db) => [
     await rotateReferenceKeys(db, keys, { onBatch }),
@@ -255,19 +255,6 @@ export async function withDatabase<T>(work: (db: Database) => Promise<T>): Promi
   } finally {
     await pool.end();
   }
-}
-
-/** The master keys. Throws OperatorError with one line per fault, which never shows a key. */
-function masterKeys(): MasterKeys {
-  const settings = z
-    .object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: hex32List })
-    .safeParse({ MASTER_KEY: process.env.MASTER_KEY, MASTER_KEYS_OLD: process.env.MASTER_KEYS_OLD });
-  if (settings.success) {
-    return { masterKey: settings.data.MASTER_KEY, masterKeysOld: settings.data.MASTER_KEYS_OLD };
-  }
-  throw new OperatorError(
-    settings.error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`).join("\n"),
-  );
 }
 
 /** Addresses of the network that `npm start` runs on this machine; null if none is running. */

@@ -6,6 +6,7 @@
  * compares the two column by column.
  */
 import { LIMITS } from "@working-contracts/protocol/limits";
+import type { StatusFacts } from "@working-contracts/protocol/status";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
@@ -44,6 +45,23 @@ export const deferredPayout = onchain.table("deferred_payout", columns.deferredP
 export const stake = onchain.table("stake", columns.stake(builders));
 export const escrowEvent = onchain.table("escrow_event", columns.escrowEvent(builders));
 export const parameterSet = onchain.table("parameter_set", columns.parameterSet(builders));
+
+/** A contract's columns. Large integers are as Postgres sends them, or parsed. */
+export type Loose<T> = { [K in keyof T]: bigint extends T[K] ? T[K] | string : T[K] };
+
+/** The facts that determine status and outcomes. */
+export function statusFacts(
+  row: Loose<Pick<typeof workingContract.$inferSelect, keyof StatusFacts>>,
+): StatusFacts {
+  const { phase, settled, outcomes, criteriaCount, computedCriteria } = row;
+  return {
+    ...{ phase: phase as StatusFacts["phase"], settled, outcomes, criteriaCount, computedCriteria },
+    price: BigInt(row.price),
+    matchDeadline: Number(row.matchDeadline),
+    deliveryDeadline: Number(row.deliveryDeadline),
+    reviewDeadline: Number(row.reviewDeadline),
+  };
+}
 
 /** SQL: `votingClosesAt` of the contract `c`, and the end of the opening period after it. */
 export const votingClosesAtSql = sql`(c.disputed_at + c.ba_voting_window)`;

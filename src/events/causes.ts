@@ -11,14 +11,13 @@ import {
   effectiveOutcomes,
   isVotingClosed,
   STATUSES,
-  type StatusFacts,
   votingClosesAt,
 } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type Hex, type Phase, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, isNull, lte, notExists, sql } from "drizzle-orm";
 import type { Executor, Transaction } from "../db/client.js";
-import { escrowEvent, vote, workingContract } from "../db/onchain.js";
+import { escrowEvent, statusFacts, vote, workingContract } from "../db/onchain.js";
 import { eventDeadline, sealedVote, terms } from "../db/schema.js";
 import { agentsOf, type EventDraft } from "./log.js";
 
@@ -392,7 +391,7 @@ export function timeoutOf(escrow: Escrow): EventDraft | null {
   const rule = RULES.find(({ phase, timeout }) => timeout !== undefined && phase === escrow.phase);
   if (rule?.timeout === undefined) return null;
   const deadline = Number(rule.at(escrow));
-  const outcomes = unpackOutcomes(effectiveOutcomes(factsOf(escrow), deadline), escrow.criteriaCount);
+  const outcomes = unpackOutcomes(effectiveOutcomes(statusFacts(escrow), deadline), escrow.criteriaCount);
   return {
     type: rule.timeout,
     contractId: escrow.id,
@@ -405,17 +404,3 @@ export function timeoutOf(escrow: Escrow): EventDraft | null {
 
 const sourceOf = (escrow: Escrow, { name, at }: Rule): string =>
   `deadline:${escrow.id}:${name}:${at(escrow)}`;
-
-function factsOf(escrow: Escrow): StatusFacts {
-  return {
-    phase: escrow.phase as StatusFacts["phase"],
-    settled: escrow.settled,
-    outcomes: escrow.outcomes,
-    price: escrow.price,
-    criteriaCount: escrow.criteriaCount,
-    computedCriteria: escrow.computedCriteria,
-    matchDeadline: Number(escrow.matchDeadline),
-    deliveryDeadline: Number(escrow.deliveryDeadline),
-    reviewDeadline: Number(escrow.reviewDeadline),
-  };
-}

@@ -4,19 +4,20 @@ import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { workerStake } from "@working-contracts/protocol/ledger";
 import { OUTCOMES, unpackOutcomes } from "@working-contracts/protocol/outcomes";
-import { eachParameter, type Parameters } from "@working-contracts/protocol/terms";
-import {
-  effectiveOutcomes,
-  STATUSES,
-  type Status,
-  type StatusFacts,
-  statusOf,
-} from "@working-contracts/protocol/status";
+import { eachParameter, type Parameters } from "@working-contracts/protocol/parameters";
+import { effectiveOutcomes, STATUSES, type Status, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, eq, getTableColumns, ne, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { type Executor, prepare, selected } from "../../db/client.js";
-import { isIndexWhole, requireIndex, vote, workingContract as w, workingContract } from "../../db/onchain.js";
+import {
+  isIndexWhole,
+  type Loose,
+  requireIndex,
+  statusFacts,
+  vote,
+  workingContract as w,
+} from "../../db/onchain.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -60,7 +61,7 @@ export type ContractView = z.infer<typeof ContractSchema>;
 
 /** In the order of settled bonds; bounded by 4,095 ballots per contract. */
 const backupAgents = sql<Address[]>`array(
-  select ${vote.backupAgent} from ${vote} where ${vote.contractId} = ${workingContract.id} order by ${vote.position}
+  select ${vote.backupAgent} from ${vote} where ${vote.contractId} = ${w.id} order by ${vote.position}
 )`;
 
 /**
@@ -70,7 +71,7 @@ const backupAgents = sql<Address[]>`array(
 export function selectContracts(db: Executor, where?: SQL, { isReorganized = sql<boolean>`false` } = {}) {
   return db
     .select({
-      chain: getTableColumns(workingContract),
+      chain: getTableColumns(w),
       terms: {
         caller: terms.caller,
         title: terms.title,
@@ -85,16 +86,10 @@ export function selectContracts(db: Executor, where?: SQL, { isReorganized = sql
       indexIsWhole: isIndexWhole,
       isReorganized,
     })
-    .from(workingContract)
-    .innerJoin(terms, eq(terms.id, workingContract.id))
-    .leftJoin(
-      delivery,
-      and(
-        eq(delivery.contractId, workingContract.id),
-        eq(delivery.deliveryHash, workingContract.deliveryHash),
-      ),
-    )
-    .where(and(ne(workingContract.phase, "none"), where))
+    .from(w)
+    .innerJoin(terms, eq(terms.id, w.id))
+    .leftJoin(delivery, and(eq(delivery.contractId, w.id), eq(delivery.deliveryHash, w.deliveryHash)))
+    .where(and(ne(w.phase, "none"), where))
     .$dynamic();
 }
 
@@ -102,7 +97,7 @@ export type ContractRow = Awaited<ReturnType<typeof selectContracts>>[number];
 
 /** The row of one contract; throws 404 `not_found` if it was never opened, or if its terms are not stored here. */
 export async function loadContract(db: Executor, id: Address): Promise<ContractRow> {
-  const rows = await selectContracts(db, eq(workingContract.id, id)).limit(1);
+  const rows = await selectContracts(db, eq(w.id, id)).limit(1);
   await requireIndex(db, rows);
   const [row] = rows;
   if (row === undefined) throw noContract(id);
@@ -111,31 +106,30 @@ export async function loadContract(db: Executor, id: Address): Promise<ContractR
 
 /** SQL: bytes of a Contract's texts as JSON, or a little more. Postgres knows lengths without reading the texts. */
 const length = sql<number>`octet_length(${terms.document}) + coalesce(octet_length(${terms.supplementaryMaterials}), 0)
-  + coalesce(octet_length(${delivery.encrypted}), 0) + 45 * ${workingContract.sealedVotes}`;
+  + coalesce(octet_length(${delivery.encrypted}), 0) + 45 * ${w.sealedVotes}`;
 
-/** What {@link toContract} reads. Large integers are as Postgres sends them, or parsed. */
-type Loose<T> = { [K in keyof T]: bigint extends T[K] ? T[K] | string : T[K] };
+/** What {@link toContract} reads. */
 const SHOWN = {
-  id: workingContract.id,
-  workerInitiated: workingContract.workerInitiated,
-  computedCriteria: workingContract.computedCriteria,
-  price: workingContract.price,
-  criteriaCount: workingContract.criteriaCount,
-  matchDeadline: workingContract.matchDeadline,
-  withdrawalDeadline: workingContract.withdrawalDeadline,
-  deliveryDeadline: workingContract.deliveryDeadline,
-  reviewDeadline: workingContract.reviewDeadline,
-  workerStakeRatio: workingContract.workerStakeRatio,
-  phase: workingContract.phase,
-  client: workingContract.client,
-  worker: workingContract.worker,
-  outcomes: workingContract.outcomes,
-  createdAt: workingContract.createdAt,
-  matchedAt: workingContract.matchedAt,
-  deliveredAt: workingContract.deliveredAt,
-  endedAt: workingContract.endedAt,
-  disputeBond: workingContract.disputeBond,
-  settled: workingContract.settled,
+  id: w.id,
+  workerInitiated: w.workerInitiated,
+  computedCriteria: w.computedCriteria,
+  price: w.price,
+  criteriaCount: w.criteriaCount,
+  matchDeadline: w.matchDeadline,
+  withdrawalDeadline: w.withdrawalDeadline,
+  deliveryDeadline: w.deliveryDeadline,
+  reviewDeadline: w.reviewDeadline,
+  workerStakeRatio: w.workerStakeRatio,
+  phase: w.phase,
+  client: w.client,
+  worker: w.worker,
+  outcomes: w.outcomes,
+  createdAt: w.createdAt,
+  matchedAt: w.matchedAt,
+  deliveredAt: w.deliveredAt,
+  endedAt: w.endedAt,
+  disputeBond: w.disputeBond,
+  settled: w.settled,
 } as const;
 const SHOWN_TERMS = {
   title: terms.title,
@@ -172,17 +166,17 @@ export function shownContracts(where?: SQL): SQL {
   };
   return sql`
     select ${selected(columns)}
-    from ${workingContract}
-    join ${terms} on ${terms.id} = ${workingContract.id}
-    left join ${delivery} on ${delivery.contractId} = ${workingContract.id}
-      and ${delivery.deliveryHash} = ${workingContract.deliveryHash}
-    where ${and(ne(workingContract.phase, "none"), where)}`;
+    from ${w}
+    join ${terms} on ${terms.id} = ${w.id}
+    left join ${delivery} on ${delivery.contractId} = ${w.id}
+      and ${delivery.deliveryHash} = ${w.deliveryHash}
+    where ${and(ne(w.phase, "none"), where)}`;
 }
 
 /** The subselect hides how many ids there are: Postgres would plan a short list from scratch each time. */
 const contractsById = prepare<ShownRow>(
   "contracts_shown",
-  shownContracts(sql`${workingContract.id} = any((select ${sql.placeholder("ids")}::text[])::text[])`),
+  shownContracts(sql`${w.id} = any((select ${sql.placeholder("ids")}::text[])::text[])`),
 );
 
 /** Contracts of one statement. Each can be long, and all are in memory at once. */
@@ -233,21 +227,8 @@ export function showRow(row: ShownRow, now: number): ContractView {
 }
 
 /** The facts that determine status, outcomes and ending. */
-export function factsOf({ chain }: { chain: ShownContract["chain"] }): StatusFacts & {
-  endedAt: number | null;
-} {
-  return {
-    phase: chain.phase as Exclude<Phase, "none">,
-    settled: chain.settled,
-    outcomes: chain.outcomes,
-    price: BigInt(chain.price),
-    criteriaCount: chain.criteriaCount,
-    computedCriteria: chain.computedCriteria,
-    matchDeadline: Number(chain.matchDeadline),
-    deliveryDeadline: Number(chain.deliveryDeadline),
-    reviewDeadline: Number(chain.reviewDeadline),
-    endedAt: chain.endedAt === null ? null : Number(chain.endedAt),
-  };
+export function factsOf({ chain }: { chain: ShownContract["chain"] }) {
+  return { ...statusFacts(chain), endedAt: chain.endedAt === null ? null : Number(chain.endedAt) };
 }
 
 /** The parameter snapshot of a contract. */

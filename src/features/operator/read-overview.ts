@@ -3,14 +3,14 @@
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { endedAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
-import type { Address, Hex } from "@working-contracts/protocol/types";
+import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, gt, inArray, sql } from "drizzle-orm";
 import { formatEther } from "viem";
 import type { Executor } from "../../db/client.js";
 import { deferredPayout, workingContract as w } from "../../db/onchain.js";
-import { batch, type OperationState, operation, signerEpoch, terms } from "../../db/schema.js";
+import { batch, operation, signerEpoch, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { type GasLimits, readDebtors, readUnearned } from "../../relayer/limits.js";
+import { readDebtors, readUnearned } from "../../relayer/limits.js";
 import { factsOf, selectContracts } from "../contracts/view.js";
 
 /** Rows of each list. */
@@ -19,32 +19,9 @@ const DEBTORS = 10;
 /** Number of newest operations that are searched for rejections. */
 const RECENT = 2_000;
 
-export interface OperatorOverview {
-  queue: { state: OperationState; kind: string; count: number; oldestAt: string }[];
-  signers: {
-    address: string;
-    /** Native currency, as a decimal; null if the node does not respond. */
-    balance: string | null;
-    ownedSince: string;
-    openBatches: number;
-    oldestOpenAt: string | null;
-    /** Transactions signed for the open batch with the most replacements. */
-    attempts: number;
-  }[];
-  /** The limits, and what was relayed beyond what fees earned: in this hour, and by the addresses that owe most. */
-  gas: GasLimits & { unearned: number; debtors: Awaited<ReturnType<typeof readDebtors>> };
-  rejections: { id: string; kind: string; escrow: string | null; reason: string | null; at: string }[];
-  /** Ended, and held for review. */
-  heldPayouts: { contractId: Address; title: string; price: string; endedAt: string; heldUntil: string }[];
-  /** Ended and due, and not settled yet. */
-  dueSettlements: number;
-  /** Refused by the token; anyone can claim them for the payee. */
-  deferredPayouts: { contractId: Hex; payee: Hex; amount: string }[];
-}
+export type OperatorOverview = Awaited<ReturnType<typeof readOverview>>;
 
-export async function readOverview(
-  deps: Pick<Deps, "db" | "clock" | "publicClient" | "config">,
-): Promise<OperatorOverview> {
+export async function readOverview(deps: Pick<Deps, "db" | "clock" | "publicClient" | "config">) {
   const { db } = deps;
   const { gasLimits } = deps.config;
   const now = deps.clock.now();
@@ -57,11 +34,12 @@ export async function readOverview(
     readWaiting(db, now),
     readDeferred(db),
   ]);
+  // The limits, and what was relayed beyond what fees earned: in this hour, and by the addresses that owe most.
   const gas = { ...gasLimits, unearned, debtors };
   return { queue, signers, gas, rejections, ...waiting, deferredPayouts };
 }
 
-async function readQueue(db: Executor): Promise<OperatorOverview["queue"]> {
+async function readQueue(db: Executor) {
   const rows = await db
     .select({
       state: operation.state,
@@ -76,16 +54,14 @@ async function readQueue(db: Executor): Promise<OperatorOverview["queue"]> {
   return rows.map((row) => ({ ...row, oldestAt: row.oldestAt.toISOString() }));
 }
 
-async function readSigners({
-  db,
-  publicClient,
-}: Pick<Deps, "db" | "publicClient">): Promise<OperatorOverview["signers"]> {
+async function readSigners({ db, publicClient }: Pick<Deps, "db" | "publicClient">) {
   const rows = await db
     .select({
       address: signerEpoch.signer,
       takenAt: signerEpoch.takenAt,
       openBatches: sql<number>`count(${batch.id})::int`,
       oldestOpenAt: sql<Date | null>`min(${batch.createdAt})`.mapWith(batch.createdAt),
+      // Transactions signed for the open batch with the most replacements.
       attempts: sql<number>`coalesce(max(jsonb_array_length(${batch.attempts})), 0)::int`,
     })
     .from(signerEpoch)
@@ -95,6 +71,7 @@ async function readSigners({
     )
     .groupBy(signerEpoch.signer)
     .orderBy(signerEpoch.signer);
+  /** Native currency, as a decimal; null if the node does not respond. */
   const balanceOf = (address: string): Promise<string | null> =>
     publicClient.getBalance({ address: address as Address }).then(formatEther, () => null);
   return Promise.all(
@@ -107,7 +84,7 @@ async function readSigners({
   );
 }
 
-async function readRejections(db: Executor): Promise<OperatorOverview["rejections"]> {
+async function readRejections(db: Executor) {
   const recent = db.select().from(operation).orderBy(desc(operation.id)).limit(RECENT).as("recent");
   const rows = await db
     .select()
@@ -124,11 +101,8 @@ async function readRejections(db: Executor): Promise<OperatorOverview["rejection
   }));
 }
 
-/** Ended contracts that are not settled: under their hold, and past it. */
-async function readWaiting(
-  db: Executor,
-  now: number,
-): Promise<Pick<OperatorOverview, "heldPayouts" | "dueSettlements">> {
+/** Ended contracts that are not settled: held for review, and past that. */
+async function readWaiting(db: Executor, now: number) {
   const ended = sql`case ${w.phase}
     when 'created' then ${w.matchDeadline}
     when 'matched' then ${w.deliveryDeadline}
@@ -161,7 +135,8 @@ async function readWaiting(
   };
 }
 
-async function readDeferred(db: Executor): Promise<OperatorOverview["deferredPayouts"]> {
+/** Refused by the token; anyone can claim them for the payee. */
+async function readDeferred(db: Executor) {
   const rows = await db
     .select()
     .from(deferredPayout)
