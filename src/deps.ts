@@ -5,7 +5,6 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { PublicClient } from "viem";
 import type { ChainClock } from "./chain/clients.js";
-import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import type { Config } from "./config.js";
 import type { Database } from "./db/client.js";
 import type { EventFeed } from "./events/log.js";
@@ -15,6 +14,7 @@ import type { EventStreams } from "./features/events/stream-events.js";
 import type { ParameterReader } from "./features/protocol/routes.js";
 import type { Metrics } from "./metrics.js";
 import type { OutboxWaiter } from "./relayer/outbox.js";
+import type { ConcurrencyLimit } from "./scheduling.js";
 
 export interface Deps {
   config: Config;

@@ -38,8 +38,8 @@ export type SignatureVerdict =
   | { ok: false; reason: "mismatch" | "refused_by_wallet" | "not_deployed" };
 
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-/** Enough for a multisig of dozens of owners. */
-const WALLET_GAS = 3_000_000n;
+/** Enough for a multisig of dozens of owners; an operation that needs more could not be performed. */
+const CALL_GAS = 3_000_000n;
 const HEX_BYTES = /^0x([0-9a-fA-F]{2})+$/;
 const erc1271Abi = parseAbi([
   "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
@@ -60,7 +60,8 @@ export async function verifySignature(
   if (isErc6492Signature(bytes)) return { ok: false, reason: "not_deployed" };
   const code = await publicClient.getCode({ address });
   if (code === undefined || code === "0x") return recoverable(bytes, hash, address);
-  return (await walletAccepts(publicClient, address, hash, bytes))
+  const answer = await askWallet(publicClient, { address, hash, signature: bytes });
+  return answer?.slice(0, 66) === ERC1271_MAGIC_WORD
     ? { ok: true, signature: bytes }
     : { ok: false, reason: "refused_by_wallet" };
 }
@@ -107,22 +108,25 @@ function canonical(bytes: Hex): Hex | null {
   return `${slice(bytes, 0, 32)}${numberToHex(s, { size: 32 }).slice(2)}${numberToHex(27 + parity).slice(2)}` as Hex;
 }
 
-async function walletAccepts(
-  publicClient: Pick<PublicClient, "call">,
-  address: Address,
-  hash: Hex,
-  signature: Hex,
-): Promise<boolean> {
-  const data = encodeFunctionData({
-    abi: erc1271Abi,
-    functionName: "isValidSignature",
-    args: [hash, signature],
-  });
+/** What the wallet's code says about the signature (ERC-1271); null if it reverts. */
+export function askWallet(
+  client: Pick<PublicClient, "call">,
+  { address, hash, signature }: { address: Address; hash: Hex; signature: Hex },
+): Promise<Hex | null> {
+  const question = { abi: erc1271Abi, functionName: "isValidSignature", args: [hash, signature] } as const;
+  return callOrRevert(client, { to: address, data: encodeFunctionData(question) });
+}
+
+/** The call's return data, or null if it reverts; throws if the node does not answer. */
+export async function callOrRevert(
+  client: Pick<PublicClient, "call">,
+  call: { account?: Address; to: Address; data: Hex },
+): Promise<Hex | null> {
   try {
-    const answer = await publicClient.call({ to: address, data, gas: WALLET_GAS });
-    return answer.data?.slice(0, 66) === ERC1271_MAGIC_WORD;
+    const { data } = await client.call({ ...call, gas: CALL_GAS });
+    return data ?? "0x";
   } catch (error) {
-    if (failedExecution(error) !== null) return false;
+    if (failedExecution(error) !== null) return null;
     throw error;
   }
 }

@@ -24,7 +24,7 @@ import {
 } from "../db/client.js";
 import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
-import { createLoop, type Loop, type Wakers } from "../loop.js";
+import { createLoop, type Loop, type Wakers } from "../scheduling.js";
 import {
   armDeadlines,
   CONTRADICTS_TIMEOUT,

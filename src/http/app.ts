@@ -1,6 +1,5 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { type ConcurrencyLimit, createConcurrencyLimit } from "../concurrency-limit.js";
 import { type Deps, reading } from "../deps.js";
 import { agentOperations } from "../features/agents/routes.js";
 import { checkpointOperations } from "../features/checkpoints/routes.js";
@@ -21,6 +20,7 @@ import { voteOperations } from "../features/votes/routes.js";
 import { webhookOperations } from "../features/webhooks/routes.js";
 import { docsRoutes } from "../pages/reference.js";
 import { dataRoutes, limitPages, pageNotFound, pageRoutes } from "../pages/routes.js";
+import { type ConcurrencyLimit, createConcurrencyLimit } from "../scheduling.js";
 import {
   type AppEnv,
   createRouter,

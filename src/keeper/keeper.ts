@@ -12,7 +12,6 @@ import type { ChainClock } from "../chain/clients.js";
 import type { Database, Executor } from "../db/client.js";
 import { lockedUntil, openingEndsAtSql, votingClosesAtSql } from "../db/onchain.js";
 import { AppError } from "../errors.js";
-import { createLoop, type Loop } from "../loop.js";
 import { MAX_QUEUED } from "../relayer/limits.js";
 import {
   claimDeferredOperation,
@@ -25,6 +24,7 @@ import {
   withdrawStakeOperation,
 } from "../relayer/operations.js";
 import { enqueue } from "../relayer/outbox.js";
+import { createLoop, type Loop } from "../scheduling.js";
 
 const MAX_BACKOFF_MS = 30_000;
 /** The other half of the queue is left to agents, who cannot wait as long. */

@@ -5,7 +5,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
 import { isIndexWhole } from "../db/onchain.js";
-import { createLoop, type Loop } from "../loop.js";
+import { createLoop, type Loop } from "../scheduling.js";
 
 const INTERVAL_MS = 60_000;
 const MAX_BACKOFF_MS = 600_000;

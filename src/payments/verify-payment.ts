@@ -10,8 +10,7 @@ import {
   parseAbi,
 } from "viem";
 import { movedClockHint } from "../chain/clients.js";
-import { failedExecution } from "../chain/errors.js";
-import { recoverSigner } from "../chain/signatures.js";
+import { askWallet, callOrRevert, recoverSigner } from "../chain/signatures.js";
 import {
   type EchoedQuote,
   networkName,
@@ -55,12 +54,7 @@ const receiveAbi = parseAbi([
 
 /** Time to bring a payment on chain; the x402 reference implementation keeps the same margin. */
 const SETTLEMENT_MARGIN_SECONDS = 6;
-/** Signing in gives contract wallets the same limit; an operation that needs more could not be performed. */
-const CALL_GAS = 3_000_000n;
 const HALF_OF_CURVE_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
-const erc1271Abi = parseAbi([
-  "function isValidSignature(bytes32 digest, bytes signature) view returns (bytes4)",
-]);
 const ERC1271_MAGIC_VALUE = "0x1626ba7e";
 
 /**
@@ -294,27 +288,15 @@ function signatureOfKey(payment: PaymentAuthorization, digest: Hex): Hex | null 
   return recoverSigner(digest, normalised) === from ? normalised : null;
 }
 
-/** ERC-1271: whether the code at the payer's address vouches for the signature. */
+/** ERC-1271: whether the code at the payer's address vouches for the signature, as the token judges the answer. */
 async function isWalletSignature(
   client: PublicClient,
-  payment: PaymentAuthorization,
+  { from, signature }: PaymentAuthorization,
   digest: Hex,
 ): Promise<boolean> {
-  const { from, signature } = payment;
   if (isErc6492Signature(signature)) return false;
-  const data = encodeFunctionData({
-    abi: erc1271Abi,
-    functionName: "isValidSignature",
-    args: [digest, signature],
-  });
-  const answer = await callOrRevert(client, { to: from, data });
+  const answer = await askWallet(client, { address: from, hash: digest, signature });
   return answer !== null && answer.length >= 66 && answer.startsWith(ERC1271_MAGIC_VALUE);
-}
-
-interface Call {
-  account?: Address;
-  to: Address;
-  data: Hex;
 }
 
 /** As on chain: the payee takes the money itself, and a token can refuse everyone else. */
@@ -322,7 +304,7 @@ function transferCall(
   payment: PaymentAuthorization,
   { payTo, asset }: PaymentQuote,
   kind: AuthorizationKind,
-): Call {
+) {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
   const args = [from, to, value, validAfter, validBefore, nonce, signature] as const;
   const data =
@@ -330,17 +312,6 @@ function transferCall(
       ? encodeFunctionData({ abi: receiveAbi, functionName: "receiveWithAuthorization", args })
       : encodeFunctionData({ abi: eip3009ABI, functionName: "transferWithAuthorization", args });
   return { account: payTo, to: asset.address, data };
-}
-
-/** The call's return data, or null if it reverts; throws if the node does not answer. */
-async function callOrRevert(client: PublicClient, call: Call): Promise<Hex | null> {
-  try {
-    const { data } = await client.call({ ...call, gas: CALL_GAS });
-    return data ?? "0x";
-  } catch (error) {
-    if (failedExecution(error) !== null) return null;
-    throw error;
-  }
 }
 
 /** Client text, short enough to quote in a response header. */

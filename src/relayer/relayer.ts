@@ -7,7 +7,7 @@ import { sql } from "drizzle-orm";
 import type { Pool } from "pg";
 import type { PrivateKeyAccount, PublicClient } from "viem";
 import type { Database } from "../db/client.js";
-import { createLoop, createPause, type Loop, type Wakers } from "../loop.js";
+import { createLoop, createPause, type Loop, type Wakers } from "../scheduling.js";
 import { endExpired, readWork } from "./claim.js";
 import {
   type CrashPoint,

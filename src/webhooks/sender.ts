@@ -3,11 +3,10 @@
  * service nor, for long, other targets. Any number of processes can run a sender.
  */
 import type { BaseLogger } from "pino";
-import { createConcurrencyLimit } from "../concurrency-limit.js";
 import type { Database } from "../db/client.js";
 import { EVENTS_APPENDED, toEvent } from "../events/log.js";
-import { createLoop, type Loop, type Wakers } from "../loop.js";
 import type { MasterKeys } from "../master-key.js";
+import { createConcurrencyLimit, createLoop, type Loop, type Wakers } from "../scheduling.js";
 import {
   claimDue,
   type Lane,

@@ -4,10 +4,10 @@
  */
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { createConcurrencyLimit } from "../../src/concurrency-limit.js";
 import { parseConfig } from "../../src/config.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
+import { createConcurrencyLimit } from "../../src/scheduling.js";
 import { freePort } from "../../tools/local/ports.js";
 import { draft, newPair } from "../support/contracts.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";

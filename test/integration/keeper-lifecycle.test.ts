@@ -10,9 +10,9 @@ import { createNotifications, migrate, type Notifications } from "../../src/db/c
 import { vote, waitForIndexed } from "../../src/db/onchain.js";
 import { operation, sealedVote } from "../../src/db/schema.js";
 import { createKeeper } from "../../src/keeper/keeper.js";
-import type { Loop } from "../../src/loop.js";
 import { drawOperation, settleOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
+import type { Loop } from "../../src/scheduling.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
 import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";

@@ -1,7 +1,7 @@
 import pino from "pino";
 import { expect, it } from "vitest";
 import type { Subscriber } from "../../src/db/client.js";
-import { createLoop, createPause } from "../../src/loop.js";
+import { createLoop, createPause } from "../../src/scheduling.js";
 
 const HOUR = 3_600_000;
 

@@ -8,13 +8,13 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, lte, ne } from "drizzle-orm";
-import { createConcurrencyLimit } from "../../concurrency-limit.js";
 import type { Executor, Transaction } from "../../db/client.js";
 import { checkpoint, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
 import { HexViewSchema, type Page } from "../../http/schemas.js";
+import { createConcurrencyLimit } from "../../scheduling.js";
 import { loadContractForAction, requireStatus, requireWorker } from "../contracts/actions.js";
 import { loadContract } from "../contracts/view.js";
 import {

@@ -6,12 +6,12 @@ import { priceBand } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, gte, isNotNull, lte, ne, type SQL, sql } from "drizzle-orm";
-import { createFairConcurrencyLimit, type Reader } from "../../concurrency-limit.js";
 import { type Executor, prepare, prepareShapes } from "../../db/client.js";
 import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
+import { createFairConcurrencyLimit, type Reader } from "../../scheduling.js";
 import {
   type ContractView,
   partitionsOf,

@@ -9,7 +9,6 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import type { Context } from "hono";
-import { createConcurrencyLimit } from "../../concurrency-limit.js";
 import type { Executor } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -21,6 +20,7 @@ import {
   requireReached,
   toEvent,
 } from "../../events/log.js";
+import { createConcurrencyLimit } from "../../scheduling.js";
 
 /** Whether the agent is a party to an open contract, or has a stake. Room is kept for it that free addresses cannot take. */
 export async function isParty(db: Executor, agent: Address): Promise<boolean> {

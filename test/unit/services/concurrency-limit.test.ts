@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createConcurrencyLimit, createFairConcurrencyLimit } from "../../../src/concurrency-limit.js";
+import { createConcurrencyLimit, createFairConcurrencyLimit } from "../../../src/scheduling.js";
 
 /** A task that runs until the test ends it. */
 function task() {
