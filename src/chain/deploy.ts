@@ -8,7 +8,7 @@ import {
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { DEFAULT_PARAMETERS, type Parameters } from "@working-contracts/protocol/parameters";
+import { DEFAULT_PARAMETERS, type Parameters } from "@working-contracts/protocol/terms";
 import {
   type Abi,
   type Address,

@@ -4,7 +4,7 @@ import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { workerStake } from "@working-contracts/protocol/ledger";
 import { OUTCOMES, unpackOutcomes } from "@working-contracts/protocol/outcomes";
-import { eachParameter, type Parameters } from "@working-contracts/protocol/parameters";
+import { eachParameter, type Parameters } from "@working-contracts/protocol/terms";
 import { effectiveOutcomes, STATUSES, type Status, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
