@@ -37,8 +37,8 @@ export interface AppEnv {
     limitClient: () => void;
     /** Counts a challenge that the client IP requests for the address; throws `429 rate_limited`. Under /v1. */
     limitChallenges: (address: Address) => void;
-    /** Counts the response as a download until it closes; throws `429 rate_limited`: see {@link limitDownloads}. */
-    limitDownload: (length?: number) => void;
+    /** Counts the response until it closes: see {@link limitDownloads}. */
+    limitDownload: (length?: number, options?: { isDue: boolean }) => void;
     /** Set if the body is not a JSON object; onError responds with it. */
     bodyFault?: AppError;
     /** Set if the response is an error. */
@@ -288,7 +288,7 @@ export function rateLimit({
       takeOrRefuse(c, "challenges", challenges, `${clientAddress(c, trustedProxies)} ${address}`),
     );
     if (owner === null) limitClient();
-    else if (c.req.method === "GET" || c.req.method === "HEAD") takeOrRefuse(c, "reads", reads, owner);
+    else if (isRead(c)) takeOrRefuse(c, "reads", reads, owner);
     else takeOrRefuse(c, "writes", writes, owner);
     await next();
   });
@@ -300,24 +300,27 @@ const DOWNLOAD_LENGTH = 16 * 1024;
 const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
 
 /**
- * Limits the memory that one client IP takes by reading slowly. The function that it sets throws `429 rate_limited` if
- * the client has too much left to read; otherwise it counts `length` characters until the response closes. The default
- * is a streamed list's share.
+ * Limits the memory that one client IP takes by reading slowly. The function that it sets counts `length` characters until
+ * the response closes, by default a streamed list's share, and throws `429 rate_limited` if the client would have too much
+ * left to read. A response that `isDue`, because the call has taken effect, is counted and not refused: a call that is not
+ * a read is refused before it begins.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
   const open = new Map<string, number>();
-  const take = (c: Context<AppEnv>, length: number): void => {
+  const requireRoom = (client: string, length: number): number => {
+    const pending = open.get(client) ?? 0;
+    if (pending + length <= DOWNLOADS_LENGTH) return pending;
+    throw new AppError("rate_limited", {
+      message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; read them first, or read smaller pages with ?limit=.`,
+      retryAfterSeconds: 1,
+    });
+  };
+  const take = (c: Context<AppEnv>, length: number, isDue: boolean): void => {
     const { outgoing }: { outgoing?: ServerResponse } = c.env ?? {};
     // A response that has closed already would never be counted down.
     if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
     const client = clientAddress(c, trustedProxies);
-    const pending = open.get(client) ?? 0;
-    if (pending + length > DOWNLOADS_LENGTH) {
-      throw new AppError("rate_limited", {
-        message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; read them first, or read smaller pages with ?limit=.`,
-        retryAfterSeconds: 1,
-      });
-    }
+    const pending = isDue ? (open.get(client) ?? 0) : requireRoom(client, length);
     open.set(client, pending + length);
     outgoing.once("close", () => {
       const left = (open.get(client) ?? length) - length;
@@ -326,10 +329,15 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     });
   };
   return createMiddleware<AppEnv>(async (c, next) => {
-    c.set("limitDownload", (length = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient) => take(c, length));
+    const share = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient;
+    c.set("limitDownload", (length = share, { isDue } = { isDue: false }) => take(c, length, isDue));
+    if (!isRead(c)) requireRoom(clientAddress(c, trustedProxies), 0);
     await next();
   });
 }
+
+/** Whether the request changes nothing. */
+export const isRead = (c: Context): boolean => c.req.method === "GET" || c.req.method === "HEAD";
 
 /**
  * The client's IP as a rate limit counts it: an IPv6 client by its /64, which is one subscriber. `X-Forwarded-For`

@@ -11,7 +11,7 @@ import { createMiddleware } from "hono/factory";
 import { type Deps, reading } from "../deps.js";
 import type { ErrorCode } from "../errors.js";
 import type { StoredResponse } from "../payments/relayed-call.js";
-import { type AppEnv, type CallerEnv, KEY_SECURITY, requireKey } from "./middleware.js";
+import { type AppEnv, type CallerEnv, isRead, KEY_SECURITY, requireKey } from "./middleware.js";
 import { dataOf, errorResponses } from "./responses.js";
 
 type Schema = z.ZodType;
@@ -53,15 +53,15 @@ export function body<S extends Schema>(description: string, schema: S): Returns<
 /** A read gets a strong ETag, and `304` without a body if the caller has the same bytes; a long one is a download. */
 export function sendJson(c: Context, result: unknown, status: 200 | 201): Response {
   const text = JSON.stringify(result);
-  const { method } = c.req;
-  if (method === "GET" || method === "HEAD") {
+  const limitDownload = (c as Context<AppEnv>).get("limitDownload");
+  if (isRead(c)) {
     const etag = `"${createHash("sha1").update(text).digest("base64url")}"`;
     const isUnchanged = isKnown(c.req.header("if-none-match"), etag);
     // A refusal has no tag.
-    if (!isUnchanged) (c as Context<AppEnv>).get("limitDownload")(text.length);
+    if (!isUnchanged) limitDownload(text.length);
     c.header("ETag", etag);
     if (isUnchanged) return c.body(null, 304);
-  }
+  } else limitDownload(text.length, { isDue: true });
   return c.body(text, status, JSON_TYPE);
 }
 
@@ -284,6 +284,8 @@ export function operation<
  * return type is `never` because the body is finished JSON text, which the route's schema does not check.
  */
 export function sendStored(c: Context, { status, headers, body }: StoredResponse): never {
+  const isDue = headers["Idempotent-Replay"] === undefined;
+  (c as Context<AppEnv>).get("limitDownload")(body.length, { isDue });
   return c.body(body, status, { ...JSON_TYPE, ...headers }) as never;
 }
 

@@ -1,4 +1,5 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { STATUSES } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import type { Child } from "hono/jsx";
@@ -49,19 +50,33 @@ export function showAgent(deps: Deps) {
 const CONTRACTS = 10;
 const VOTES = 50;
 
+/** Before its match a contract only names its counterparty: anyone can name anyone, in any words. */
+const AFTER_MATCH = STATUSES.filter(
+  (status) => !["created", "cancelled-unmatched", "cancelled-by-initiator"].includes(status),
+);
+
 type AgentPageData = Awaited<ReturnType<typeof loadAgentPage>>;
 
 async function loadAgentPage(deps: Deps, address: Address) {
-  const contracts = async (party: { worker: Address } | { client: Address }): Promise<ContractView[]> =>
-    (await listContracts(deps, { ...party, sort: "-createdAt", limit: CONTRACTS })).data;
+  const contracts = async (party: "worker" | "client"): Promise<ContractView[]> => {
+    const newest = { [party]: address, sort: "-createdAt", limit: CONTRACTS } as const;
+    const [own, agreed] = await Promise.all([
+      listContracts(deps, { ...newest, initiator: party }),
+      listContracts(deps, { ...newest, statuses: AFTER_MATCH }),
+    ]);
+    const all = new Map([...own.data, ...agreed.data].map((contract) => [contract.id, contract]));
+    return [...all.values()]
+      .sort((a, b) => Date.parse(b.createdAt) - Date.parse(a.createdAt))
+      .slice(0, CONTRACTS);
+  };
   const [profile, record, earnings, stake, workload, asWorker, asClient, votes] = await Promise.all([
     readProfile(deps.db, address),
     readRecord(deps, address),
     readEarnings(deps, address),
     viewStake(deps, address),
     workloadOf(deps, address),
-    contracts({ worker: address }),
-    contracts({ client: address }),
+    contracts("worker"),
+    contracts("client"),
     listVotes(deps, ANONYMOUS, { backupAgent: address, limit: VOTES }),
   ]);
   return { profile, record, earnings, stake, workload, asWorker, asClient, votes };

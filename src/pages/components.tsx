@@ -237,16 +237,19 @@ export function Choice({
   );
 }
 
-/** Indentation can make deep JSON 65 times as long. */
-const MAX_INDENTED = 4_096;
+/** Characters of stored JSON on a page. Indentation can make it 65 times as long, and escaping five times. */
+const MAX_JSON = 4_096;
 
-/** Stored JSON as text. */
+/** Stored JSON as text; the beginning of a long one. */
 export function Json({ value, summary }: { value: unknown; summary: string }) {
   const text = JSON.stringify(value);
+  const isLong = text.length > MAX_JSON;
   return (
     <details>
-      <summary>{summary}</summary>
-      <pre>{text.length > MAX_INDENTED ? text : JSON.stringify(value, null, 2)}</pre>
+      <summary>
+        {isLong ? `${summary} (the first ${MAX_JSON} of ${text.length} characters)` : summary}
+      </summary>
+      <pre>{isLong ? text.slice(0, MAX_JSON) : JSON.stringify(value, null, 2)}</pre>
     </details>
   );
 }

@@ -5,8 +5,8 @@ import { basename } from "node:path";
 import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { type Address, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Context, Hono } from "hono";
+import { createMiddleware } from "hono/factory";
 import { createContext, type PropsWithChildren, useContext } from "hono/jsx";
-import { jsxRenderer } from "hono/jsx-renderer";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import type { AppEnv } from "../http/middleware.js";
@@ -44,9 +44,13 @@ export const ASSETS = {
 
 export function mountAssets(router: Hono<AppEnv>): void {
   for (const { path, bytes, type } of [style, script, wallet, icon, ...chunks]) {
-    router.get(path, (c) =>
-      c.body(bytes, 200, { "Content-Type": type, "Cache-Control": "public, max-age=31536000, immutable" }),
-    );
+    router.get(path, (c) => {
+      c.get("limitDownload")(bytes.length);
+      return c.body(bytes, 200, {
+        "Content-Type": type,
+        "Cache-Control": "public, max-age=31536000, immutable",
+      });
+    });
   }
 }
 
@@ -126,14 +130,20 @@ export function pageRenderer({ deployment, config }: Pick<Deps, "deployment" | "
     explorerUrl: config.explorerUrl,
     walletNodeUrl: config.walletNodeUrl,
   };
-  return jsxRenderer(({ children, title, section, dataPath, live }, c) => {
-    c.header("Content-Security-Policy", POLICY);
-    if (!c.res.headers.has("Cache-Control")) c.header("Cache-Control", "no-cache");
-    return (
-      <Layout site={site} title={title} section={section} dataPath={dataPath} live={live}>
-        {children}
-      </Layout>
-    );
+  return createMiddleware<AppEnv>(async (c, next) => {
+    c.setRenderer(async (children, { title, section, dataPath, live }) => {
+      const page = (
+        <Layout site={site} title={title} section={section} dataPath={dataPath} live={live}>
+          {children}
+        </Layout>
+      );
+      const text = `<!DOCTYPE html>${await page.toString()}`;
+      c.get("limitDownload")(text.length);
+      c.header("Content-Security-Policy", POLICY);
+      if (!c.res.headers.has("Cache-Control")) c.header("Cache-Control", "no-cache");
+      return c.html(text);
+    });
+    await next();
   });
 }
 

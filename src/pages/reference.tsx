@@ -33,7 +33,11 @@ export function docsRoutes(app: OpenAPIHono<AppEnv>, deps: Deps, limit: Middlewa
     return made;
   };
   const router = createRouter();
-  router.get("/openapi.json", limit, async (c) => c.body((await texts()).json, 200, JSON_HEADERS));
+  router.get("/openapi.json", limit, async (c) => {
+    const { json } = await texts();
+    c.get("limitDownload")(json.length);
+    return c.body(json, 200, JSON_HEADERS);
+  });
   router.get("/docs", limit, pageRenderer(deps), async (c) =>
     c.render(raw((await texts()).html), {
       title: "API reference",

@@ -79,12 +79,12 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   });
   router.get("/contracts/:file{.+\\.json}", limit, async (c) => {
     const id = addressOf(c, "file", ".json");
-    return c.json({ data: await viewContract(deps, id) });
+    return sendJson(c, { data: await viewContract(deps, id) }, 200);
   });
   router.get("/agents/:file{.+\\.json}", limit, async (c) => {
     const address = addressOf(c, "file", ".json");
     const [data, earnings] = await Promise.all([readRecord(deps, address), readEarnings(deps, address)]);
-    return c.json({ data, earnings });
+    return sendJson(c, { data, earnings }, 200);
   });
   return router;
 }

@@ -22,8 +22,8 @@ import {
   packOutcomes,
   tallyOutcomes,
 } from "@working-contracts/protocol/outcomes";
-import type { Parameters } from "@working-contracts/protocol/terms";
 import type { Status } from "@working-contracts/protocol/status";
+import type { Parameters } from "@working-contracts/protocol/terms";
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import type { AppEnv } from "../http/middleware.js";

@@ -3,6 +3,7 @@
 import type { Address } from "@working-contracts/protocol/types";
 import { expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
+import { readEarnings } from "../../src/features/records/read-record.js";
 import { countLateSettlements, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
@@ -174,10 +175,34 @@ it("walks a bounded part of the due escrows of strangers, and still finds its ow
     });
     expect(read).toBeLessThan(STRANGERS * 5);
   }
+  expect(await countLateSettlements(database.db, NOW + 200)).toBe(OPEN);
   const kinds = [...found].map((name) => name.split(" ")[0]);
   expect(kinds.filter((kind) => kind === "settle")).toHaveLength(OPEN);
   expect(kinds.filter((kind) => kind === "claim")).toHaveLength(OPEN / 4);
   expect(kinds.filter((kind) => kind === "claim-deferred")).toHaveLength(OPEN);
+});
+
+it("finds what a worker earned behind 10,000 escrows that strangers deployed and never paid", async () => {
+  const worker: Address = `0x${"3e".repeat(20)}`;
+  const named = {
+    id: "'0x3' || lpad(to_hex(i), 39, '0')",
+    phase: "'none'",
+    settled: "false",
+    worker: `'${worker}'`,
+  };
+  await database.insert("onchain.working_contract", 10_000, named);
+  const times = { created_at: "1", matched_at: "2", settled_at: String(NOW) };
+  const paid = {
+    ...named,
+    id: "'0x4'",
+    phase: "'resolved'",
+    settled: "true",
+    worker_payout: "5000000",
+    ...times,
+  };
+  await database.insert("onchain.working_contract", 1, paid);
+  const earned = await readEarnings({ db: database.db, clock: { now: () => NOW } } as never, worker);
+  expect(earned.at(-1)).toMatchObject({ contracts: 1, received: "5.0" });
 });
 
 it("claims a batch beside 100,000 finished operations", async () => {

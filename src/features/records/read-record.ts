@@ -207,7 +207,8 @@ export function paidByMonth(db: Executor, { worker, since }: { worker: Address; 
   const newest = db
     .select({ id: w.id, settledAt: w.settledAt, payout: w.workerPayout, matchedAt: w.matchedAt })
     .from(w)
-    .where(eq(w.worker, worker))
+    // An escrow that was never paid has no such time, and would come first: anyone can deploy it, and name anyone.
+    .where(and(eq(w.worker, worker), isNotNull(w.createdAt)))
     .orderBy(desc(w.createdAt), desc(w.id))
     .limit(CONTRACTS)
     .as("newest");

@@ -112,7 +112,14 @@ async function findContracts(
     .select({ id: w.id })
     .from(w)
     .innerJoin(terms, eq(terms.id, w.id))
-    .where(and(role, inArray(w.phase, phasesOf(statuses)), inArray(statusSql(now), [...statuses])))
+    .where(
+      and(
+        role,
+        isNotNull(w.createdAt),
+        inArray(w.phase, phasesOf(statuses)),
+        inArray(statusSql(now), [...statuses]),
+      ),
+    )
     .orderBy(desc(w.createdAt), desc(w.id))
     .limit(limit + 1);
   return rows.map(({ id }) => id);

@@ -2,7 +2,8 @@
 import { Hono } from "hono";
 import { type FC, jsx } from "hono/jsx";
 import { describe, expect, it } from "vitest";
-import { duration, percent, Transaction } from "../../../src/pages/components.js";
+import { type AppEnv, limitDownloads } from "../../../src/http/middleware.js";
+import { duration, Json, percent, Transaction } from "../../../src/pages/components.js";
 import { Escrow, Settlement } from "../../../src/pages/contract/money.js";
 import { pageRenderer } from "../../../src/pages/layout.js";
 import { OperatorPage } from "../../../src/pages/operator.js";
@@ -18,7 +19,8 @@ async function render(
   settings: Record<string, string> = {},
 ): Promise<string> {
   const deployment = { domain: "contracts.example", chainId: 84_532, asset: { symbol: "TUSD" } };
-  const app = new Hono();
+  const app = new Hono<AppEnv>();
+  app.use(limitDownloads({ trustedProxies: 0 }));
   app.use(pageRenderer({ config: testConfig(settings), deployment } as never));
   app.get("/", (c) => c.render(jsx(component as FC, props) as never, { title: "x" }));
   return (await app.request("/")).text();
@@ -55,6 +57,16 @@ describe("pages", () => {
       expect(asset.status).toBe(200);
       expect(asset.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
     }
+  });
+
+  it("show the beginning of long stored data", async () => {
+    const value = { text: "&".repeat(60_000) };
+    const text = await render(Json, { value, summary: "Evidence" });
+    expect(text).toContain("Evidence (the first 4096 of 60011 characters)");
+    expect(text.length).toBeLessThan(30_000);
+    expect(await render(Json, { value: { a: 1 }, summary: "Evidence" })).toContain(
+      "{\n  &quot;a&quot;: 1\n}",
+    );
   });
 
   it("respond for unknown paths if a browser asks, and leave them to the API otherwise", async () => {

@@ -1,8 +1,11 @@
 import { EventEmitter } from "node:events";
+import type { Context } from "hono";
 import { describe, expect, it } from "vitest";
 import { createKey } from "../../../../src/features/agents/key-owners.js";
 import { createRateLimiter, createRouter, limitDownloads } from "../../../../src/http/middleware.js";
+import { sendJson, sendStored } from "../../../../src/http/operation.js";
 import { onError } from "../../../../src/http/responses.js";
+import { ASSETS } from "../../../../src/pages/layout.js";
 import { AUTHORIZED, CALLER, KEY, testApp } from "../fixtures.js";
 
 describe("a limiter", () => {
@@ -33,28 +36,64 @@ describe("a limiter", () => {
 });
 
 describe("downloads", () => {
-  it("are limited by what a client has left to read", async () => {
+  const MIB = 2 ** 20;
+  const IP = "192.0.2.1";
+
+  /** Sends requests whose responses nobody reads; `read` reads the oldest one. */
+  function slowReaderOf(app: Pick<ReturnType<typeof createRouter>, "request">) {
+    const open: EventEmitter[] = [];
+    return {
+      async send(path: string, { ip = IP, ...init }: RequestInit & { ip?: string } = {}): Promise<number> {
+        const outgoing = new EventEmitter();
+        const headers = { "X-Forwarded-For": ip, ...AUTHORIZED };
+        const { status } = await app.request(path, { ...init, headers }, { outgoing });
+        if (status < 400) open.push(outgoing);
+        return status;
+      },
+      read: () => open.shift()?.emit("close"),
+    };
+  }
+
+  function sized() {
     const app = createRouter();
     app.onError(onError);
     app.use(limitDownloads({ trustedProxies: 1 }));
-    app.get("/:megabytes", (c) => {
-      c.get("limitDownload")(Number(c.req.param("megabytes")) * 2 ** 20);
-      return c.text("");
+    const textOf = (c: Context) => "x".repeat(Number(c.req.param("megabytes")) * MIB);
+    app.on(["GET", "POST"], "/:megabytes", (c) => sendJson(c, textOf(c), 200));
+    app.post("/stored/:megabytes/:replay", (c) => {
+      const headers: Record<string, string> =
+        c.req.param("replay") === "true" ? { "Idempotent-Replay": "true" } : {};
+      return sendStored(c, { status: 200, headers, body: textOf(c) });
     });
-    const open: EventEmitter[] = [];
-    const read = async (megabytes: number, ip: string): Promise<number> => {
-      const outgoing = new EventEmitter();
-      const init = { headers: { "X-Forwarded-For": ip } };
-      const { status } = await app.request(`/${megabytes}`, init, { outgoing });
-      if (status === 200) open.push(outgoing);
-      return status;
-    };
-    for (let i = 0; i < 10; i++) expect(await read(1.5, "192.0.2.1")).toBe(200);
-    expect(await read(1.5, "192.0.2.1")).toBe(429);
-    expect(await read(0.01, "192.0.2.1"), "small ones are free").toBe(200);
-    expect(await read(1.5, "192.0.2.2")).toBe(200);
-    open[0]?.emit("close");
-    expect(await read(1.5, "192.0.2.1")).toBe(200);
+    return slowReaderOf(app);
+  }
+
+  it("are limited by what a client has left to read", async () => {
+    const { send, read } = sized();
+    for (let i = 0; i < 10; i++) expect(await send("/1.5")).toBe(200);
+    expect(await send("/1.5")).toBe(429);
+    expect(await send("/0.01"), "small ones are free").toBe(200);
+    expect(await send("/1.5", { ip: "192.0.2.2" })).toBe(200);
+    read();
+    expect(await send("/1.5")).toBe(200);
+  });
+
+  it("of a call that has taken effect are counted, and the next call is refused before it begins", async () => {
+    const { send, read } = sized();
+    for (let i = 0; i < 2; i++) expect(await send("/7", { method: "POST" })).toBe(200);
+    expect(await send("/stored/7/true", { method: "POST" }), "a replay can be refused").toBe(429);
+    expect(await send("/stored/7/false", { method: "POST" })).toBe(200);
+    expect(await send("/stored/0.001/false", { method: "POST" })).toBe(429);
+    read();
+    expect(await send("/stored/0.001/false", { method: "POST" })).toBe(200);
+  });
+
+  it.each(["/docs", "/openapi.json", ASSETS.wallet])("of %s count", async (path) => {
+    const { app } = testApp({ RATE_LIMIT_PAGES: "0", TRUSTED_PROXIES: "1" });
+    const { send } = slowReaderOf(app);
+    const statuses = new Set<number>();
+    for (let i = 0; i < 1_000 && !statuses.has(429); i++) statuses.add(await send(path));
+    expect([...statuses]).toEqual([200, 429]);
   });
 });
 
