@@ -9,7 +9,7 @@ import { verifyDeployment, writeDeployment } from "../../src/chain/deployment.js
 import { until } from "../../src/indexer/supervision/processes.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
 import { localAccount } from "../../tools/local/network.js";
-import { createFaucet } from "../../tools/local/sandbox/faucet.js";
+import { createFaucet } from "../../tools/local/sandbox/sandbox.js";
 import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { runOperator } from "../support/programs.js";

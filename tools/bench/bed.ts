@@ -17,7 +17,7 @@ import { type Agent, signIn } from "../../test/support/agent.js";
 import { serviceEnvironment } from "../../test/support/stack.js";
 import { localAccount, startNetwork } from "../local/network.js";
 import { freePort } from "../local/ports.js";
-import { memoryOf } from "../soak/usage.js";
+import { memoryOf } from "../soak/report.js";
 import type { Counts } from "./counter.js";
 
 export type Bed = Awaited<ReturnType<typeof startBed>>;
@@ -25,6 +25,7 @@ export type Bed = Awaited<ReturnType<typeof startBed>>;
 /** How blocks are mined: one per second, or one per transaction. */
 export type Mining = "1 s blocks" | "automine";
 
+const PEERS = "tools/bench/peers.ts";
 const FUNDS = 10n ** 12n;
 const SIGN_INS_AT_ONCE = 64;
 /** Linux counts processor time in hundredths of a second. */
@@ -51,13 +52,13 @@ export async function startBed() {
   const children: ChildProcess[] = [];
 
   /** Starts a TypeScript file as a process that listens on a free port; resolves once it is healthy. */
-  async function launch(name: string, file: string, env: Record<string, string | undefined>) {
+  async function launch(name: string, script: string[], env: Record<string, string | undefined>) {
     const port = env.PORT === undefined ? await freePort() : Number(env.PORT);
     const log = createWriteStream(join(dir, "logs", `${name}.log`), { flags: "a" });
     const { CPU_PROFILES } = process.env;
     const profiling = CPU_PROFILES === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${CPU_PROFILES}`];
     const counting = name === "service" ? ["--import", "./tools/bench/counter.ts"] : [];
-    const child = spawn(process.execPath, [...profiling, "--import", "tsx", ...counting, file], {
+    const child = spawn(process.execPath, [...profiling, "--import", "tsx", ...counting, ...script], {
       cwd: ROOT,
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: { ...process.env, ...env, PORT: String(port) },
@@ -72,7 +73,7 @@ export async function startBed() {
   }
 
   async function launchService(name: string, env: Record<string, string | undefined> = {}) {
-    const service = await launch(name, "src/commands/serve.ts", {
+    const service = await launch(name, ["src/commands/serve.ts"], {
       ...serviceEnvironment(network, await freePort()),
       LOG_LEVEL: "warn",
       SETTLEMENT_WAIT_MS: "60000",
@@ -105,21 +106,17 @@ export async function startBed() {
     async startFacilitator(withNonceManager: boolean) {
       const key = generatePrivateKey();
       await testClient.setBalance({ address: privateKeyToAccount(key).address, value: parseEther("100") });
-      return launch(
-        withNonceManager ? "facilitator-nonce-manager" : "facilitator",
-        "tools/bench/facilitator.ts",
-        {
-          RPC_URL: rpcUrl,
-          PRIVATE_KEY: key,
-          NONCE_MANAGER: String(withNonceManager),
-        },
-      );
+      return launch(withNonceManager ? "facilitator-nonce-manager" : "facilitator", [PEERS, "facilitator"], {
+        RPC_URL: rpcUrl,
+        PRIVATE_KEY: key,
+        NONCE_MANAGER: String(withNonceManager),
+      });
     },
     /** Another process that serves the API alone, with settings that replace those of the first one. */
     startApi: (env: Record<string, string | undefined> = {}) =>
       launchService("api", { ...env, ROLES: "api" }),
     /** Bare Hono and pg with the service's queries, on the same database. */
-    startBare: () => launch("bare", "tools/bench/bare.ts", { DATABASE_URL: network.databaseUrl }),
+    startBare: () => launch("bare", [PEERS, "bare"], { DATABASE_URL: network.databaseUrl }),
     /** Signed-in agents with test dollars. */
     async newAgents(count: number): Promise<Agent[]> {
       await mine("automine");

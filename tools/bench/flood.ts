@@ -1,12 +1,12 @@
 /** Lists that others read during a flood of requests from one IP address. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
+import { Agent as Connections, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
-import { ROOT } from "../../src/root.js";
+import { fileURLToPath } from "node:url";
+import { createKey } from "../../src/features/agents/key-owners.js";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
-import type { FloodCounts, FloodOrder } from "./flood-source.js";
 import { describeLoad, type Load, runLoad, send } from "./load.js";
 
 export interface FloodResult {
@@ -17,6 +17,8 @@ export interface FloodResult {
   victim: Load;
 }
 
+/** The flood is a process of its own. */
+const SELF = fileURLToPath(import.meta.url);
 const VICTIMS = 16;
 /** Below each victim's own limit. */
 const PAUSE_MS = 20;
@@ -64,7 +66,7 @@ export async function measureFloods(
 
 /** Resolves once the flood flows; it ends with this process. The returned function ends it, and resolves to its counts. */
 async function startFlood(order: FloodOrder): Promise<() => Promise<FloodCounts>> {
-  const source = fork(join(ROOT, "tools/bench/flood-source.ts"), [JSON.stringify(order)], {
+  const source = fork(SELF, [JSON.stringify(order)], {
     execArgv: ["--import", "tsx"],
   });
   const exited = once(source, "exit");
@@ -83,3 +85,68 @@ async function startFlood(order: FloodOrder): Promise<() => Promise<FloodCounts>
     return got;
   };
 }
+
+interface FloodOrder {
+  /** Of the service. */
+  url: string;
+  path: string;
+  /** An API key, or `made-up` for another one of a valid form each time. */
+  key?: string;
+}
+
+interface FloodCounts {
+  /** Responses per second. */
+  perSecond: number;
+  /** Responses by status, and requests without one. */
+  responses: Record<string, number>;
+}
+
+/** Requests per second. */
+export const FLOOD_RATE = 1000;
+/** Every address of 127.0.0.0/8 is this machine's: others come from 127.0.0.1. Linux only. */
+const SOURCE = "127.0.0.2";
+const TICK_MS = 10;
+const MAX_OPEN = 500;
+
+/**
+ * Sends requests at a fixed rate, whether or not responses come, in a process of its own. It ends with its parent, or
+ * reports the responses when the parent sends a message.
+ */
+function flood({ url, path, key }: FloodOrder): void {
+  const agent = new Connections({ keepAlive: true, maxSockets: MAX_OPEN });
+  const responses: Record<string, number> = {};
+  const count = (result: number | string): void => {
+    responses[result] = (responses[result] ?? 0) + 1;
+  };
+  const startedAt = performance.now();
+  let sent = 0;
+  let open = 0;
+  const sendOne = (): void => {
+    const given = key === "made-up" ? createKey("test").apiKey : key;
+    const headers = given === undefined ? {} : { authorization: `Bearer ${given}` };
+    const one = request(`${url}${path}`, { agent, localAddress: SOURCE, headers });
+    one.on("response", (response) => count(response.resume().statusCode ?? 0));
+    one.on("error", () => count("none"));
+    one.on("close", () => open--);
+    open++;
+    one.end();
+  };
+  const timer = setInterval(() => {
+    const due = ((performance.now() - startedAt) / 1000) * FLOOD_RATE;
+    // What finds no socket is not sent later.
+    for (; sent < due; sent++) if (open < MAX_OPEN) sendOne();
+  }, TICK_MS);
+  process.once("disconnect", () => process.exit(0));
+  process.send?.("flowing");
+  process.once("message", () => {
+    clearInterval(timer);
+    const answered = Object.entries(responses).reduce(
+      (sum, [status, n]) => sum + (status === "none" ? 0 : n),
+      0,
+    );
+    const perSecond = Math.round(answered / ((performance.now() - startedAt) / 1000));
+    process.send?.({ perSecond, responses } satisfies FloodCounts);
+  });
+}
+
+if (process.argv[1] === SELF) flood(JSON.parse(process.argv[2] ?? "") as FloodOrder);

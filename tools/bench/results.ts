@@ -4,13 +4,16 @@ import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../src/root.js";
 import type { SoakResult } from "../soak/run.js";
-import type { FloodResult } from "./flood.js";
-import { FLOOD_RATE } from "./flood-source.js";
+import { FLOOD_RATE, type FloodResult } from "./flood.js";
 import { type Load, percentiles, round } from "./load.js";
-import type { ProcessesResult } from "./processes.js";
 import { type Freshness, type ReadResult, SEEDED } from "./read-path.js";
-import type { StartUp } from "./start-up.js";
-import { CONCURRENCIES, SYSTEMS, WAVE_PAYMENTS, type WriteResult } from "./write-path.js";
+import {
+  CONCURRENCIES,
+  type ProcessesResult,
+  SYSTEMS,
+  WAVE_PAYMENTS,
+  type WriteResult,
+} from "./write-path.js";
 
 /** The measurements of each part. */
 export interface Results {
@@ -25,7 +28,13 @@ export interface Results {
     /** MiB resident, by process: before any load, and after all of it. */
     memory: Record<"idle" | "loaded", Record<string, number>>;
   };
-  start: StartUp;
+  start: {
+    /** Seconds in a new clone, its install included. */
+    clone: number;
+    /** Seconds with a new data folder, with dependencies installed. */
+    first: number;
+    again: number;
+  };
   soak: SoakResult;
 }
 

@@ -3,14 +3,20 @@
  * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness and memory.
  * `-- --seconds 3` shortens every load, for a first look; `-- soak --minutes 180 --agents 50` lengthens the soak.
  */
+
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { ROOT } from "../../src/root.js";
+import { launchNetwork } from "../demo/network.js";
 import { soak } from "../soak/run.js";
 import { startBed } from "./bed.js";
-import { measureProcesses } from "./processes.js";
+import { round } from "./load.js";
 import { measureReading } from "./read-path.js";
 import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
-import { measureStartUp } from "./start-up.js";
-import { measureWaves, measureWrites } from "./write-path.js";
+import { measureProcesses, measureWaves, measureWrites } from "./write-path.js";
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
@@ -49,3 +55,28 @@ if (parts.includes("start")) results.start = await measureStartUp();
 if (parts.includes("soak")) results.soak = await soak({ minutes, agents, seed: 1 });
 writePage(results);
 console.log(`\n${[...tablesOf(results).values()].join("\n\n")}\n\nWritten to ${PAGE}.`);
+
+/** Time from `npm start` to ready: in a new clone, in a new data folder, and when it resumes. */
+async function measureStartUp(): Promise<Results["start"]> {
+  const dir = mkdtempSync(join(tmpdir(), "bench-start-"));
+  chmodSync(dir, 0o755);
+  try {
+    const clone = join(dir, "clone");
+    execFileSync("git", ["clone", "--quiet", ROOT, clone]);
+    return {
+      clone: await start(join(dir, "data of the clone"), clone),
+      first: await start(join(dir, "data")),
+      again: await start(join(dir, "data")),
+    };
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+async function start(dir: string, root = ROOT): Promise<number> {
+  const startedAt = performance.now();
+  const network = await launchNetwork(dir, root);
+  const seconds = round((performance.now() - startedAt) / 1000, 1);
+  await network.stop();
+  return seconds;
+}

@@ -1,10 +1,12 @@
 /** Disputes: three Backup Agents judge all of them, and three others one whose parties do not trust the service. */
-import { type JurorRow, LEDGER, type LedgerRow } from "./expected.js";
 import {
   type Agent,
   accept,
   deliver,
   expectOk,
+  type JurorRow,
+  LEDGER,
+  type LedgerRow,
   type Played,
   played,
   post,

@@ -11,13 +11,13 @@ import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { caller, signIn } from "../../test/support/agent.js";
 import { disputeStories, type Jury } from "./disputes.js";
-import { JUROR_BOND } from "./expected.js";
 import { connect, type Network, startOwnNetwork } from "./network.js";
 import {
   type Agent,
   ALL_DEADLINES_AFTER,
   DAY,
   expectOk,
+  JUROR_BOND,
   type Played,
   STORIES,
   type Stage,
@@ -89,7 +89,7 @@ rows.push({
   story: "all",
   who: "Treasury",
   held: (await network.balanceOf(network.treasury)) - treasuryBefore,
-  expected: stories.reduce((sum, played) => sum + played.expected.treasuryOut, 0n),
+  expected: stories.reduce((sum, played) => sum + played.row.treasuryOut, 0n),
 });
 rows.push(...(await jurorRows()));
 printTable(rows);
@@ -153,15 +153,15 @@ async function awaitStatus(played: Played): Promise<void> {
   if (reader === null) throw new Error("a story has at least one party");
   const giveUpAt = performance.now() + SETTLEMENT_TIMEOUT_MS;
   for (;;) {
-    const { data } = await reader.get<{ status: string }>(`/v1/contracts/${played.contractId}`);
-    const booked = await network.bookedOf(played.contractId as `0x${string}`);
-    if (data.status === played.expectedStatus && booked === 0n) {
-      stage.say(played.story, `ended as ${played.expectedStatus}, escrow empty`);
+    const { data } = await reader.get<{ status: string }>(`/v1/contracts/${played.id}`);
+    const booked = await network.bookedOf(played.id as `0x${string}`);
+    if (data.status === played.status && booked === 0n) {
+      stage.say(played.story, `ended as ${played.status}, escrow empty`);
       return;
     }
     if (performance.now() > giveUpAt) {
       throw new Error(
-        `${played.story}: still ${data.status} with ${formatDecimal(booked)} booked, expected ${played.expectedStatus}`,
+        `${played.story}: still ${data.status} with ${formatDecimal(booked)} booked, expected ${played.status}`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, 250));
@@ -169,7 +169,7 @@ async function awaitStatus(played: Played): Promise<void> {
 }
 
 async function rowsOf(network: Network, played: Played): Promise<Row[]> {
-  const { story, expected } = played;
+  const { story, row: expected } = played;
   const row = async (
     agent: Pick<Agent, "name" | "address">,
     moneyIn: bigint,
@@ -193,7 +193,7 @@ async function rowsOf(network: Network, played: Played): Promise<Row[]> {
     {
       story,
       who: "escrow",
-      held: await network.balanceOf(played.contractId as `0x${string}`),
+      held: await network.balanceOf(played.id as `0x${string}`),
       expected: 0n,
     },
   ]);

@@ -3,8 +3,18 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
-import { type BaseError, createTestClient, publicActions, type TestClient } from "viem";
-import { rpcTransport } from "../../src/chain/clients.js";
+import {
+  type Address,
+  type BaseError,
+  createTestClient,
+  type Hex,
+  http,
+  keccak256,
+  publicActions,
+  stringToHex,
+  type TestClient,
+} from "viem";
+import { createChainClients, rpcTransport } from "../../src/chain/clients.js";
 import { type Guardian, type Supervised, supervise, until } from "../../src/indexer/supervision/processes.js";
 import { foundryBinary } from "./foundry.js";
 
@@ -210,4 +220,57 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
 function replace(path: string, content: Buffer | string): void {
   writeFileSync(`${path}.tmp`, content);
   renameSync(`${path}.tmp`, path);
+}
+
+/** USDC on Base Sepolia, whose id the local chain has. */
+export const LOCAL_STABLECOIN = {
+  address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e",
+  name: "USDC",
+  symbol: "USDC",
+  version: "2",
+} as const;
+
+/** Storage slots of OpenZeppelin's ERC-20. */
+const NAME_SLOT = "0x3";
+const SYMBOL_SLOT = "0x4";
+const TEST_NAME = "Test USD";
+const TEST_VERSION = "2";
+
+/** Puts the test token's code, with the given name and version, at `token.address`. */
+export async function placeStablecoin(
+  { rpcUrl, chainId }: { rpcUrl: string; chainId: number },
+  token: { address: Address; name: string; symbol: string; version: string },
+): Promise<Address> {
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
+  const testClient = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) });
+  const path = new URL("../../src/chain/bytecode.json", import.meta.url);
+  const { bytecode } = JSON.parse(readFileSync(path, "utf8")) as { bytecode: { TestUSD: Hex } };
+  // A creation that is called and not sent returns the code that it would deploy.
+  const { data: code = "0x" } = await publicClient.call({ data: bytecode.TestUSD });
+
+  const renamed = [
+    [hashOf(TEST_NAME), hashOf(token.name)],
+    [hashOf(TEST_VERSION), hashOf(token.version)],
+    [shortString(TEST_NAME, 1), shortString(token.name, 1)],
+    [shortString(TEST_VERSION, 1), shortString(token.version, 1)],
+  ].reduce<string>((hex, [from = "", to = ""]) => hex.replaceAll(from, to), code) as Hex;
+  await testClient.setCode({ address: token.address, bytecode: renamed });
+  for (const [index, text] of [
+    [NAME_SLOT, token.name],
+    [SYMBOL_SLOT, token.symbol],
+  ] as const) {
+    await testClient.setStorageAt({ address: token.address, index, value: `0x${shortString(text, 2)}` });
+  }
+  return token.address;
+}
+
+/** An immutable of the EIP-712 domain, as the bytecode contains it. */
+function hashOf(text: string): string {
+  return keccak256(stringToHex(text)).slice(2);
+}
+
+/** A string under 32 bytes: the text, then `unit` times its length in the last byte (storage 2, ShortString 1). */
+function shortString(text: string, unit: number): string {
+  const length = (text.length * unit).toString(16).padStart(2, "0");
+  return `${stringToHex(text).slice(2).padEnd(62, "0")}${length}`;
 }

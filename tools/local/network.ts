@@ -1,6 +1,8 @@
 /** Everything that the service needs, on one machine: Postgres, a chain with the protocol deployed, the indexer. */
+
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Parameters } from "@working-contracts/protocol/terms";
@@ -9,13 +11,18 @@ import { createChainClients, createSigningClient } from "../../src/chain/clients
 import { contractsHash, deployProtocol } from "../../src/chain/deploy.js";
 import { readDeployment, verifyDeployment, writeDeployment } from "../../src/chain/deployment.js";
 import { type Indexer, startIndexer } from "../../src/indexer/supervision/indexer.js";
-import type { Guardian, Supervised } from "../../src/indexer/supervision/processes.js";
-import { LOCAL_CHAIN_ID, type LocalChain, MNEMONIC, startChain } from "./chain.js";
+import { type Guardian, type Supervised, until } from "../../src/indexer/supervision/processes.js";
+import {
+  LOCAL_CHAIN_ID,
+  LOCAL_STABLECOIN,
+  type LocalChain,
+  MNEMONIC,
+  placeStablecoin,
+  startChain,
+} from "./chain.js";
 import { compileContracts } from "./foundry.js";
-import { LOCK_NAME } from "./lock.js";
 import { freePort } from "./ports.js";
 import { type Postgres, startPostgres } from "./postgres.js";
-import { LOCAL_STABLECOIN, placeStablecoin } from "./stablecoin.js";
 
 /** Roles of anvil's accounts; the others are free for agents. */
 const ACCOUNTS = { owner: 0, signers: [1, 2], reviewer: 8, treasury: 9 } as const;
@@ -218,4 +225,81 @@ export function resetNetwork(dir: string): void {
     rmSync(join(dir, name), { recursive: true, force: true });
   }
   rmSync(fallbackDir(dir), { recursive: true, force: true });
+}
+
+const LOCK_NAME = "lock";
+
+interface Holder {
+  pid: number;
+  /** When that process started, in the system's own format. */
+  startedAt: string;
+  /** Ends the holder's children if the holder is killed. */
+  guardianPid: number;
+}
+
+/**
+ * One supervisor per folder: a lock file with the holder's pid, and its start time because pids are reused. Waits until the children
+ * of a killed holder have ended; throws if another supervisor is running.
+ */
+export async function takeLock(dir: string, guardianPid: number): Promise<{ release(): void }> {
+  const path = join(dir, LOCK_NAME);
+  mkdirSync(dir, { recursive: true });
+  const mine: Holder = { pid: process.pid, startedAt: startOf(process.pid) ?? "", guardianPid };
+  for (;;) {
+    try {
+      writeFileSync(path, JSON.stringify(mine), { flag: "wx" });
+      return { release: () => rmSync(path, { force: true }) };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+    const text = read(path);
+    if (text === null) continue;
+    const holder = parse(text);
+    if (holder !== null) {
+      if (startOf(holder.pid) === holder.startedAt) {
+        throw new Error(`Already running in this folder (process ${holder.pid}): stop that one first.`);
+      }
+      const isGone = async () => startOf(holder.guardianPid) === null;
+      await until("the processes of an earlier run have ended", isGone, { timeoutMs: 15_000 });
+    }
+    // Two starters can be here at once: the one that moved away the other's fresh lock puts it back.
+    const aside = `${path}.${process.pid}`;
+    try {
+      renameSync(path, aside);
+      if (read(aside) !== text) renameSync(aside, path);
+      else rmSync(aside, { force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
+  }
+}
+
+function read(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null;
+  }
+}
+
+/** A lock file truncated by a power failure belongs to no one. */
+function parse(text: string): Holder | null {
+  try {
+    return JSON.parse(text) as Holder;
+  } catch {
+    return null;
+  }
+}
+
+/** When a process started; null if there is none. */
+function startOf(pid: number): string | null {
+  if (process.platform === "linux") {
+    const stat = read(`/proc/${pid}/stat`);
+    // The name, in brackets, can contain spaces; the start time is the 20th field after it.
+    const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const isDead = fields === undefined || fields[0] === "Z";
+    return isDead ? null : `${read("/proc/sys/kernel/random/boot_id")?.trim()} ${fields[19]}`;
+  }
+  const { stdout } = spawnSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" });
+  return stdout?.trim() || null;
 }

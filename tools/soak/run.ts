@@ -1,5 +1,11 @@
-/** A soak from start to report: lives under faults, then healing, the end of every contract, and the checks. */
+/**
+ * `npm run soak -- --minutes N --agents M [--seed S]`: agents live random lives against real processes while random
+ * faults are injected. Then all faults are healed, time passes until every contract has ended, and the books are
+ * checked. Exits with code 1 if something was wrong.
+ */
 import { setMaxListeners } from "node:events";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { startCluster } from "../../test/faults/support/cluster.js";
 import { createCustomers } from "../../test/faults/support/customers.js";
@@ -7,8 +13,7 @@ import { LOCAL_DEFAULTS } from "../local/settings.js";
 import { ELIGIBILITY_STAKE, type Life, live, stakeSome } from "./agents.js";
 import { injectFaults } from "./faults.js";
 import { createChance } from "./random.js";
-import { type Check, checkAll, printReport } from "./report.js";
-import { checkGrowth, type Usage, watchUsage } from "./usage.js";
+import { type Check, checkAll, checkGrowth, printReport, type Usage, watchUsage } from "./report.js";
 
 export interface SoakOptions {
   minutes: number;
@@ -117,4 +122,21 @@ async function isQuiet({ pool }: Life["cluster"]): Promise<boolean> {
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
   return true;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: "string", default: "5" },
+      agents: { type: "string", default: "12" },
+      seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    },
+  });
+  const [minutes, agents, seed] = [Number(values.minutes), Number(values.agents), Number(values.seed)];
+  if (!(minutes > 0) || !(agents >= 3) || !Number.isInteger(seed)) {
+    console.error("Usage: npm run soak -- --minutes <number> --agents <3 or more> [--seed <whole number>]");
+    process.exit(2);
+  }
+  const { checks } = await soak({ minutes, agents, seed });
+  process.exit(checks.every(({ wrong }) => wrong.length === 0) ? 0 : 1);
 }

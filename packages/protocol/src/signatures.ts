@@ -1,4 +1,4 @@
-/** What an agent signs beside payments: the texts of a sign-in and of its encryption key, and actions as typed data. */
+/** An agent signs these beside payments: the texts of a sign-in and of its encryption key, and actions as typed data. */
 import { encodeCall, keccak256, stringToHex } from "./hex.js";
 import type { Address, Hex } from "./types.js";
 

@@ -2,34 +2,12 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { type Agent, connect } from "@working-contracts/client/connect";
-import type { Outcome, Status } from "@working-contracts/client/types";
+import type { Status } from "@working-contracts/client/types";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { localAccount } from "../network.js";
-import type { Faucet } from "./faucet.js";
+import type { Faucet, Script } from "./sandbox.js";
 
-export interface ClientScript {
-  role: "client";
-  title: string;
-  price: string;
-  /** Its action after a delivery. */
-  plan: "approve" | "dispute" | "nothing";
-}
-
-export interface WorkerScript {
-  role: "worker";
-  contractId: string;
-  /** Its action after it has accepted. */
-  plan: "deliver" | "withdraw" | "nothing";
-}
-
-export interface JuryScript {
-  role: "backup-agents";
-  contractId: string;
-  /** One vote per criterion; all three Backup Agents vote alike. */
-  votes: Outcome[];
-}
-
-export type Script = ClientScript | WorkerScript | JuryScript;
+type ScriptOf<R extends Script["role"]> = Extract<Script, { role: R }>;
 
 export interface Play {
   id: string;
@@ -113,7 +91,10 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
       signal: stopping.signal,
     });
 
-  const beClient = async (play: Play, { title, price, plan }: ClientScript): Promise<() => Promise<void>> => {
+  const beClient = async (
+    play: Play,
+    { title, price, plan }: ScriptOf<"client">,
+  ): Promise<() => Promise<void>> => {
     const agent = await newcomer("sandbox client");
     play.addresses.push(agent.address);
     const { id } = await agent.create({
@@ -134,7 +115,10 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
     };
   };
 
-  const beWorker = async (play: Play, { contractId, plan }: WorkerScript): Promise<() => Promise<void>> => {
+  const beWorker = async (
+    play: Play,
+    { contractId, plan }: ScriptOf<"worker">,
+  ): Promise<() => Promise<void>> => {
     const agent = await newcomer("sandbox worker");
     play.addresses.push(agent.address);
     play.contractId = contractId;
@@ -149,7 +133,10 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
     };
   };
 
-  const beJury = async (play: Play, { contractId, votes }: JuryScript): Promise<() => Promise<void>> => {
+  const beJury = async (
+    play: Play,
+    { contractId, votes }: ScriptOf<"backup-agents">,
+  ): Promise<() => Promise<void>> => {
     const agents = await standingJury();
     play.addresses.push(...agents.map(({ address }) => address));
     play.contractId = contractId;

@@ -2,19 +2,29 @@
  * The local network's sandbox, in which a new agent can try the service: money, a clock that can be advanced, and
  * counterparties. No other network and no production entry point includes it.
  */
-
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { isoTime } from "@working-contracts/protocol/time";
 import { Hono } from "hono";
 import { html } from "hono/html";
+import {
+  BaseError,
+  ContractFunctionRevertedError,
+  createTestClient,
+  http,
+  parseEther,
+  parseUnits,
+  publicActions,
+} from "viem";
 import { z } from "zod";
+import { createChainClients, createSigningClient } from "../../../src/chain/clients.js";
 import { AppError } from "../../../src/errors.js";
+import { until } from "../../../src/indexer/supervision/processes.js";
 import { ASSETS } from "../../../src/pages/layout.js";
 import { ROOT } from "../../../src/root.js";
-import { createClock, MAX_MOVE_SECONDS } from "./clock.js";
-import { createFaucet } from "./faucet.js";
+import { localAccount } from "../network.js";
 import { createPlays } from "./plays.js";
 
 /** Maximum of one gift, in whole units. */
@@ -35,6 +45,15 @@ const GiftSchema = z
   .object({ address, usd: amount(MAX_GIFT.usd).optional(), tokens: amount(MAX_GIFT.tokens).optional() })
   .refine(({ usd, tokens }) => usd !== undefined || tokens !== undefined, "needs usd, tokens or both");
 
+type Gift = z.infer<typeof GiftSchema>;
+/** Resolves once the gift is mined. Rejects with `conflict` if this chain's token grants are exhausted. */
+export type Faucet = (gift: Gift) => Promise<void>;
+
+/** Longer than the longest contract. */
+const MAX_MOVE_SECONDS = 400 * 86_400;
+const SEEN_TIMEOUT_MS = 20_000;
+
+/** Forward, by seconds or to a time in seconds. */
 const MoveSchema = z.union([
   z.object({ advanceSeconds: z.int().min(1).max(MAX_MOVE_SECONDS) }),
   z.object({ to: z.iso.datetime({ offset: true }).transform((text) => Math.floor(Date.parse(text) / 1000)) }),
@@ -45,22 +64,34 @@ const ScriptSchema = z.discriminatedUnion("role", [
     role: z.literal("client"),
     title: z.string().min(1).max(200).default("Say hello to the sandbox"),
     price: amount(MAX_PRICE).default("50"),
+    /** Its action after a delivery. */
     plan: z.enum(["approve", "dispute", "nothing"]).default("approve"),
   }),
   z.object({
     role: z.literal("worker"),
     contractId: address,
+    /** Its action after it has accepted. */
     plan: z.enum(["deliver", "withdraw", "nothing"]).default("deliver"),
   }),
   z.object({
     role: z.literal("backup-agents"),
     contractId: address,
+    /** One vote per criterion; all three Backup Agents vote alike. */
     votes: z
       .array(z.enum(["met", "not met", "unclear"]))
       .min(1)
       .max(10),
   }),
 ]);
+
+export type Script = z.infer<typeof ScriptSchema>;
+
+/** The network and its service. */
+interface Place {
+  rpcUrl: string;
+  deployment: Deployment;
+  baseUrl: string;
+}
 
 export interface Sandbox {
   /** Routes under /sandbox. */
@@ -70,7 +101,7 @@ export interface Sandbox {
   stop(): void;
 }
 
-export function createSandbox(at: { rpcUrl: string; deployment: Deployment; baseUrl: string }): Sandbox {
+export function createSandbox(at: Place): Sandbox {
   const faucet = createFaucet(at);
   const clock = createClock(at);
   const plays = createPlays({ baseUrl: at.baseUrl, faucet });
@@ -154,4 +185,91 @@ function parse<T>(schema: z.ZodType<T>, body: unknown): T {
     message: `${path}: ${issue?.message ?? "is invalid"}`,
     details: result.error.issues.map(({ path: at, message }) => ({ path: at.join("."), message })),
   });
+}
+
+/** The local chain's clock. It can be advanced, so that deadlines and voting windows pass at once. */
+function createClock({ rpcUrl, deployment, baseUrl }: Place) {
+  const { chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
+  const client = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) }).extend(publicActions);
+  /** Seconds, by the newest block. */
+  const now = async (): Promise<number> => Number((await client.getBlock({ blockTag: "latest" })).timestamp);
+  let last: Promise<unknown> = Promise.resolve();
+
+  const advance = async (move: z.infer<typeof MoveSchema>): Promise<number> => {
+    const before = await now();
+    const seconds = "to" in move ? move.to - before : move.advanceSeconds;
+    if (seconds < 1 || seconds > MAX_MOVE_SECONDS) {
+      const time = new Date(before * 1000).toISOString();
+      throw new AppError("invalid_request", {
+        message: `The clock only moves forward, by at most ${MAX_MOVE_SECONDS / 86_400} days at a time. It is ${time}.`,
+      });
+    }
+    await client.increaseTime({ seconds });
+    await client.mine({ blocks: 1 });
+    return now();
+  };
+
+  return {
+    now,
+    /**
+     * Mines a block at the new time, waits until the service has it, and returns the time reached (seconds).
+     * Rejects with `invalid_request` if the time is not ahead, or too far ahead.
+     */
+    async move(move: z.infer<typeof MoveSchema>): Promise<number> {
+      const turn = last.then(() => advance(move));
+      last = turn.catch(() => undefined);
+      const reached = await turn;
+      const isSeen = async (): Promise<boolean> => {
+        const network = (await (await fetch(`${baseUrl}/v1/network`)).json()) as { data: { time: string } };
+        return Date.parse(network.data.time) >= reached * 1000;
+      };
+      await until("the service has the new time", isSeen, { timeoutMs: SEEN_TIMEOUT_MS });
+      return reached;
+    },
+  };
+}
+
+/** Mints test money. Gifts are sent one after another, because they all come from one account. */
+export function createFaucet({ rpcUrl, deployment }: Pick<Place, "rpcUrl" | "deployment">): Faucet {
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
+  const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
+  let last: Promise<unknown> = Promise.resolve();
+
+  // Tokens first: they can run out, and then nothing is given.
+  const send = async ({ address, usd, tokens }: Gift): Promise<`0x${string}`[]> => {
+    const hashes: `0x${string}`[] = [];
+    if (tokens !== undefined) {
+      const args = [address, parseEther(tokens)] as const;
+      const token = { address: deployment.protocolToken, abi: protocolTokenAbi } as const;
+      hashes.push(await owner.writeContract({ ...token, functionName: "grant", args }).catch(explain));
+    }
+    if (usd !== undefined) {
+      const { address: asset, decimals } = deployment.asset;
+      const args = [address, parseUnits(usd, decimals)] as const;
+      hashes.push(await owner.writeContract({ address: asset, abi: testUsdAbi, functionName: "mint", args }));
+    }
+    return hashes;
+  };
+
+  return async (gift) => {
+    const turn = last.then(() => send(gift));
+    last = turn.catch(() => undefined);
+    for (const hash of await turn) {
+      const { status } = await publicClient.waitForTransactionReceipt({ hash });
+      if (status !== "success") throw new Error(`The transaction ${hash} of the gift reverted.`);
+    }
+  };
+}
+
+function explain(error: unknown): never {
+  const reverted =
+    error instanceof BaseError ? error.walk((cause) => cause instanceof ContractFunctionRevertedError) : null;
+  if ((reverted as ContractFunctionRevertedError | null)?.data?.errorName === "GrantsExhausted") {
+    throw new AppError("conflict", {
+      message:
+        "All tokens that can be granted on this chain have been granted. Start over with npm start -- --reset.",
+      cause: error,
+    });
+  }
+  throw error;
 }

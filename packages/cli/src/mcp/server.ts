@@ -228,7 +228,7 @@ function addPrivateTools(
 const LISTED = 20;
 const JSON_TYPE = "application/json";
 
-/** What a host can attach to a conversation. */
+/** A host can attach these to a conversation. */
 function addResources(server: McpServer, agent: Agent): void {
   const add = (
     name: string,
