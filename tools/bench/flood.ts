@@ -17,7 +17,7 @@ export interface FloodResult {
   victim: Load;
 }
 
-/** The flood is a process of its own. */
+/** The flood is a separate process. */
 const SELF = fileURLToPath(import.meta.url);
 const VICTIMS = 16;
 /** Below each victim's own limit. */
@@ -109,7 +109,7 @@ const TICK_MS = 10;
 const MAX_OPEN = 500;
 
 /**
- * Sends requests at a fixed rate, whether or not responses come, in a process of its own. It ends with its parent, or
+ * Sends requests at a fixed rate, whether or not responses come, in a separate process. It ends with its parent, or
  * reports the responses when the parent sends a message.
  */
 function flood({ url, path, key }: FloodOrder): void {
