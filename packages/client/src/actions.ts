@@ -88,7 +88,7 @@ export function actions(session: Session) {
           escrow: { id: payTo, terms, isNew: true },
         };
       };
-      return pay(session, "POST /v1/contracts", { body, expect, open: ({ data }) => data });
+      return pay(session, "POST /v1/contracts", { body, expect });
     },
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
@@ -98,12 +98,7 @@ export function actions(session: Session) {
         deadline: terms.matchDeadline,
       }));
       const body = JSON.stringify({ accept: true });
-      return pay(session, "POST /v1/contracts/{id}/accept", {
-        path: { id },
-        body,
-        expect,
-        open: ({ data }) => data,
-      });
+      return pay(session, "POST /v1/contracts/{id}/accept", { path: { id }, body, expect });
     },
 
     /** Declines a direct award or a reserved listing. */
@@ -140,11 +135,7 @@ export function actions(session: Session) {
         amount: disputeBond(price, parameters),
         deadline: reviewDeadline,
       }));
-      return pay(session, "POST /v1/contracts/{id}/dispute", {
-        path: { id },
-        expect,
-        open: ({ data }) => data,
-      });
+      return pay(session, "POST /v1/contracts/{id}/dispute", { path: { id }, expect });
     },
 
     /**
@@ -198,11 +189,7 @@ export function actions(session: Session) {
         throw new RangeError(`${tokens} is not an amount of protocol tokens`);
       const expected = { payTo: network.registry, currency: "protocol-token" as const, amount: units };
       const body = JSON.stringify({ amount: tokens });
-      return pay(session, "POST /v1/agents/me/stake", {
-        body,
-        expect: async () => expected,
-        open: ({ data }) => data,
-      });
+      return pay(session, "POST /v1/agents/me/stake", { body, expect: async () => expected });
     },
 
     /** Starts to withdraw the whole stake. The service pays it out after the unstaking delay. */

@@ -6,7 +6,7 @@ import type { Node } from "./chain-check.js";
 import { deliveries } from "./deliveries.js";
 import { ConnectionError, RefusedToSign, ServiceError } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
-import { createHttp, type HttpOptions } from "./http.js";
+import { createHttp } from "./http.js";
 import {
   createBudget,
   type PaymentProgress,
@@ -95,9 +95,6 @@ export interface ConnectOptions {
  */
 const DEPLOYMENTS: Readonly<Record<string, PinnedNetwork>> = {};
 
-/** Loaded with the first use: it reads the chain, which agents can do without. */
-const verifying = () => import("./verify/verify.js");
-
 const PATIENCE_MS = 120_000;
 const SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
@@ -112,7 +109,13 @@ export type Agent = Awaited<ReturnType<typeof connect>>;
  */
 export async function connect(options: ConnectOptions) {
   const { account: signer, spendingLimit, beforePayment } = options;
-  const http = createHttp(httpOptions(options));
+  const http = createHttp({
+    baseUrl: options.baseUrl.replace(/\/+$/, ""),
+    fetch: options.fetch ?? fetch,
+    patienceMs: options.patienceMs ?? PATIENCE_MS,
+    onWaiting: options.onWaiting,
+    signal: options.signal,
+  });
   const pinned = options.network ?? DEPLOYMENTS[new URL(options.baseUrl).host];
   const network = lowerCase(pinned ?? (await readNetwork(http)));
   if (pinned === undefined) requireOwnDomain(options, network.domain);
@@ -149,7 +152,9 @@ export async function connect(options: ConnectOptions) {
     const { node, permission } = session;
     if (node !== undefined)
       await (await import("./chain-check.js")).requireNotWider(node, network, {
-        ...{ agent: signer.address, permission, signal: options.signal },
+        agent: signer.address,
+        permission,
+        signal: options.signal,
       });
   }
 
@@ -216,11 +221,11 @@ export async function connect(options: ConnectOptions) {
      * Rebuilds a contract from the chain alone, compares every response of the service with it, and names the party whose
      * signature allowed each step. Throws if there is no escrow at the address, or without a node.
      */
-    verify: async (id: string, options: Partial<VerifyOptions> = {}): Promise<Verification> =>
-      (await verifying()).verifyContract(known, id, {
-        nodes: session.node === undefined ? [] : [session.node],
-        ...options,
-      }),
+    async verify(id: string, options: Partial<VerifyOptions> = {}): Promise<Verification> {
+      const { verifyContract } = await import("./verify/verify.js");
+      const nodes = session.node === undefined ? [] : [session.node];
+      return verifyContract(known, id, { nodes, ...options });
+    },
 
     /**
      * Returns the payment that an action would cost, or null if it is paid already. Signs nothing. `create` uses one of the
@@ -251,20 +256,15 @@ function ifNotPossible(error: unknown): void {
 /** The actions that can cost money. */
 type PaidActions = Pick<ReturnType<typeof actions>, "create" | "accept" | "dispute" | "vote" | "stake">;
 
-class Quoted extends Error {
-  readonly payment: PlannedPayment;
-  constructor(payment: PlannedPayment) {
-    super("This was a dry run");
-    this.payment = payment;
-  }
-}
-
 async function dryRun(
   session: Session,
   action: (dry: PaidActions) => Promise<unknown>,
 ): Promise<PlannedPayment | null> {
+  const end = new Error("This was a dry run");
+  let planned: PlannedPayment | null = null;
   const onProgress = ({ payment }: PaymentProgress): never => {
-    throw new Quoted(payment);
+    planned = payment;
+    throw end;
   };
   const { create, accept, dispute, vote, stake } = actions({
     ...session,
@@ -276,7 +276,7 @@ async function dryRun(
     await action({ create, accept, dispute, vote: (id, words) => vote(id, words, { salt }), stake });
     return null;
   } catch (error) {
-    if (error instanceof Quoted) return error.payment;
+    if (error === end) return planned;
     throw error;
   }
 }
@@ -286,16 +286,6 @@ export function secondsOf(duration: string): number {
   const [, count = "", unit = ""] = /^(\d+(?:\.\d+)?)([smhd])$/.exec(duration) ?? [];
   if (count === "") throw new RangeError(`${duration} is not a duration such as 90m, 36h or 2d`);
   return Math.round(Number(count) * SECONDS[unit as keyof typeof SECONDS]);
-}
-
-function httpOptions({
-  baseUrl,
-  patienceMs = PATIENCE_MS,
-  onWaiting,
-  signal,
-  ...given
-}: ConnectOptions): HttpOptions {
-  return { baseUrl: baseUrl.replace(/\/+$/, ""), patienceMs, onWaiting, signal, fetch: given.fetch ?? fetch };
 }
 
 function readNetwork(http: Session["http"]): Promise<Network> {

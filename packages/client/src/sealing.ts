@@ -39,16 +39,14 @@ export async function publishedKey(session: Session, address: string): Promise<s
   );
 }
 
-export interface Recipient {
-  address: string;
-  key: string;
-}
-
 /**
  * Encrypts a reference to several recipients (JWE, JSON serialization). Its header commits to the plain text, so everyone
  * who is ever shown it can tell that it is what was delivered. Throws RangeError if the reference is too long.
  */
-export async function seal(reference: string, recipients: readonly Recipient[]): Promise<string> {
+export async function seal(
+  reference: string,
+  recipients: readonly { address: string; key: string }[],
+): Promise<string> {
   const nonce = base64url.encode(crypto.getRandomValues(new Uint8Array(16)));
   const plain = new TextEncoder().encode(JSON.stringify({ reference, nonce }));
   const jwe = new GeneralEncrypt(plain).setProtectedHeader({

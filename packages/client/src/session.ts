@@ -137,6 +137,8 @@ export async function dataOf<T>(response: Promise<{ data: T }>): Promise<T> {
   return (await response).data;
 }
 
+const dataIn = (json: object): never => (json as { data: never }).data;
+
 interface Input {
   path?: object;
   query?: object;
@@ -192,15 +194,15 @@ export interface PaidCall<E extends Endpoint, T> {
   expect: (quoted: QuotedPayment) => Promise<ExpectedPayment>;
   /** Called once nothing can refuse the payment but the signer. */
   beforeSigning?: () => Promise<void> | void;
-  /** Extracts the result from a success response. */
-  open: (json: ResponseOf<E>, headers: Headers) => T;
+  /** Extracts the result from a success response; by default its `data`. */
+  open?: (json: ResponseOf<E>, headers: Headers) => T;
 }
 
 /** Calls an operation that can cost money. If the response is a quote, pays it only if it is exactly the expected one. */
-export async function pay<E extends Endpoint, T>(
+export async function pay<E extends Endpoint, T = ResponseOf<E>["data" & keyof ResponseOf<E>]>(
   session: Session,
   endpoint: E,
-  { path, body, nonce, expect, beforeSigning, open }: PaidCall<E, T>,
+  { path, body, nonce, expect, beforeSigning, open = dataIn }: PaidCall<E, T>,
 ): Promise<T> {
   const request = requestOf(session, endpoint, { ...(path && { path }), body });
   const openResponse = ({ json, headers }: ServiceResponse): T => open(json as ResponseOf<E>, headers);

@@ -19,7 +19,8 @@ export type Posted = components["schemas"]["CreateContract"];
 
 /** Verifies the terms that the service returned for `id`. Throws RefusedToSign if the address commits to others. */
 export function provenTerms(id: string, served: Terms, network: PinnedNetwork): EscrowTerms {
-  const terms = escrowTermsOf(served);
+  const { escrowTerms } = served;
+  const terms: EscrowTerms = { ...(escrowTerms as unknown as EscrowTerms), price: BigInt(escrowTerms.price) };
   const document = served.document as TermsDocument;
   if (canonicalTerms(document) !== served.canonicalDocument) {
     throw new RefusedToSign("terms", "the document does not match its canonical text");
@@ -90,10 +91,6 @@ function requireAddress(id: string, terms: EscrowTerms, network: PinnedNetwork):
     "payTo",
     `these terms lead to the escrow ${address}, but the quote asks to pay ${id}`,
   );
-}
-
-function escrowTermsOf({ escrowTerms }: Terms): EscrowTerms {
-  return { ...(escrowTerms as unknown as EscrowTerms), price: BigInt(escrowTerms.price) };
 }
 
 function priceOf({ budgetOrPrice }: Posted): bigint {

@@ -1,5 +1,5 @@
 import { juries, seal } from "@working-contracts/client/sealing";
-import { call, type Session } from "@working-contracts/client/session";
+import type { Session } from "@working-contracts/client/session";
 import { keyText, ownKeysOf } from "@working-contracts/client/wallets";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect, it } from "vitest";
@@ -31,7 +31,6 @@ it("shares with each Backup Agent although the service refuses the share or the 
   };
   const session = { ...worker, http: { send } } as unknown as Session;
   const { share } = juries(session, {
-    call,
     escrowOf: async () => ({ status: async () => "disputed", jurors: async () => new Set(jurors.keys()) }),
     ownKeys: async () => keys,
     committed: async () => sealed,

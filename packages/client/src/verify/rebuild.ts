@@ -67,8 +67,8 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
     endedAt: ENDS.has(phase) ? last.timestamp : null,
   };
   const matched = named("WorkingContractMatched")[0];
-  const counterparty =
-    matched === undefined ? addressOrNull(terms.counterparty) : lower(matched.args.counterparty);
+  const invited = terms.counterparty === ZERO_ADDRESS ? null : terms.counterparty;
+  const counterparty = matched === undefined ? invited : lower(matched.args.counterparty);
   const client = terms.workerInitiated ? (matched ? counterparty : null) : terms.initiator;
   const worker = terms.workerInitiated ? terms.initiator : counterparty;
   const disputed = named("WorkingContractDisputed")[0];
@@ -99,7 +99,7 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
   const { payoutHold } = terms.parameters;
   const heldUntil = ended === null || payoutHold === 0 ? null : ended + payoutHold;
   const legs = legsOf(escrow, facts, {
-    addresses: { client, worker, treasury: treasuryOf(settled) },
+    addresses: { client, worker, treasury: settled === undefined ? null : lower(settled.args.treasury) },
     waiting: heldUntil !== null && now < heldUntil ? "held" : "queued",
     settledBy: settled?.transactionHash ?? null,
   });
@@ -219,12 +219,4 @@ function transfersOf({ events, paid }: EscrowOnChain, legs: readonly RebuiltLeg[
     moved: String(paid.get(payee) ?? 0n),
     due: String(due.get(payee) ?? 0n),
   }));
-}
-
-function treasuryOf(settled: EscrowEvent | undefined): string | null {
-  return settled === undefined ? null : lower(settled.args.treasury);
-}
-
-function addressOrNull(address: string): string | null {
-  return address === ZERO_ADDRESS ? null : address;
 }
