@@ -1,6 +1,7 @@
 /**
  * Writes, from the compiled contracts, packages/protocol/src/abi.ts, as human-readable signatures, the part of them that
- * the client uses, and packages/client/src/deployed-code.ts, by which a payer recognises factory and escrows on chain.
+ * the client uses, packages/client/src/deployed-code.ts, by which a payer recognises factory and escrows on chain, and
+ * src/chain/bytecode.json, which is deployed.
  * With --check it only compares: the committed texts with the generated ones, and what viem parses from the signatures
  * with what was compiled.
  */
@@ -8,6 +9,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { type Hex, keccak256, parseAbi } from "viem";
 import { writeGenerated } from "./generated.js";
+import { compiledBytecode } from "./local/foundry.js";
 
 interface Parameter {
   name: string;
@@ -89,6 +91,7 @@ const errors = Object.keys(CLIENT_CALLS).flatMap((contract) =>
 const names = [...new Set(errors)].sort().map((name) => `\n  | "${name}"`);
 const code = `// Generated from contracts/ by \`npm run abi\`: the deployed code's hash with zeros for immutables, and their places in bytes.\nexport const DEPLOYED_CODE = {\n${codes.join("")}} as const;\n\n/** Errors that the contracts declare. */\nexport type DeclaredError =${names.join("")};\n`;
 writeGenerated("packages/client/src/deployed-code.ts", code, origin);
+writeGenerated("src/chain/bytecode.json", compiledBytecode(), origin);
 
 /**
  * One list for all contracts: a call of one can fail with another's error. Only events need the names of their

@@ -14,8 +14,7 @@ const LANES = {
     "contracts compile": () => faultOf("forge", "build", "contracts"),
     "Solidity format": () => faultOf("forge", "fmt", "--check"),
     "Solidity lint": lintContracts,
-    "src/chain/bytecode.json matches the contracts": checkBytecode,
-    "ABI and known code (tools/abi.ts) match the contracts": () => faultOf("tsx", "tools/abi.ts", "--check"),
+    "ABI, known code and bytecode (tools/abi.ts) match the contracts": checkCompiled,
   },
   code: {
     "TypeScript format and lint (Biome)": () => faultOf("biome", "ci", "--colors=off", "--error-on-warnings"),
@@ -44,8 +43,8 @@ async function runLane(lane) {
 }
 
 /** Tests that run beside the checks renew a file that is not of the sources. */
-async function checkBytecode() {
-  const fault = await faultOf("tsx", "tools/bytecode.ts", "--check");
+async function checkCompiled() {
+  const fault = await faultOf("tsx", "tools/abi.ts", "--check");
   if (fault !== null || readFileSync(BYTECODE, "utf8") === committedBytecode) return fault;
   return "src/chain/bytecode.json was not of these sources, and is renewed: commit it.";
 }

@@ -1,8 +1,12 @@
-/** `npm test`: runs all suites, lists their failures, and ends with a line of totals. */
+/**
+ * `npm test`: runs all suites, lists their failures, and ends with a line of totals. `--checks` (`npm run verify`) runs the
+ * checks beside them; each that fails counts as a failure.
+ */
 import { availableParallelism } from "node:os";
 import { relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import { startChecks } from "./check.mjs";
 import { ensureClients, ensureInstalled } from "./install.mjs";
 import { ROOT, runForge, runVitest } from "./run.mjs";
 
@@ -31,7 +35,7 @@ const MESSAGE_LINES = 12;
  * Runs all suites, then lists the failures. A suite that crashes counts as one more failure. `before` holds promises of
  * other work that suites wait for, by the names in their `after`.
  */
-export async function runTests(before = {}) {
+async function runTests(before) {
   const waiting = [...SUITES];
   const clients = ensureClients().then(
     () => null,
@@ -128,7 +132,10 @@ function shortened(message) {
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   await ensureInstalled();
-  const total = await runTests();
+  const checks = process.argv.includes("--checks") ? startChecks() : {};
+  const tests = runTests({ "contract checks": checks.contracts });
+  const [total, ...failedChecks] = await Promise.all([tests, ...Object.values(checks)]);
+  total.failed += failedChecks.reduce((sum, count) => sum + count, 0);
   console.log(`\n${closingLine(total)}`);
   process.exit(total.failed === 0 ? 0 : 1);
 }
