@@ -146,17 +146,11 @@ async function catchUp(client: TestClient, headFile: string): Promise<void> {
   if (last.number > current) await client.mine({ blocks: last.number - current });
 }
 
-interface ChainFiles {
-  state: string;
-  head: string;
-}
-
-interface StateKeeper {
-  save(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-function keepState(client: TestClient, files: ChainFiles, report: (line: string) => void): StateKeeper {
+function keepState(
+  client: TestClient,
+  files: { state: string; head: string },
+  report: (line: string) => void,
+) {
   const reader = client.extend(publicActions);
   let seen = 0n;
   let pauseUntil = 0;
@@ -206,7 +200,7 @@ function keepState(client: TestClient, files: ChainFiles, report: (line: string)
 
   return {
     save,
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       await watching;
       await save().catch((error: BaseError) =>

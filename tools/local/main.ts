@@ -6,7 +6,7 @@ import { ConfigError } from "../../src/config.js";
 import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
-import { localOwnerKey, resetNetwork, startNetwork, takeLock } from "./network.js";
+import { localOwnerKey, type Network, resetNetwork, startNetwork, takeLock } from "./network.js";
 import { freePort, listenOnFreePort } from "./ports.js";
 import { createSandbox, type Sandbox } from "./sandbox/sandbox.js";
 import { type Environment, type LocalSettings, readSettings, wantedPort } from "./settings.js";
@@ -176,17 +176,8 @@ function describe(error: unknown): string {
     : String(error);
 }
 
-function summary({
-  url,
-  network,
-  settings,
-  seconds,
-}: {
-  url: string;
-  network: Awaited<ReturnType<typeof startNetwork>>;
-  settings: LocalSettings;
-  seconds: number;
-}): string {
+function summary(ready: { url: string; network: Network; settings: LocalSettings; seconds: number }): string {
+  const { url, network, settings, seconds } = ready;
   const { deployment } = network;
   return [
     "",

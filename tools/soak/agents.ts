@@ -125,36 +125,24 @@ async function post(life: Life, { agent, chance }: Actor): Promise<void> {
   if (answer.status === 200) board.set(answer.data.id, answer.data);
 }
 
-type Action =
-  | "accept"
-  | "decline"
-  | "cancel"
-  | "deliver"
-  | "withdraw"
-  | "approve"
-  | "dispute"
-  | "vote"
-  | "checkpoint"
-  | "complain"
-  | "read";
+const ACTIONS = [
+  ...(["accept", "decline", "cancel", "deliver", "withdraw", "approve"] as const),
+  ...(["dispute", "vote", "checkpoint", "complain", "read"] as const),
+] as const;
+type Action = (typeof ACTIONS)[number];
 
 /** Weights of sensible actions by status. Occasionally an agent tries something else. */
-const SENSIBLE: Partial<Record<Status, Readonly<Record<string, number>>>> = {
+const SENSIBLE: Partial<Record<Status, Partial<Record<Action, number>>>> = {
   created: { accept: 8, decline: 1, cancel: 1, read: 1 },
   matched: { deliver: 8, withdraw: 1, checkpoint: 3, complain: 1 },
   "under-review": { approve: 5, dispute: 4, complain: 1 },
   disputed: { vote: 9, read: 1 },
 };
-const ANYTHING: Readonly<Record<Action, number>> = {
-  ...{ accept: 1, decline: 1, cancel: 1, deliver: 1, withdraw: 1, approve: 1 },
-  ...{ dispute: 1, vote: 1, checkpoint: 1, complain: 1, read: 1 },
-};
 
 async function act(life: Life, { agent: someone, chance }: Actor, seen: ContractView): Promise<void> {
   const { board } = life;
   const isOdd = chance.hits(0.1);
-  const weights = isOdd ? ANYTHING : (SENSIBLE[seen.status] ?? { read: 1 });
-  const what = chance.weighted(weights) as Action;
+  const what = isOdd ? chance.pick(ACTIONS) : chance.weighted<Action>(SENSIBLE[seen.status] ?? { read: 1 });
   const agent = isOdd ? someone : (actorOf(life, seen, { what, chance }) ?? someone);
   await perform(life, { agent, chance }, seen, what);
   const { data, status } = await life.customers.read(agent, seen.id);
@@ -170,10 +158,9 @@ function actorOf(
   const party = (address: Address | null) => agents.find((agent) => agent.address === address);
   if (what === "cancel") return party(seen.initiator === "worker" ? seen.worker : seen.client);
   if (what === "deliver" || what === "withdraw" || what === "checkpoint") return party(seen.worker);
-  if (what === "approve" || what === "dispute") return party(seen.client);
+  if (what === "approve" || what === "dispute" || what === "complain") return party(seen.client);
   if (what === "accept" || what === "decline")
     return seen.initiator === "client" ? party(seen.worker) : undefined;
-  if (what === "complain") return party(seen.client);
   if (what === "vote") {
     const voters = agents
       .filter(isStaked)
@@ -190,42 +177,25 @@ async function perform(
   what: Action,
 ): Promise<void> {
   const { customers } = life;
-  const plain = async (path: string, body?: unknown) =>
-    note(life, what, await customers.act(agent, id, path, body));
-  switch (what) {
-    case "accept":
-      note(life, what, await customers.accept(agent, id));
-      return;
-    case "dispute":
-      note(life, what, await customers.pay(agent, `/v1/contracts/${id}/dispute`, ""));
-      return;
-    case "vote": {
-      const words = ["met", "not met", "unclear"] as const;
-      const votes = acceptanceCriteria.map((_, criterionIndex) => ({
-        criterionIndex,
-        vote: chance.pick(words),
-      }));
-      note(life, what, await customers.pay(agent, `/v1/contracts/${id}/votes`, { votes }));
-      return;
-    }
-    case "decline":
-      await plain("accept", { accept: false });
-      return;
-    case "deliver":
-      await plain("delivery", { delivery: `ipfs://${id}` });
-      return;
-    case "checkpoint":
-      await plain("checkpoint", await checkpoint(life, { agent, chance }, id));
-      return;
-    case "complain":
-      await plain("complaints", { evidence: { seen: "late" } });
-      return;
-    case "read":
-      note(life, what, await customers.read(agent, id));
-      return;
-    default:
-      await plain(what);
-  }
+  const act = (path: string, body?: unknown) => customers.act(agent, id, path, body);
+  const answers: Record<Action, () => Promise<Answer<ContractView>>> = {
+    accept: () => customers.accept(agent, id),
+    decline: () => act("accept", { accept: false }),
+    cancel: () => act("cancel"),
+    deliver: () => act("delivery", { delivery: `ipfs://${id}` }),
+    withdraw: () => act("withdraw"),
+    approve: () => act("approve"),
+    dispute: () => customers.pay(agent, `/v1/contracts/${id}/dispute`, ""),
+    vote() {
+      const vote = () => chance.pick(["met", "not met", "unclear"]);
+      const votes = acceptanceCriteria.map((_, criterionIndex) => ({ criterionIndex, vote: vote() }));
+      return customers.pay(agent, `/v1/contracts/${id}/votes`, { votes });
+    },
+    checkpoint: async () => act("checkpoint", await checkpoint(life, { agent, chance }, id)),
+    complain: () => act("complaints", { evidence: { seen: "late" } }),
+    read: () => customers.read(agent, id),
+  };
+  note(life, what, await answers[what]());
 }
 
 async function checkpoint(

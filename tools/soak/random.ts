@@ -9,7 +9,7 @@ export interface Chance {
   /** True with this probability. */
   hits(probability: number): boolean;
   /** One of the keys, with a probability in proportion to its weight. */
-  weighted<K extends string>(weights: Readonly<Record<K, number>>): K;
+  weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K;
 }
 
 /** The generator "mulberry32". */
@@ -28,7 +28,7 @@ export function createChance(seed: number): Chance {
     pick: (from) => from[between(0, from.length - 1)] as (typeof from)[number],
     hits: (probability) => next() < probability,
     weighted(weights) {
-      const entries = Object.entries<number>(weights) as [keyof typeof weights, number][];
+      const entries = Object.entries(weights) as [keyof typeof weights, number][];
       let left = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
       for (const [key, weight] of entries) {
         left -= weight;

@@ -85,14 +85,9 @@ function isMoney(amount: string | null): boolean {
 /** Prints counts, the table and what was wrong. */
 export function printReport(
   { customers, answers, board, cluster }: Life,
-  {
-    checks,
-    faults,
-    minutes,
-    seed,
-    usage,
-  }: { checks: Check[]; faults: Map<string, number>; minutes: number; seed: number; usage: Usage },
+  run: { checks: Check[]; faults: Map<string, number>; minutes: number; seed: number; usage: Usage },
 ): void {
+  const { checks, faults, minutes, seed, usage } = run;
   const paid = customers.payments.filter(({ truth }) => truth?.status === 200);
   const volume = paid.reduce((sum, { authorization }) => sum + authorization.value, 0n);
   const ends = new Map<string, number>();
