@@ -75,13 +75,9 @@ export async function run(env: Environment, args: readonly string[], launcher: L
     const { databaseUrl, rpcUrl, deploymentPath } = network;
     const addressFile = join(settings.dir, "network.json");
     const ownerPrivateKey = localOwnerKey();
-    writeAddresses(addressFile, {
-      baseUrl: service.url,
-      databaseUrl,
-      rpcUrl,
-      deploymentPath,
-      ownerPrivateKey,
-    });
+    const addresses = { baseUrl: service.url, databaseUrl, rpcUrl, deploymentPath, ownerPrivateKey };
+    // For the demo and the commands. Mode 600: the database URL holds its password.
+    writeFileSync(addressFile, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 });
     closing.push(() => rmSync(addressFile, { force: true }));
     report(summary({ url: service.url, network, settings, seconds: (Date.now() - startedAt) / 1000 }));
   };
@@ -116,11 +112,6 @@ async function requireGivenPort({ PORT, HOST }: Environment): Promise<void> {
 export function setAside(path: string, maxBytes: number): void {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (size > maxBytes) renameSync(path, `${path}.old`);
-}
-
-/** Writes the network's addresses, for the demo and the commands. Mode 600: the database URL holds its password. */
-function writeAddresses(path: string, addresses: Record<string, string>): void {
-  writeFileSync(path, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 });
 }
 
 /** Process ids when this process began: of its parent, and of the parent's parent. */

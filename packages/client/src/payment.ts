@@ -242,19 +242,15 @@ export interface PaymentProgress {
   payment: PlannedPayment;
 }
 
-export interface Budget {
-  /** Counts the payment. Throws SpendingLimitError if it must not be signed. */
-  spend(payment: PlannedPayment): void;
-}
-
 /** A signed payment counts regardless of its outcome, because anyone who holds the signature can use it. */
-export function createBudget(limit: SpendingLimit | undefined): Budget {
+export function createBudget(limit: SpendingLimit | undefined) {
   const perCall = unitsOf(limit?.perCall, "perCall");
   const total = unitsOf(limit?.total, "total");
   const stake = unitsOf(limit?.stake, "stake", TOKEN_DECIMALS);
   let spent = 0n;
   return {
-    spend({ currency, amount, decimal, resource }) {
+    /** Counts the payment. Throws SpendingLimitError if it must not be signed. */
+    spend({ currency, amount, decimal, resource }: PlannedPayment): void {
       const isStake = currency === "protocol-token";
       const most = isStake ? stake : perCall;
       const name = isStake ? "stake (wcontract mcp: --max-stake)" : "perCall";

@@ -12,7 +12,7 @@ import { isOutage, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError 
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import {
   assetOf,
-  type Budget,
+  type createBudget,
   type Expected,
   type PaymentProgress,
   type PaymentProof,
@@ -46,7 +46,7 @@ export interface Session {
   http: Http;
   signer: Signer;
   network: PinnedNetwork;
-  budget: Budget;
+  budget: ReturnType<typeof createBudget>;
   /** The chain's time in seconds. */
   now(): Promise<number>;
   /** The chain's time in seconds, for a signature. Throws RefusedToSign if it is ahead of this machine's clock. */

@@ -129,10 +129,8 @@ export async function publishKey(session: Session, { key }: KeyPair): Promise<vo
 export const servedKey = (session: Session, address: string) =>
   dataOf(call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }));
 
-export function keyText({ network }: Session, address: string, key: string): string {
-  const { domain, chainId } = network;
-  return encryptionKeyText({ domain, chainId, address: address as Address, key });
-}
+export const keyText = ({ network }: Session, address: string, key: string): string =>
+  encryptionKeyText({ ...network, address: address as Address, key });
 
 /** The salt of the signer's vote on a contract. Throws RefusedToSign if its wallet signs differently each time. */
 export function voteSalt(

@@ -125,17 +125,10 @@ export function complaintCall(canonicalEvidence: string): Hex {
 }
 
 /** The text with which an agent signs its X25519 key (RFC 7748; base64url), so that the service cannot serve another. */
-export function encryptionKeyText({
-  domain,
-  chainId,
-  address,
-  key,
-}: {
-  domain: string;
-  chainId: number;
-  address: Address;
-  key: string;
-}): string {
+export function encryptionKeyText(
+  published: Pick<ChallengeFields, "domain" | "chainId"> & { address: Address; key: string },
+): string {
+  const { domain, chainId, address, key } = published;
   return [
     `${domain} asks you to publish the key to which others encrypt what they deliver to you:`,
     address.toLowerCase(),

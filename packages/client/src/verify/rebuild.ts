@@ -138,16 +138,13 @@ interface RebuiltLeg {
 function legsOf(
   { terms, events, now }: EscrowOnChain,
   facts: StatusFacts,
-  {
-    addresses,
-    waiting,
-    settledBy,
-  }: {
+  payment: {
     addresses: { client: string | null; worker: string | null; treasury: string | null };
     waiting: "held" | "queued";
     settledBy: Hex | null;
   },
 ): RebuiltLeg[] {
+  const { addresses, waiting, settledBy } = payment;
   const byVoter = (name: string): Map<string, EscrowEvent> =>
     new Map(
       events
