@@ -51,9 +51,8 @@ function print(files) {
         console.log(`  pass  ${title}`);
       } else if (status === "failed") {
         total.failed++;
-        console.log(
-          `  FAIL  ${title}\n        ${failureMessages.join("\n").split("\n").slice(0, 6).join("\n        ")}`,
-        );
+        const message = failureMessages.join("\n").split("\n").slice(0, 6);
+        console.log([`  FAIL  ${title}`, ...message].join("\n        "));
       } else {
         total.skipped++;
         for (const ability of meta?.missing ?? []) lacking.add(ability);

@@ -2,13 +2,11 @@
 import { Agent, request } from "node:http";
 import { performance } from "node:perf_hooks";
 
-/** Why a call failed; null for a success. */
-export type Failure = string | null;
-
 /** One call: its duration, in milliseconds, and its result. */
 export interface Outcome {
   ms: number;
-  failure: Failure;
+  /** Why it failed; null for a success. */
+  failure: string | null;
   /** Duration of the call for its quote, if it needed one. */
   quoteMs?: number;
 }

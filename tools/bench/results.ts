@@ -39,7 +39,7 @@ export interface Results {
 }
 
 /** One table for each part, in the order of the page. */
-export const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
+const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
   write: writeTable,
   waves: waveTable,
   processes: processesTable,
@@ -56,11 +56,7 @@ const [loadBefore = 0] = loadavg();
 /** The tables of the measured parts, as Markdown. */
 export function tablesOf(results: Partial<Results>): Map<keyof Results, string> {
   const measured = PARTS.filter((part) => results[part] !== undefined);
-  return new Map(measured.map((part) => [part, tableOf(part, results)]));
-}
-
-function tableOf<P extends keyof Results>(part: P, results: Partial<Results>): string {
-  return TABLES[part](results[part] as Results[P]);
+  return new Map(measured.map((part) => [part, TABLES[part](results[part] as never)]));
 }
 
 /** Replaces the sections of the measured parts; the others keep their earlier results. */
