@@ -133,7 +133,7 @@ function flood({ url, path, key }: FloodOrder): void {
   };
   const timer = setInterval(() => {
     const due = ((performance.now() - startedAt) / 1000) * FLOOD_RATE;
-    // What finds no socket is not sent later.
+    // A request that finds no socket is not sent later.
     for (; sent < due; sent++) if (open < MAX_OPEN) sendOne();
   }, TICK_MS);
   process.once("disconnect", () => process.exit(0));

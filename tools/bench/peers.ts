@@ -1,4 +1,4 @@
-/** What the service is compared with. The argument says which of them this process serves. */
+/** The service is compared with these. The argument says which of them this process serves. */
 import { serve } from "@hono/node-server";
 import { x402Facilitator } from "@x402/core/facilitator";
 import { toFacilitatorEvmSigner } from "@x402/evm";

@@ -230,7 +230,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       };
       for (;;) {
         let isWaiting = false;
-        /** A node's errors pass, as outages do. What the service or the voter has to change does not. */
+        /** A node's errors pass, as outages do; not those that the service or the voter has to remove. */
         const isTemporary = (error: unknown): boolean =>
           wait && ![ServiceError, RefusedToSign, NotOpened].some((kind) => error instanceof kind);
         const list = await listed().catch((error) => {
