@@ -387,7 +387,7 @@ function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft[] {
 }
 
 /** The time-out that ends a contract in its current phase; null if that phase has none. */
-export function timeoutOf(escrow: Escrow): EventDraft | null {
+function timeoutOf(escrow: Escrow): EventDraft | null {
   const rule = RULES.find(({ phase, timeout }) => timeout !== undefined && phase === escrow.phase);
   if (rule?.timeout === undefined) return null;
   const deadline = Number(rule.at(escrow));

@@ -341,7 +341,7 @@ const PaymentRequiredV1Schema = z
   .openapi("PaymentRequiredV1");
 
 /** OpenAPI response of a paid call without a (good) payment. */
-export const PAYMENT_REQUIRED = {
+const PAYMENT_REQUIRED = {
   402: {
     description: "Payment required: sign the quote and retry the request, byte for byte",
     headers: {
@@ -365,5 +365,5 @@ const SIGNATURE_HEADERS_NOTE =
   "Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.";
 
 /** Description of a paid call. */
-export const PAYMENT_HEADERS_NOTE =
+const PAYMENT_HEADERS_NOTE =
   "Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1).";

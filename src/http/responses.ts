@@ -11,7 +11,7 @@ import { SQLSTATE } from "../db/client.js";
 import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
 import type { AppEnv } from "./middleware.js";
 
-export const ErrorSchema = z
+const ErrorSchema = z
   .object({
     error: z.object({
       code: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]),
@@ -65,7 +65,7 @@ export function errorResponses<C extends ErrorCode>(
 }
 
 /** The response for an error thrown on purpose. */
-export function errorResponse(c: Context, error: AppError): Response {
+function errorResponse(c: Context, error: AppError): Response {
   const { message, details, hint, retryable, retryAfterSeconds, headers } = error.options;
   c.set("errorCode", error.code);
   for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);

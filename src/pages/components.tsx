@@ -52,7 +52,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
 }
 
 /** Display name and colour of each status. */
-export const STATUS_WORDS: Record<Status, { label: string; tone: Tone }> = {
+const STATUS_WORDS: Record<Status, { label: string; tone: Tone }> = {
   created: { label: "Open", tone: "open" },
   matched: { label: "In work", tone: "active" },
   "under-review": { label: "Under review", tone: "active" },

@@ -78,7 +78,7 @@ const SORT_NAMES: Partial<Record<Sort, string>> = {
 };
 
 /** The path of the feed with a changed query. Empty values and the cursor are dropped. */
-export function feedPath(query: FeedQuery, changes: FeedQuery): string {
+function feedPath(query: FeedQuery, changes: FeedQuery): string {
   const { cursor: _, ...kept } = query;
   const search = new URLSearchParams(
     Object.entries({ ...kept, ...changes }).filter(([, value]) => value !== ""),
@@ -86,7 +86,7 @@ export function feedPath(query: FeedQuery, changes: FeedQuery): string {
   return search === "" ? "/" : `/?${search}`;
 }
 
-export function FeedPage({ query, result, fault, now }: FeedProps) {
+function FeedPage({ query, result, fault, now }: FeedProps) {
   return (
     <>
       <h1>Working Contracts</h1>
@@ -201,7 +201,7 @@ function Results({
   );
 }
 
-export function Card({ contract, now }: { contract: ContractView; now: number }) {
+function Card({ contract, now }: { contract: ContractView; now: number }) {
   const { id, title, status, client, worker, acceptanceCriteria, awardMethod, createdAt } = contract;
   const step = nextStep(contract);
   return (

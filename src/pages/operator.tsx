@@ -44,7 +44,7 @@ export function operatorPages(
   };
 }
 
-export function SignInPage({ fault }: { fault: string | null }) {
+function SignInPage({ fault }: { fault: string | null }) {
   return (
     <>
       <h1>Operator</h1>
@@ -240,10 +240,7 @@ export interface OperatorSession {
   close(c: Context): void;
 }
 
-export function createOperatorSession(
-  operatorKey: string,
-  { baseUrl }: Pick<Config, "baseUrl">,
-): OperatorSession {
+function createOperatorSession(operatorKey: string, { baseUrl }: Pick<Config, "baseUrl">): OperatorSession {
   const options = {
     path: "/operator",
     httpOnly: true,

@@ -58,7 +58,7 @@ const MEANINGS: Record<keyof ProtocolView, { kind: Kind; text: string }> = {
   },
 };
 
-export function ParametersPage({ parameters, limits }: { parameters: ProtocolView; limits: LimitsView }) {
+function ParametersPage({ parameters, limits }: { parameters: ProtocolView; limits: LimitsView }) {
   return (
     <>
       <h1>Protocol parameters</h1>

@@ -121,13 +121,7 @@ const END_WORDS: Record<End, string> = {
 
 const OUTCOME_WORDS = { "": "none", ...Object.fromEntries(OUTCOMES.map((word) => [word, word])) };
 
-export function SimulatorPage({
-  query,
-  result,
-}: {
-  query: SimulatorQuery;
-  result: Simulation | { fault: string };
-}) {
+function SimulatorPage({ query, result }: { query: SimulatorQuery; result: Simulation | { fault: string } }) {
   return (
     <>
       <h1>Payout simulator</h1>

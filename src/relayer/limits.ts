@@ -38,7 +38,7 @@ const FEE_UNIT = 1_000_000n;
 const UNEARNED = "*";
 
 /** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */
-export const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
+const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
 
 /** Which limit refuses an address another operation now, and for how long. */
 export interface GasRefusal {
@@ -94,7 +94,7 @@ const NOT_STORED = {
 };
 
 /** `rate_limited`, with when to retry and a way out. */
-export function gasExhausted(
+function gasExhausted(
   caller: string,
   { limit, retryAfterSeconds }: GasRefusal,
   { allowance, budget }: GasLimits,

@@ -20,7 +20,7 @@ import {
 import { requestChallenge } from "./challenge.js";
 import { issueKey, listKeys, revokeKeys } from "./keys.js";
 
-export const ChallengeSchema = z
+const ChallengeSchema = z
   .object({
     challengeId: z.string(),
     message: z
@@ -55,7 +55,7 @@ const ChallengeBodySchema = z
   })
   .openapi("ChallengeBody");
 
-export const IssueKeyBodySchema = z
+const IssueKeyBodySchema = z
   .object({
     ...claim,
     label: z
@@ -68,7 +68,7 @@ export const IssueKeyBodySchema = z
   })
   .openapi("IssueKeyBody");
 
-export const IssuedKeySchema = z
+const IssuedKeySchema = z
   .object({
     address: z.string(),
     apiKey: z.string().openapi({ description: "Shown only once; the service stores only its hash" }),
@@ -77,15 +77,15 @@ export const IssuedKeySchema = z
   })
   .openapi("IssuedKey");
 
-export const RevokeKeysBodySchema = z
+const RevokeKeysBodySchema = z
   .object({ ...claim, keyId: z.string().min(1).max(100).optional() })
   .openapi("RevokeKeysBody");
 
-export const RevokedKeysSchema = z
+const RevokedKeysSchema = z
   .object({ address: z.string(), revokedCount: z.number().int() })
   .openapi("RevokedKeys");
 
-export const KeyListSchema = listOf(
+const KeyListSchema = listOf(
   z.object({
     id: z.string(),
     label: z.string().nullable(),

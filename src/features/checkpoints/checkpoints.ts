@@ -47,9 +47,7 @@ export const CheckpointSchema = z
 
 export type CheckpointView = z.infer<typeof CheckpointSchema>;
 
-export function toCheckpoint(
-  row: CheckpointContent & Pick<CheckpointRow, "id" | "createdAt">,
-): CheckpointView {
+function toCheckpoint(row: CheckpointContent & Pick<CheckpointRow, "id" | "createdAt">): CheckpointView {
   return {
     id: row.id,
     contractId: row.contractId,

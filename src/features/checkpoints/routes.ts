@@ -41,7 +41,7 @@ const TextSchema = z
   .refine(...upTo(LIMITS.checkpointStringLength))
   .openapi({ minLength: 1, maxLength: LIMITS.checkpointStringLength });
 
-export const CheckpointBodySchema = z
+const CheckpointBodySchema = z
   .object({
     fromSequence: SequenceSchema,
     toSequence: SequenceSchema,
@@ -58,7 +58,7 @@ export const CheckpointBodySchema = z
   })
   .openapi("SubmitCheckpoint") satisfies z.ZodType<CheckpointDraft>;
 
-export const CheckpointParamsSchema = ContractParamsSchema.extend({
+const CheckpointParamsSchema = ContractParamsSchema.extend({
   checkpointId: z
     .string()
     .min(1)

@@ -36,7 +36,7 @@ export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;
 export type ComplaintStatus = (typeof COMPLAINT_STATUSES)[number];
 
 /** A Complaint as the API shows it (spec.md, "Complaint"). */
-export const ComplaintSchema = z
+const ComplaintSchema = z
   .object({
     id: z.string(),
     contractId: z.string(),

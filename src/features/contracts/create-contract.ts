@@ -247,7 +247,7 @@ const isCreationLive = (escrow: unknown) => sql`exists (
  * The caller's attempt with these bytes, if there is one, and the protocol parameters that a new one would have: null
  * unless the index is whole.
  */
-export const readAttempt = prepare<{
+const readAttempt = prepare<{
   id: Address | null;
   /** Null if its texts are dropped, or soon can be. */
   document: string | null;
@@ -314,7 +314,7 @@ const storing = prepare<{
  * Stores the terms of an attempt. With `needsSlot`, it takes one of the caller's slots, or throws 429
  * `too_many_pending_attempts`; a repetition within the 30 minutes keeps its slot and start, later it takes a new one.
  */
-export async function storeAttempt(
+async function storeAttempt(
   { db, config }: Deps,
   attempt: CreationAttempt,
   { needsSlot }: { needsSlot: boolean },

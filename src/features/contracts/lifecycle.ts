@@ -119,7 +119,7 @@ async function enqueueWithSettlement(tx: Transaction, ending: NewOperation, escr
 }
 
 /** Throws 403 unless the caller can accept the contract: never its initiator, and only the named party if one is named. */
-export function requireAcceptor({ chain }: ContractRow, caller: Address): void {
+function requireAcceptor({ chain }: ContractRow, caller: Address): void {
   if (caller === chain.initiator) {
     throw new AppError("forbidden", { message: "You posted this contract; someone else has to accept it." });
   }

@@ -326,16 +326,16 @@ export const toQuery = (words: readonly string[]): string => words.map((word) =>
 
 const matches = sql`${terms.words} @@ ${sql.placeholder("words")}::tsquery`;
 /** SQL condition for rare words: the matches come from the index. `offset 0` keeps the planner from reordering it. */
-export const isAmongMatches = (id: SQL | unknown) =>
+const isAmongMatches = (id: SQL | unknown) =>
   sql`${id} in (select ${terms.id} from ${terms} where ${matches} offset 0)`;
 /** SQL condition for common words: checks rows in the list's order until the page is full. No index serves a case. */
-export const hasWords = sql`case when ${matches} then true else false end`;
+const hasWords = sql`case when ${matches} then true else false end`;
 
 /**
  * Whether reading the list in its order is cheaper than reading all matches of the words: for a share p of n texts the
  * one reads page / p rows, the other p * n.
  */
-export async function areCommon(db: Executor, words: readonly string[], page: number): Promise<boolean> {
+async function areCommon(db: Executor, words: readonly string[], page: number): Promise<boolean> {
   const { texts, shares } = await statisticsOf(db);
   const share = words.reduce((product, word) => product * (shares.get(word) ?? 0), 1);
   return share * share * texts > page;
@@ -374,7 +374,7 @@ function statisticsOf(db: Executor): Promise<Statistics> {
 
 const SEARCHES_AT_ONCE = 4;
 /** One client runs one search at a time, and clients take turns: no one can keep others from searching. */
-export const inSearchQueue = createFairConcurrencyLimit(SEARCHES_AT_ONCE, {
+const inSearchQueue = createFairConcurrencyLimit(SEARCHES_AT_ONCE, {
   maxWaiting: 1_000,
   maxWaitingPerClient: 50,
   refuse: () =>

@@ -33,7 +33,7 @@ const trimmed = (limit: number) =>
     .openapi({ maxLength: limit });
 
 /** A reference (hash or URI), stored as given. */
-export const ReferenceSchema = z
+const ReferenceSchema = z
   .string()
   .min(1, "must not be empty")
   .refine(...upTo(LIMITS.referenceLength))

@@ -334,7 +334,7 @@ const VALUES: Record<string, unknown> = {
 };
 
 /** Creates a value that the schema allows. In a request, optional fields are left out if any field is required. */
-export function sampler(components: Record<string, Schema>, kind: "request" | "response") {
+function sampler(components: Record<string, Schema>, kind: "request" | "response") {
   return sample;
 
   function sample(schema: Schema, name = ""): unknown {

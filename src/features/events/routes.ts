@@ -20,7 +20,7 @@ import { sendStream } from "./stream-events.js";
 
 const hash = z.custom<`0x${string}`>().openapi({ type: "string" });
 
-export const EventSchema = z
+const EventSchema = z
   .object({
     id: z.string().openapi({ example: "1042", description: "Position in the log: 1, 2, 3 and so on" }),
     type: z.enum(EVENT_TYPES),
@@ -37,7 +37,7 @@ export const EventSchema = z
   })
   .openapi("Event") satisfies z.ZodType<EventView>;
 
-export const EventListSchema = z
+const EventListSchema = z
   .object({
     data: z.array(EventSchema),
     nextAfter: z.string().openapi({ description: "`after` of the next call, even if there were no events" }),
@@ -58,7 +58,7 @@ export const EventTypesSchema = parsed(
   `must be types or prefixes such as contract.*, joined by commas: ${EVENT_TYPES.join(", ")}`,
 ).openapi({ type: "string", example: "contract.*,payout.paid" });
 
-export const EventFilterSchema = z.object({
+const EventFilterSchema = z.object({
   contractId: AddressSchema.optional(),
   agent: AddressSchema.optional().openapi({ description: "Only events that concern this agent" }),
   type: EventTypesSchema.optional().openapi({
@@ -66,7 +66,7 @@ export const EventFilterSchema = z.object({
   }),
 });
 
-export const EventListQuerySchema = EventFilterSchema.extend({
+const EventListQuerySchema = EventFilterSchema.extend({
   after: z
     .union([z.literal("latest"), PositionSchema])
     .default(0n)

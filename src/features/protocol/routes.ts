@@ -45,7 +45,7 @@ export function createParameterReader(
 
 const ratio = z.number().min(0).max(1);
 
-export const ProtocolSchema = z
+const ProtocolSchema = z
   .object({
     protocolFee: ratio,
     workerStakeRatio: ratio,
@@ -227,7 +227,7 @@ function eachLimit(read: (limit: ReturnType<typeof one>) => unknown) {
 }
 
 const groupSchemas = Object.entries<Record<string, z.ZodType>>(eachLimit(({ schema }) => schema));
-export const LimitsSchema = z
+const LimitsSchema = z
   .object(Object.fromEntries(groupSchemas.map(([group, schemas]) => [group, z.object(schemas)])))
   .openapi("Limits") as unknown as z.ZodType<LimitsView>;
 

@@ -25,7 +25,7 @@ import { type ReferenceField, readReferenceKey } from "./vault.js";
 const FieldSchema = z.enum(["supplementaryMaterials", "delivery"]);
 
 /** A symmetric key as a JWK (RFC 7517). */
-export const ReferenceKeySchema = z
+const ReferenceKeySchema = z
   .object({
     kty: z.literal("oct"),
     alg: z.literal("A256GCM"),
@@ -37,7 +37,7 @@ export const ReferenceKeySchema = z
   .openapi("ReferenceKey");
 export type ReferenceJwk = z.infer<typeof ReferenceKeySchema>;
 
-export const KeyReleaseSchema = z
+const KeyReleaseSchema = z
   .object({
     id: z.string(),
     field: FieldSchema,
@@ -57,7 +57,7 @@ interface Entitlement {
  * The keys that the caller is entitled to now, of existing references. Their release is logged first. Throws 404, and
  * 403 if the caller is entitled to none.
  */
-export async function releaseKeys(
+async function releaseKeys(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
   { id, caller }: { id: Address; caller: Address },
 ): Promise<ReferenceJwk[]> {
@@ -162,7 +162,7 @@ function toJwk({ id, field, key }: { id: Address; field: ReferenceField; key: Ui
 }
 
 /** A page of releases, newest first. Throws 404, and 403 for everyone except client and worker. */
-export async function listReleases(
+async function listReleases(
   { db }: Pick<Deps, "db">,
   { id, caller, limit, before }: { id: Address; caller: Address; limit: number; before?: bigint | undefined },
 ): Promise<Page<KeyReleaseView>> {
@@ -187,13 +187,13 @@ export async function listReleases(
 }
 
 /** A JWK Set (RFC 7517). */
-export const KeySetSchema = z.object({ keys: z.array(ReferenceKeySchema) }).openapi("ReferenceKeySet");
+const KeySetSchema = z.object({ keys: z.array(ReferenceKeySchema) }).openapi("ReferenceKeySet");
 
-export const KeyReleaseListSchema = z
+const KeyReleaseListSchema = z
   .object({ data: z.array(KeyReleaseSchema), nextCursor: z.string().nullable() })
   .openapi("KeyReleaseList");
 
-export const KeyReleaseQuerySchema = PageQuerySchema.extend({
+const KeyReleaseQuerySchema = PageQuerySchema.extend({
   cursor: z
     .string()
     // The largest id of a Postgres bigserial has 19 digits.

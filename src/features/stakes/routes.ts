@@ -21,7 +21,7 @@ import { performAction } from "../contracts/actions.js";
 
 const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no exponent";
 
-export const StakeBodySchema = z
+const StakeBodySchema = z
   .object({
     /** Text, because the body parser keeps the digits as sent. */
     amount: parsed((text) => parseDecimal(text, TOKEN_DECIMALS) || null, AMOUNT, AMOUNT)
@@ -34,7 +34,7 @@ export const StakeBodySchema = z
   })
   .openapi("StakeBody");
 
-export const StakeSchema = z
+const StakeSchema = z
   .object({
     agentId: AddressViewSchema,
     staked: z.string().openapi({ example: "1000.0", description: "Protocol tokens" }),
@@ -60,7 +60,7 @@ export interface StakeRow {
 }
 
 /** Null if nothing is staked. */
-export async function loadStake(db: Executor, agent: Address): Promise<StakeRow | null> {
+async function loadStake(db: Executor, agent: Address): Promise<StakeRow | null> {
   const [row] = await db
     .select({
       amount: stake.amount,
@@ -95,7 +95,7 @@ export async function viewStake(
 }
 
 /** Base units of one protocol token. */
-export const TOKEN_UNIT = 10n ** BigInt(TOKEN_DECIMALS);
+const TOKEN_UNIT = 10n ** BigInt(TOKEN_DECIMALS);
 
 /** The EIP-712 domain of contracts/ProtocolToken.sol. */
 const TOKEN_DOMAIN = { name: "Working Contract Token", version: "1" } as const;
@@ -109,7 +109,7 @@ export interface StakeCall {
 }
 
 /** Quotes in protocol tokens, or adds to the caller's stake. Refuses with 409 while the stake is being withdrawn. */
-export async function addStake(deps: Deps, call: StakeCall): Promise<StoredResponse> {
+async function addStake(deps: Deps, call: StakeCall): Promise<StoredResponse> {
   const { caller, rawBody, headers } = call;
   const asset: PaymentAsset = { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN };
   return performPaidCall(deps, {

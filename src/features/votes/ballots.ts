@@ -138,7 +138,7 @@ const ownBallot = prepare<VoteRow>(
 );
 
 /** The caller's ballot on chain: of several concurrent attempts, the one whose commitment was accepted. */
-export async function presentBallot({ db }: Deps, id: Address, caller: Address): Promise<Success> {
+async function presentBallot({ db }: Deps, id: Address, caller: Address): Promise<Success> {
   const rows = await ownBallot(db, { id, caller });
   const salt = rows[0]?.salt;
   return { data: rows.map(toVote), headers: salt ? { "Vote-Salt": salt } : {} };
@@ -197,7 +197,7 @@ const voterFacts = prepare<Numbers & Pick<VoterFacts, "drawn" | "voted">>(
 );
 
 /** Reads the facts about `agent`. */
-export async function loadVoter(db: Executor, id: Address, agent: Address): Promise<VoterFacts> {
+async function loadVoter(db: Executor, id: Address, agent: Address): Promise<VoterFacts> {
   const [row] = await voterFacts(db, { id, agent });
   const { amount = null, since = null, releasableAt = null, drawn = false, voted = false } = row ?? {};
   if (amount === null || since === null) return { stake: null, drawn, voted };

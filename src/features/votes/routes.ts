@@ -30,7 +30,7 @@ const Bytes32Schema = z
   .regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex, with 0x")
   .transform((text) => text.toLowerCase() as Hex);
 
-export const VotesBodySchema = z
+const VotesBodySchema = z
   .object({
     votes: VotesSchema.optional(),
     salt: Bytes32Schema.optional().openapi({
@@ -53,13 +53,13 @@ export const VotesBodySchema = z
   })
   .openapi("SubmitVotes");
 
-export const OpenVoteBodySchema = z
+const OpenVoteBodySchema = z
   .object({ votes: VotesSchema, salt: Bytes32Schema.openapi({ type: "string" }) })
   .openapi("OpenVote");
 
-export const VotePageQuerySchema = ListQuerySchema.pick({ limit: true, cursor: true });
+const VotePageQuerySchema = ListQuerySchema.pick({ limit: true, cursor: true });
 
-export const VoteQuerySchema = ListQuerySchema.pick({
+const VoteQuerySchema = ListQuerySchema.pick({
   client: true,
   worker: true,
   status: true,

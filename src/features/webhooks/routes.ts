@@ -54,7 +54,7 @@ export const WebhookBodySchema = z
   .partial({ description: true, agent: true, contractId: true, types: true })
   .openapi("CreateWebhook");
 
-export const WebhookChangesSchema = z
+const WebhookChangesSchema = z
   .object({
     ...fields,
     disabled: z
@@ -64,7 +64,7 @@ export const WebhookChangesSchema = z
   .partial()
   .openapi("UpdateWebhook");
 
-export const ReplayBodySchema = z
+const ReplayBodySchema = z
   .union(
     [
       z.object({ eventId: PositionSchema.openapi({ description: "Sends this one event again" }) }),
@@ -79,13 +79,13 @@ export const ReplayBodySchema = z
   )
   .openapi("ReplayWebhook");
 
-export const WebhookParamsSchema = z.object({
+const WebhookParamsSchema = z.object({
   id: z.uuid().openapi({ param: { name: "id", in: "path" } }),
 });
 
 const time = z.iso.datetime().nullable();
 
-export const WebhookSchema = z
+const WebhookSchema = z
   .object({
     id: z.string(),
     url: z.string(),
@@ -110,7 +110,7 @@ export const WebhookSchema = z
   .openapi("Webhook");
 
 /** All fields in one object: an extension would be published as two, each forbidding the other's fields. */
-export const NewWebhookSchema = z
+const NewWebhookSchema = z
   .object({
     ...WebhookSchema.shape,
     secret: z.string().openapi({
