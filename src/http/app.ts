@@ -11,8 +11,7 @@ import { eventOperations } from "../features/events/routes.js";
 import { createEventStreams } from "../features/events/stream-events.js";
 import { profileOperations } from "../features/profiles/routes.js";
 import { createParameterReader, protocolOperations } from "../features/protocol/routes.js";
-import { recordOperations } from "../features/records/read-record.js";
-import { workloadOperations } from "../features/records/read-workload.js";
+import { recordOperations } from "../features/records/routes.js";
 import { referenceOperations } from "../features/references/routes.js";
 import { stakeOperations } from "../features/stakes/routes.js";
 import { systemRoutes } from "../features/system/routes.js";
@@ -40,7 +39,6 @@ const OPERATIONS = [
   ...contractOperations,
   ...voteOperations,
   ...stakeOperations,
-  ...workloadOperations,
   ...recordOperations,
   ...checkpointOperations,
   ...complaintOperations,

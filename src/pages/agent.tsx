@@ -13,8 +13,9 @@ import {
   type RoleRecord,
   readEarnings,
   readRecord,
-} from "../features/records/read-record.js";
-import { readWorkload, type WorkloadView } from "../features/records/read-workload.js";
+  readWorkload,
+  type WorkloadView,
+} from "../features/records/routes.js";
 import { viewStake } from "../features/stakes/routes.js";
 import { listVotes } from "../features/votes/view.js";
 import type { AppEnv } from "../http/middleware.js";

@@ -781,7 +781,7 @@ export const MUTANTS = {
     only: "row 32",
   },
   "challenge-reused": {
-    file: "src/features/agents/challenge.ts",
+    file: "src/features/agents/keys.ts",
     edits: [
       ["    row.redeemedAt === null &&\n", ""],
       ["and(isNull(challenge.redeemedAt), lt(", "and(lt("],
