@@ -108,7 +108,7 @@ function canonical(bytes: Hex): Hex | null {
   return `${slice(bytes, 0, 32)}${numberToHex(s, { size: 32 }).slice(2)}${numberToHex(27 + parity).slice(2)}` as Hex;
 }
 
-/** What the wallet's code says about the signature (ERC-1271); null if it reverts. */
+/** The answer of the wallet's code about the signature (ERC-1271); null if it reverts. */
 export function askWallet(
   client: Pick<PublicClient, "call">,
   { address, hash, signature }: { address: Address; hash: Hex; signature: Hex },

@@ -1,5 +1,5 @@
 /**
- * What becomes an event of the log. Events of the indexer: their type, the agents they concern, and the data that is
+ * Causes of the events in the log. Events of the indexer: their type, the agents they concern, and the data that is
  * public. And events caused by time alone: deadline notices and time-outs. A contract's upcoming deadlines are stored
  * whenever its phase changes, so finding due ones is an index lookup.
  */

@@ -1,5 +1,5 @@
 /**
- * What requests consist of: fields that several endpoints share (addresses, times, bytes, objects stored as given, pages
+ * Parts of requests: fields that several endpoints share (addresses, times, bytes, objects stored as given, pages
  * of a list), and JSON bodies, read once from the raw bytes.
  *
  * `c.get("rawBody")` are the raw bytes, for hashes. `c.req.json()` is replaced by `parseBody`, so that a schema sees:

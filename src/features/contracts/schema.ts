@@ -1,4 +1,4 @@
-/** What a caller sends about contracts, and the rules of a proposed one that depend on the caller and the time. */
+/** Requests about contracts, and the rules of a proposed one that depend on the caller and the time. */
 import { z } from "@hono/zod-openapi";
 import { formatDecimal, MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
 import { LIMITS } from "@working-contracts/protocol/limits";

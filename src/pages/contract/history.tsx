@@ -1,4 +1,4 @@
-/** What has happened to a contract: its events, votes, checkpoints and complaints. */
+/** The history of a contract: its events, votes, checkpoints and complaints. */
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { outcomeAt } from "@working-contracts/protocol/outcomes";
 import { isoTime } from "@working-contracts/protocol/time";
