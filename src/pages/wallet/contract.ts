@@ -1,7 +1,7 @@
 /** The actions of a contract's page: shows those that the connected agent can take now. And votes that wait to be opened. */
 
-import { votesKey } from "@working-contracts/client/ballots";
 import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
+import { votesKey } from "@working-contracts/client/session";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { type Account, ask, onSubmit, submittedBy, tell } from "./account.js";
