@@ -11,7 +11,7 @@ import { createChainClients, createChainClock } from "./chain/clients.js";
 import { readDeployment, verifyChain, verifyDeployment, verifyNode } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, createNotifications, databaseOn, migrate, readsFrom } from "./db/client.js";
-import { lookWhenIndexed } from "./db/onchain.js";
+import { INDEX_CHANGED, lookWhenIndexed } from "./db/onchain.js";
 import { createEventFeed } from "./events/log.js";
 import { createLogWriter } from "./events/log-writer.js";
 import { createKeyOwners } from "./features/agents/key-owners.js";
@@ -122,7 +122,8 @@ export async function createService(
       run(createLogWriter({ db, publicClient, notifications, logger }));
       const policy = { allowPrivate: config.webhooksToPrivateAddresses };
       run(createWebhookSender({ db, keys: config, policy, notifications, logger }));
-      run(createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS }));
+      const wakers = { notifications, channels: [INDEX_CHANGED] };
+      run(createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS, wakers }));
       run(createPurger({ db, logger }));
     }
 

@@ -59,8 +59,6 @@ export function createPause({ notifications, channels }: Wakers): Pause {
   };
 }
 
-/** Many notifications in a row start at most one round in this time. */
-const WAKE_INTERVAL_MS = 50;
 /** A long outage must not flood the log. */
 const LOG_EVERY_FAILURES = 30;
 
@@ -73,13 +71,16 @@ export function createLoop(options: {
   name: string;
   logger: Pick<BaseLogger, "warn">;
   intervalMs: number;
-  wakers?: Wakers;
+  wakers?: Wakers | undefined;
+  /** Many notifications in a row start at most one round in this time. */
+  wakeIntervalMs?: number;
   maxBackoffMs: number;
   isExpected?: (error: unknown) => boolean;
   // biome-ignore lint/suspicious/noConfusingVoidType: a round that never has more to do returns nothing.
   round(stopping: AbortSignal): Promise<boolean | void>;
 }): Loop {
-  const { name, logger, intervalMs, maxBackoffMs, isExpected = () => false, round } = options;
+  const { name, logger, intervalMs, wakeIntervalMs = 50, maxBackoffMs, round } = options;
+  const { isExpected = () => false } = options;
   const stopping = new AbortController();
   const pause = options.wakers === undefined ? null : createPause(options.wakers);
   let running: Promise<void> | undefined;
@@ -101,7 +102,7 @@ export function createLoop(options: {
       const backoff = Math.min(intervalMs * 2 ** Math.min(failures, 10), maxBackoffMs);
       const ms = Math.max(intervalMs, backoff);
       const isWakeable = pause !== null && failures === 0;
-      const rest = isWakeable ? WAKE_INTERVAL_MS : ms;
+      const rest = isWakeable ? wakeIntervalMs : ms;
       await delay(rest, undefined, { signal: stopping.signal }).catch(() => undefined);
       if (isWakeable) await pause.wait(ms, stopping.signal);
     }

@@ -24,9 +24,11 @@ import {
   withdrawStakeOperation,
 } from "../relayer/operations.js";
 import { enqueue } from "../relayer/outbox.js";
-import { createLoop, type Loop } from "../scheduling.js";
+import { createLoop, type Loop, type Wakers } from "../scheduling.js";
 
 const MAX_BACKOFF_MS = 30_000;
+/** Not with every block of a chain that mines each transaction at once. */
+const WAKE_INTERVAL_MS = 250;
 /** The other half of the queue is left to agents, who cannot wait as long. */
 const MAX_QUEUED_BY_KEEPER = MAX_QUEUED / 2;
 /** Anyone can create escrows that look due: a round looks at so many rows of a kind, and the next continues behind them. */
@@ -53,18 +55,22 @@ export function createKeeper({
   deployment,
   logger,
   intervalMs,
+  wakers,
 }: {
   db: Database;
   clock: Pick<ChainClock, "now">;
   deployment: Deployment;
   logger: Pick<BaseLogger, "info" | "warn">;
   intervalMs: number;
+  wakers?: Wakers;
 }): Loop {
   const places: Places = new Map();
   return createLoop({
     name: "keeper",
     logger,
     intervalMs,
+    wakers,
+    wakeIntervalMs: WAKE_INTERVAL_MS,
     maxBackoffMs: MAX_BACKOFF_MS,
     // A full queue: the next round retries.
     isExpected: (error) => error instanceof AppError,
