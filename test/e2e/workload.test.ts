@@ -7,7 +7,7 @@ import type { LedgerView, SettlementView } from "../../src/features/contracts/le
 import type { RecordView } from "../../src/features/records/routes.js";
 import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/routes.js";
 import type { Agent } from "../support/agent.js";
-import { mined, recruit, walletOf } from "../support/chain.js";
+import { mined, recruit, untilDrawn, walletOf } from "../support/chain.js";
 import {
   created,
   DAY,
@@ -90,14 +90,9 @@ test("holds the votes of an agent that was drawn as pending, and drops them if i
   } finally {
     await recruit(world, 0);
   }
-  const drawn = async (): Promise<Address[]> => {
-    const { rows } = await world.pool.query("select backup_agent from onchain.draw where contract_id = $1", [
-      id,
-    ]);
-    return rows.map((row: { backup_agent: Address }) => row.backup_agent);
-  };
-  await expect.poll(async () => (await drawn()).length).toBe(1);
-  const [agent] = (await drawn()) as [Address];
+  const drawn = await untilDrawn(world, id);
+  expect(drawn).toHaveLength(1);
+  const [agent] = drawn as [Address];
   const votesOf = async () => {
     const { pendingBaVotes, resolvedBaVotes } = (await workloadOf(agent)).data;
     return [...pendingBaVotes, ...resolvedBaVotes].filter(({ contractId }) => contractId === id);

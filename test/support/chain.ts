@@ -21,6 +21,7 @@ import type { PrivateKeyAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
 import { domainOf, type SignedPayment, type Stablecoin } from "./payment.js";
@@ -162,6 +163,18 @@ export async function recruit(world: World, baRecruitCount: number): Promise<voi
   await mined(world, await owner.writeContract({ ...factory, functionName: "setParameters", args }));
   // New contracts take their parameters from the index; the factory accepts the former ones for a day.
   await world.indexed();
+}
+
+/** The jury, once it is drawn. Makes the two blocks that the draw waits for, at once. */
+export async function untilDrawn(world: World, id: string): Promise<Address[]> {
+  await world.testClient.mine({ blocks: 2 });
+  const read = () =>
+    world.query<{ agent: Address }>("select backup_agent as agent from onchain.draw where contract_id = $1", [
+      id,
+    ]);
+  const isDrawn = async () => (await read()).length > 0;
+  await until("the jury is drawn", isDrawn, { timeoutMs: 60_000 });
+  return (await read()).map(({ agent }) => agent);
 }
 
 /** The amount that an escrow has paid to an address, in the smallest unit. */

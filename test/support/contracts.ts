@@ -4,7 +4,7 @@ import type { Hex } from "viem";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "./agent.js";
 import { type Quote, quoteOf } from "./payment.js";
-import type { Scene } from "./world.js";
+import type { Scene, World } from "./world.js";
 
 export const HOUR = 3600;
 export const DAY = 24 * HOUR;
@@ -116,9 +116,19 @@ export async function newJuror(
   return juror;
 }
 
-/** Resolves in a later second: a stake counts for contracts that are matched after the second in which it was made. */
-export async function laterThan({ now }: Pick<Place, "now">, time: string): Promise<void> {
+/**
+ * Resolves in a later second: a stake counts for contracts that are matched after the second in which it was made. In a
+ * world of its own the next block is made a second later, at once.
+ */
+export async function laterThan(
+  { now, testClient }: Pick<Place, "now"> & Partial<Pick<World, "testClient">>,
+  time: string,
+): Promise<void> {
   const isLater = async () => (await now()) * 1000 > Date.parse(time);
+  if (testClient !== undefined && !(await isLater())) {
+    await testClient.increaseTime({ seconds: 1 });
+    await testClient.mine({ blocks: 1 });
+  }
   await until("the second of the stake is over", isLater, { timeoutMs: 60_000 });
 }
 
