@@ -49,7 +49,51 @@ async function underReview(): Promise<{ id: Address }> {
   return { id };
 }
 
-test("the key of an account that runs code without ERC-1271 (EIP-7702) can sign its actions, as on chain", async () => {
+test("an agent leaves some actions to the operator, until a time", async () => {
+  const until = await world.inSeconds(60);
+  const permission = { operatorActions: ["deliver"], operatorUntil: until };
+  const partly = await signInAs(await world.newAgent({ usd: "500" }), permission);
+  const { id } = await delivered(world, { client, worker: partly });
+  expect(await delegated(partly, "deliver")).toBe(true);
+  expect(await delegated(partly, "approve")).toBe(false);
+  ok(
+    await client.post(
+      approval(id),
+      undefined,
+      await signedHeaders(client, toSign(await client.post(approval(id)))),
+    ),
+  );
+
+  const next = await matched(world, { client, worker: partly });
+  expect(await partly.post(`/v1/contracts/${next.id}/withdraw`)).toMatchObject({ status: 403 });
+  await world.increaseTime(61);
+  const late = await partly.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://output" });
+  expect(late).toMatchObject({ status: 403, error: { code: "forbidden" } });
+});
+
+test("an agent that leaves nothing to the operator signs for a deadline of its own, and is refused once it has passed or is too far ahead", async () => {
+  const { id } = await underReview();
+  const now = await world.now();
+  const asked = await client.post(approval(id), undefined, { "Action-Deadline": String(now + 50) });
+  expect(toSign(asked).message.deadline).toBe(now + 50);
+  const headers = await signedHeaders(client, toSign(asked));
+  for (const deadline of [now - 1, now + 86_400 + 60]) {
+    const late = await client.post(approval(id), undefined, {
+      ...headers,
+      "Action-Deadline": `${deadline}`,
+    });
+    expect(late).toMatchObject({ status: 400, error: { code: "invalid_request" } });
+  }
+  const other = await client.post(approval(id), undefined, {
+    ...headers,
+    "Action-Deadline": `${now + 51}`,
+  });
+  expect(other).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
+  ok(await client.post(approval(id), undefined, headers));
+});
+
+// From here on no test moves the time by more than seconds.
+test.concurrent("the key of an account that runs code without ERC-1271 (EIP-7702) can sign its actions, as on chain", async () => {
   const agent = await strict();
   const path = `/v1/contracts/${(await created(world, agent)).id}/cancel`;
   const headers = await signedHeaders(agent, toSign(await agent.post(path)));
@@ -58,7 +102,7 @@ test("the key of an account that runs code without ERC-1271 (EIP-7702) can sign 
   ok(await agent.post(path, undefined, headers));
 });
 
-describe("an agent that leaves nothing to the operator", () => {
+describe.concurrent("an agent that leaves nothing to the operator", () => {
   const paths: [string, () => Promise<{ path: string; body?: Json; agent: Agent; status?: number }>][] = [
     ["approves", async () => ({ path: approval((await underReview()).id), agent: client })],
     [
@@ -148,27 +192,6 @@ describe("an agent that leaves nothing to the operator", () => {
     });
   });
 
-  test("signs for a deadline of its own, and is refused once it has passed or is too far ahead", async () => {
-    const { id } = await underReview();
-    const now = await world.now();
-    const asked = await client.post(approval(id), undefined, { "Action-Deadline": String(now + 50) });
-    expect(toSign(asked).message.deadline).toBe(now + 50);
-    const headers = await signedHeaders(client, toSign(asked));
-    for (const deadline of [now - 1, now + 86_400 + 60]) {
-      const late = await client.post(approval(id), undefined, {
-        ...headers,
-        "Action-Deadline": `${deadline}`,
-      });
-      expect(late).toMatchObject({ status: 400, error: { code: "invalid_request" } });
-    }
-    const other = await client.post(approval(id), undefined, {
-      ...headers,
-      "Action-Deadline": `${now + 51}`,
-    });
-    expect(other).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
-    ok(await client.post(approval(id), undefined, headers));
-  });
-
   test("ends signatures that it has not used", async () => {
     const { id } = await underReview();
     const headers = await signedHeaders(client, toSign(await client.post(approval(id))));
@@ -197,35 +220,13 @@ describe("an agent that leaves nothing to the operator", () => {
   });
 });
 
-test("an agent leaves some actions to the operator, until a time", async () => {
-  const until = await world.inSeconds(60);
-  const permission = { operatorActions: ["deliver"], operatorUntil: until };
-  const partly = await signInAs(await world.newAgent({ usd: "500" }), permission);
-  const { id } = await delivered(world, { client, worker: partly });
-  expect(await delegated(partly, "deliver")).toBe(true);
-  expect(await delegated(partly, "approve")).toBe(false);
-  ok(
-    await client.post(
-      approval(id),
-      undefined,
-      await signedHeaders(client, toSign(await client.post(approval(id)))),
-    ),
-  );
-
-  const next = await matched(world, { client, worker: partly });
-  expect(await partly.post(`/v1/contracts/${next.id}/withdraw`)).toMatchObject({ status: 403 });
-  await world.increaseTime(61);
-  const late = await partly.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://output" });
-  expect(late).toMatchObject({ status: 403, error: { code: "forbidden" } });
-});
-
-test("a challenge whose permission has ended already is refused", async () => {
+test.concurrent("a challenge whose permission has ended already is refused", async () => {
   const body = { operatorUntil: await world.inSeconds(-1) };
   const answer = await client.call("POST", `/v1/agents/${client.address}/challenge`, { body });
   expect(answer).toMatchObject({ status: 400, error: { code: "invalid_request" } });
 });
 
-describe("a sign-in that leaves less to the operator", () => {
+describe.concurrent("a sign-in that leaves less to the operator", () => {
   async function newcomer() {
     const account = privateKeyToAccount(generatePrivateKey());
     const wallet = await walletOf(world, { account, address: account.address });
@@ -259,7 +260,7 @@ describe("a sign-in that leaves less to the operator", () => {
   );
 });
 
-describe("the client", () => {
+describe.concurrent("the client", () => {
   const newClient = (send = fetch) => newAgent(world, { operator: "none", fetch: send, clock: "service" });
 
   test("signs every action itself, and never delegates", async () => {
