@@ -259,7 +259,7 @@ describe("a service", () => {
   });
 });
 
-describe("verify", () => {
+describe.concurrent("verify", () => {
   it("points out each field in which a service differs from the chain, and exits with 1", async () => {
     const [client, worker] = await Promise.all([newUser(), newUser()]);
     const { id } = await client.json<Shown>(...POST);

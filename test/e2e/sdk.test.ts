@@ -150,7 +150,7 @@ describe("a contract", () => {
       newAgent(),
       newAgent(),
       newJuror(),
-      newJuror({ fetch: cutOff, patienceMs: 5_000 }),
+      newJuror({ fetch: cutOff, patienceMs: 0 }),
     ]);
     const { id } = await client.create(await work(client));
     await worker.accept(id);

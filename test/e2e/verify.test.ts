@@ -24,7 +24,7 @@ async function rowsOf(agent: Agent, id: string, part: string) {
   return [equal, ...fields.filter(({ field }) => field.includes(part)).map((one) => one.equal)];
 }
 
-describe("a delivery that its Client cannot read", () => {
+describe.concurrent("a delivery that its Client cannot read", () => {
   const keyOf = (change: (response: Response) => Response | Promise<Response>) => {
     let isLying = false;
     const fetch = lying((url, response) =>
@@ -56,7 +56,7 @@ describe("a delivery that its Client cannot read", () => {
   const anotherKey = { field: "delivery", jwk: { kty: "oct", k: "AA".repeat(21), alg: "A256GCM" } };
 });
 
-describe("a complaint", () => {
+describe.concurrent("a complaint", () => {
   const insert = (id: string, signed: object | null) =>
     world.pool.query(
       `insert into app.complaint (id, contract_id, filed_by, filed_by_role, evidence, signed, filed_at)
@@ -78,6 +78,7 @@ describe("a complaint", () => {
   });
 });
 
+// Last and alone, because it changes the code for all.
 test("a deployment with other code than the package knows is pointed out", async () => {
   const client = await newAgent();
   const { id } = await client.create(await draftOf(client));
