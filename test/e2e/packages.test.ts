@@ -22,6 +22,9 @@ afterAll(() => {
   for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
 });
 
+/** By command: both READMEs build the packages in the clone with the same one. */
+const builds = new Map<string, Promise<void>>();
+
 /** A new folder into which the commands of the package's README install it, as they stand. */
 async function install(name: "client" | "cli"): Promise<string> {
   const dir = mkdtempSync(join(tmpdir(), `${name}-`));
@@ -29,12 +32,15 @@ async function install(name: "client" | "cli"): Promise<string> {
   writeFileSync(join(dir, "package.json"), JSON.stringify({ private: true, type: "module" }));
   const [commands = ""] = codeBlocks(readFileSync(join(ROOT, "packages", name, "README.md"), "utf8"), "sh");
   const env = { CLONE: ROOT, npm_config_prefix: dir, npm_config_prefer_offline: "true" };
-  const { code, stderr } = await runProcess("bash", ["-euc", commands], {
-    cwd: dir,
-    env,
-    timeoutMs: 280_000,
-  });
-  expect(code, stderr).toBe(0);
+  const execute = async (command: string): Promise<void> => {
+    const options = { cwd: dir, env, timeoutMs: 280_000 };
+    const { code, stderr } = await runProcess("bash", ["-euc", command], options);
+    expect(code, stderr).toBe(0);
+  };
+  const [build = "", ...others] = commands.split("\n");
+  if (!builds.has(build)) builds.set(build, execute(build));
+  await builds.get(build);
+  await execute(others.join("\n"));
   return dir;
 }
 
