@@ -201,14 +201,71 @@ describe("votes", () => {
   });
 });
 
-describe("a payment", () => {
+describe("terms", () => {
+  test("do not change after the quote, whatever the owner does to the parameters", async () => {
+    const seats = async (id: string) => {
+      const terms = { address: id as Address, abi: escrowAbi, functionName: "terms" } as const;
+      return (await world.publicClient.readContract(terms)).parameters.baRecruitCount;
+    };
+    const body = await draft(world);
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const agent = await strict({ beforePayment: () => recruit(world, 5) });
+    try {
+      const posted = await agent.create((await draft(world)) as never);
+      const payment = version2(quote, await authorize(client, quote, { chainId: world.deployment.chainId }));
+      ok(await client.post("/v1/contracts", body, payment));
+      expect([await seats(quote.payTo), await seats(posted.id)]).toEqual([0, 0]);
+    } finally {
+      await recruit(world, 0);
+    }
+    rows.push(["change parameters after the quote", ...Array(2).fill("its terms stay")]);
+  });
+});
+
+test("a delivery is shared with an agent that was not drawn only once it may vote", async () => {
+  const jurors = [await strictJuror(), await strictJuror()];
+  // A service that says at once that both asked for it.
+  const asking = jurors.map(({ address }) => ({ data: { role: "backup-agent", releasedTo: address } }));
+  const fetching = lying((path) =>
+    path === "/v1/events" ? Response.json({ data: asking, hasMore: false, nextAfter: "1" }) : null,
+  );
+  const deceived = await strict({ fetch: fetching });
+  await recruit(world, 1);
+  const id = await strictlyMatched(strictClient, deceived).finally(() => recruit(world, 0));
+  await deceived.deliver(id, REFERENCE, { seal: true });
+  await strictClient.dispute(id);
+  const at = { address: id, abi: escrowAbi } as const;
+  const jury = () => world.publicClient.readContract({ ...at, functionName: "jury" });
+  await expect.poll(async () => (await jury()).drawn).toBe(true);
+  const drawn: string[] = [];
+  for (const { address } of jurors) {
+    const args = [address as Address] as const;
+    if (await world.publicClient.readContract({ ...at, functionName: "isDrawn", args })) drawn.push(address);
+  }
+  const shared = new Set<string>();
+  const share = async () => {
+    for (const one of await deceived.shareDelivery(id)) shared.add(one);
+    // Another one can be drawn as well.
+    return jurors.map(({ address }) => address).filter((one) => shared.has(one));
+  };
+  await expect.poll(share).toEqual(drawn);
+  await world.increaseTime(DAY / 2);
+  for (const juror of jurors) await juror.reveal(id, "delivery");
+  const all = jurors.map(({ address }) => address);
+  await expect.poll(share).toEqual(all);
+});
+
+// The following suites run together: none moves the time or changes a parameter.
+describe.concurrent("a payment", () => {
   test("is not taken if the operator carries another action before it", async () => {
     const reordered = async (payer: Agent, contract: { id: string }, cancel: () => Promise<unknown>) => {
       const id = contract.id as Address;
       const before = await world.usdOf(payer.address);
       const quote = quoteOf(await payer.post(`/v1/contracts/${id}/accept`, { accept: true }));
       const { chainId } = world.deployment;
-      const { from, signature, nonce, validAfter, validBefore } = await authorize(payer, quote, { chainId });
+      const { from, signature, nonce, validAfter, validBefore } = await authorize(payer, quote, {
+        chainId,
+      });
       await cancel();
       const args = [from, { validAfter, validBefore, nonce, signature }] as const;
       const data = encodeFunctionData({ abi: escrowAbi, functionName: "accept", args });
@@ -216,11 +273,13 @@ describe("a payment", () => {
       expect(await world.usdOf(payer.address)).toBe(before);
       return result;
     };
+    // The other tests pay at the same time.
+    const payer = await world.newAgent({ usd: "100" });
     const { contract } = await posted<{ id: string }>(world, client);
     const sealed = await strictClient.create((await draft(world)) as never);
     const results = [
-      await reordered(worker, contract, () => client.post(`/v1/contracts/${contract.id}/cancel`)),
-      await reordered(worker, sealed, () => strictClient.cancel(sealed.id)),
+      await reordered(payer, contract, () => client.post(`/v1/contracts/${contract.id}/cancel`)),
+      await reordered(payer, sealed, () => strictClient.cancel(sealed.id)),
     ];
     rows.push(["carry another action before a payment", ...results]);
     expect(results).toEqual(["`WrongStatus`", "`WrongStatus`"]);
@@ -260,7 +319,7 @@ describe("a payment", () => {
   });
 });
 
-describe("a delivery", () => {
+describe.concurrent("a delivery", () => {
   const readable = async (id: string) =>
     (await operator.readDelivery(id)).includes(REFERENCE) ? "succeeds" : "finds nothing";
 
@@ -363,40 +422,6 @@ describe("a delivery", () => {
     for (const results of [asClient, asJuror]) expect(results).toEqual(["succeeds", "finds nothing"]);
   });
 
-  test("is shared with an agent that was not drawn only once it may vote", async () => {
-    const jurors = [await strictJuror(), await strictJuror()];
-    // A service that says at once that both asked for it.
-    const asking = jurors.map(({ address }) => ({ data: { role: "backup-agent", releasedTo: address } }));
-    const fetching = lying((path) =>
-      path === "/v1/events" ? Response.json({ data: asking, hasMore: false, nextAfter: "1" }) : null,
-    );
-    const deceived = await strict({ fetch: fetching });
-    await recruit(world, 1);
-    const id = await strictlyMatched(strictClient, deceived).finally(() => recruit(world, 0));
-    await deceived.deliver(id, REFERENCE, { seal: true });
-    await strictClient.dispute(id);
-    const at = { address: id, abi: escrowAbi } as const;
-    const jury = () => world.publicClient.readContract({ ...at, functionName: "jury" });
-    await expect.poll(async () => (await jury()).drawn).toBe(true);
-    const drawn: string[] = [];
-    for (const { address } of jurors) {
-      const args = [address as Address] as const;
-      if (await world.publicClient.readContract({ ...at, functionName: "isDrawn", args }))
-        drawn.push(address);
-    }
-    const shared = new Set<string>();
-    const share = async () => {
-      for (const one of await deceived.shareDelivery(id)) shared.add(one);
-      // Another one can be drawn as well.
-      return jurors.map(({ address }) => address).filter((one) => shared.has(one));
-    };
-    await expect.poll(share).toEqual(drawn);
-    await world.increaseTime(DAY / 2);
-    for (const juror of jurors) await juror.reveal(id, "delivery");
-    const all = jurors.map(({ address }) => address);
-    await expect.poll(share).toEqual(all);
-  });
-
   test("that the service replaced is noticed by Client and Backup Agent with a node", async () => {
     const parties = { Client: [await strict(NO_NODE), strictClient], Juror: [] as Strict[] };
     parties.Juror = [await strictJuror(NO_NODE), await strictJuror()];
@@ -477,7 +502,7 @@ describe("a delivery", () => {
     }
   });
 
-  test("is not confused with another one by a Backup Agent if it is sealed", async () => {
+  test("is not confused with another one by a Backup Agent if it is sealed", async ({ expect }) => {
     const [trusting, juror] = [await strictJuror(NO_NODE), await strictJuror()];
     const [{ id }, sealed, other] = [
       await matched<{ id: Address }>(world, { client, worker }),
@@ -495,7 +520,7 @@ describe("a delivery", () => {
     await expect.poll(() => strictClient.shareDelivery(other)).toEqual([juror.address]);
     await world.pool.query(
       `insert into app.delivery_share select $1, recipient, sender, jwe, shared_at from app.delivery_share
-       where contract_id = $2`,
+     where contract_id = $2`,
       [sealed, other],
     );
     const shown = (by: Strict, one: string) =>
@@ -509,7 +534,7 @@ describe("a delivery", () => {
   });
 });
 
-describe("a sign-in", () => {
+describe.concurrent("a sign-in", () => {
   test("that leaves less is not replaced by a wider one that the operator kept back", async () => {
     const attack = async (options: Partial<ConnectOptions>) => {
       const victim = await strict(options);
@@ -530,12 +555,12 @@ describe("a sign-in", () => {
   });
 });
 
-describe("a complaint", () => {
+describe.concurrent("a complaint", () => {
   test("in the name of a party that signs its own is shown without its signature", async () => {
     const id = await strictlyMatched();
     await world.pool.query(
       `insert into app.complaint (id, contract_id, filed_by, filed_by_role, evidence)
-       values ($1, $2, $3, 'client', '{"what":"forged"}')`,
+     values ($1, $2, $3, 'client', '{"what":"forged"}')`,
       [crypto.randomUUID(), id, strictClient.address],
     );
     const { data } = await client.get<unknown[]>(`/v1/contracts/${id}/complaints`);
@@ -547,27 +572,6 @@ describe("a complaint", () => {
     ];
     rows.push(["file a complaint in its name", ...results]);
     expect(results).toEqual(["succeeds", "shown as unsigned"]);
-  });
-});
-
-describe("terms", () => {
-  test("do not change after the quote, whatever the owner does to the parameters", async () => {
-    const seats = async (id: string) => {
-      const terms = { address: id as Address, abi: escrowAbi, functionName: "terms" } as const;
-      return (await world.publicClient.readContract(terms)).parameters.baRecruitCount;
-    };
-    const body = await draft(world);
-    const quote = quoteOf(await client.post("/v1/contracts", body));
-    const agent = await strict({ beforePayment: () => recruit(world, 5) });
-    try {
-      const posted = await agent.create((await draft(world)) as never);
-      const payment = version2(quote, await authorize(client, quote, { chainId: world.deployment.chainId }));
-      ok(await client.post("/v1/contracts", body, payment));
-      expect([await seats(quote.payTo), await seats(posted.id)]).toEqual([0, 0]);
-    } finally {
-      await recruit(world, 0);
-    }
-    rows.push(["change parameters after the quote", ...Array(2).fill("its terms stay")]);
   });
 });
 

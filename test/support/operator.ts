@@ -17,7 +17,7 @@ import { encodeBatch } from "../../src/relayer/transaction.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
 import { mined, walletOf } from "./chain.js";
-import type { World } from "./world.js";
+import { turns, type World } from "./world.js";
 
 const MASTER_KEY = `0x${"11".repeat(32)}` as const;
 /** The errors that stop attacks. */
@@ -38,6 +38,7 @@ export async function openOperator(world: World) {
     await owner.writeContract({ address: relay, abi: relayAbi, functionName: "setSigner", args }),
   );
   let delegations = 0;
+  const inTurn = turns();
 
   return {
     /** Owner of Relay, factory and token. */
@@ -47,7 +48,7 @@ export async function openOperator(world: World) {
     /** Relays a call. The result is the error that stopped it, or "succeeds". */
     async relayed(target: Address, data: Hex): Promise<string> {
       const batch = encodeBatch([{ target, gasLimit: 400_000, data }]);
-      const hash = await wallet.sendTransaction({ to: relay, data: batch, gas: 1_000_000n });
+      const hash = await inTurn(() => wallet.sendTransaction({ to: relay, data: batch, gas: 1_000_000n }));
       const { logs } = await world.publicClient.waitForTransactionReceipt({ hash });
       const [failed] = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs });
       if (failed === undefined) return "succeeds";

@@ -274,7 +274,7 @@ export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
 type IndexerStatus = Record<string, { block: { number: number } }>;
 
 /** Runs actions one after another. A failed one stops no other. */
-function turns(): <T>(run: () => Promise<T>) => Promise<T> {
+export function turns(): <T>(run: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (run) => {
     const turn = last.then(run);
