@@ -17,6 +17,7 @@ import {
   postpone,
   recordOutcome,
   type Task,
+  WEBHOOKS_DUE,
   type WebhookRow,
 } from "../../src/webhooks/deliveries.js";
 import { freePort } from "../../tools/local/ports.js";
@@ -117,12 +118,14 @@ const read = async (agent: Agent, id: string): Promise<WebhookView> =>
 
 const typesAt = ({ received }: Receiver): string[] => received.map(({ event }) => event.type);
 
-/** As if the webhook's pause after its failures were over. */
-const skipRest = (id: string) =>
-  world.pool.query(
+/** As if the webhook's pause after its failures were over, which the senders hear at once. */
+async function skipRest(id: string): Promise<void> {
+  await world.pool.query(
     "update app.webhook set next_attempt_at = now(), paused_until = null where id = $1 and claimed_until is null",
     [id],
   );
+  await world.pool.query("select pg_notify($1, '')", [WEBHOOKS_DUE]);
+}
 
 /** As if the time of every retry had come. */
 async function skipWaits(id: string): Promise<void> {
