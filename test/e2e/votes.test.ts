@@ -10,7 +10,6 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VotePage, VoteView } from "../../src/features/votes/view.js";
-import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import {
   frontRun,
