@@ -18,7 +18,7 @@ import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingCont
 import {IWorkingContractFactory} from "../../../contracts/interfaces/IWorkingContractFactory.sol";
 import {Authorization, Delegation, Parameters, Terms} from "../../../contracts/types/Types.sol";
 import {Operation, packOperations} from "../Operations.sol";
-import {FiatTokenLike, FiatTokenProxyLike} from "./FiatTokenLike.sol";
+import {FiatTokenLike} from "../harness/FiatTokenLike.sol";
 
 /// @notice The protocol behind its Relay, with a token that costs what USDC costs, and the operations that the Relay
 /// carries. Measures whole transactions of the production code: run with `isolate`.
@@ -64,7 +64,8 @@ abstract contract GasBaseTest is Test {
     }
 
     function _deployProtocol() private {
-        usd = FiatTokenLike(address(new FiatTokenProxyLike(address(new FiatTokenLike()))));
+        address implementation = deployCode("out/FiatTokenLike.sol/FiatTokenLike.json");
+        usd = FiatTokenLike(deployCode("out/FiatTokenLike.sol/FiatTokenProxyLike.json", abi.encode(implementation)));
         uint64 n = vm.getNonce(address(this));
         address registryAt = vm.computeCreateAddress(address(this), n + 1);
         address tokenAt = vm.computeCreateAddress(address(this), n + 2);

@@ -119,8 +119,8 @@ contract MintRewardTest is BaseTest {
         assertEq(delayed.dailyCap(), 1000e18, "lowered");
     }
 
-    /// An owner that is also the Treasury gets the fees of disputes with itself back: without the delay it could mint seats
-    /// for a contract that is already offered.
+    /// An owner that is also the Treasury gets the fees of disputes with itself back: without the delay it could mint
+    /// seats for a contract that is already offered.
     function test_WhenDailyCapIsRaised_AppliesAfterTheDelay() public {
         ProtocolToken delayed = _newToken(1000e18, 7 days);
         vm.expectRevert(abi.encodeWithSelector(IProtocolToken.RaiseNotApplicable.selector, 0));
