@@ -315,19 +315,26 @@ export async function startRelayerNetwork() {
   };
 }
 
-/** Freezes a relayer at one moment until it is released. It passes that moment freely afterwards. */
+/** Freezes a relayer at one moment until it is released or crashes. It passes that moment freely afterwards. */
 export function freezeAt(moment: CrashPoint) {
   let thaw = () => {};
+  let crash = (_error: Error) => {};
   let reached = false;
-  const thawed = new Promise<void>((resolve) => {
+  const thawed = new Promise<void>((resolve, reject) => {
     thaw = resolve;
+    crash = reject;
   });
   const crashPoint = async (point: CrashPoint) => {
     if (point !== moment) return;
     reached = true;
     await thawed;
   };
-  return { crashPoint, isReached: () => reached, thaw: () => thaw() };
+  return {
+    crashPoint,
+    isReached: () => reached,
+    thaw: () => thaw(),
+    crash: () => crash(new Error(`crashed ${moment}`)),
+  };
 }
 
 /** As many accounts as asked for, if that is a constant. */

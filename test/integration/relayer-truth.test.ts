@@ -52,7 +52,10 @@ describe("the relayer's beliefs", () => {
     const operation = await stored();
     await until(frozen.isReached);
     await network.cutLocks();
-    await relayer.stop();
+    // Stopped first: it would otherwise broadcast the batch when it is back.
+    const stopped = relayer.stop();
+    frozen.crash();
+    await stopped;
     return operation;
   }
 
@@ -83,7 +86,7 @@ describe("the relayer's beliefs", () => {
       intercept: async (method) => {
         if (method !== "eth_simulateV1") return undefined;
         await network.pool.query(
-          "update app.operation set signer = $1, claimed_until = now() + interval '3 seconds' where id = $2 and signer <> $1",
+          "update app.operation set signer = $1, claimed_until = now() + interval '1 second' where id = $2 and signer <> $1",
           [other, row.id],
         );
         throw new Error("the node is slow");
@@ -250,7 +253,7 @@ describe("the relayer's beliefs", () => {
     const answer = { status: 200, body: {}, headers: {}, transaction: `0x${"11".repeat(32)}` };
     await network.pool.query(
       `update app.operation set state = 'held', reason = 'WrongStatus', published_at = now(), response = $1,
-         retry_at = now() + interval '2 seconds' where id = $2`,
+         retry_at = now() + interval '1 second' where id = $2`,
       [answer, taken.id.toString()],
     );
     const waiting = await network.store(await network.acceptance(rival, escrow));
@@ -315,6 +318,7 @@ describe("the relayer's beliefs", () => {
     network.startCaretaker();
 
     await until(() => alarms("signer_missing") > 0);
+    await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
     await expectApplied(act, row);
   });
 
@@ -329,15 +333,20 @@ describe("the relayer's beliefs", () => {
 
   it("does not take a missing receipt as proof that a transaction is lost", async () => {
     let isLying = true;
+    let asked = 0;
     network.startRelayer({
       signer: signer(),
-      intercept: async (method) =>
-        isLying && method === "eth_getTransactionReceipt" ? { result: null } : undefined,
+      intercept: async (method) => {
+        if (!isLying || method !== "eth_getTransactionReceipt") return undefined;
+        asked += 1;
+        return { result: null };
+      },
     });
     const { act, row } = await stored();
     await until(async () => (await network.batchesOf(signer()))[0]?.state === "quarantined");
-    const quarantinedAt = await network.head();
-    await until(async () => (await network.head()) > quarantinedAt + 20n);
+    await network.testClient.mine({ blocks: 20 });
+    const before = asked;
+    await until(() => asked > before + 2);
     expect((await network.rowOf(row))?.state).toBe("sent");
 
     isLying = false;
