@@ -424,6 +424,8 @@ describe("the relayer's beliefs", () => {
     await expectApplied(first.act, first.row);
     hidden = toHex((await network.rowOf(first.row))?.blockNumber ?? 0n);
     const second = await stored();
+    // The relayer sends nothing until the block that it misses is as deep as it looks.
+    await network.testClient.mine({ blocks: 64 });
     const secondHash = async () => (await network.batchesOf(signer()))[1]?.attempts[0]?.hash as Hex;
     await until(async () => (await secondHash()) !== undefined);
     const { blockNumber } = await network.publicClient.waitForTransactionReceipt({
