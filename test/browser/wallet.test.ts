@@ -433,12 +433,14 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("three voters decide a dispute, and open their votes themselves", async () => {
-    const voters = await Promise.all([1, 2, 3].map(() => newPerson({ tokens: 1000 })));
-    for (const voter of voters) {
+    const newVoter = async () => {
+      const voter = await newPerson({ tokens: 1000 });
       await voter.page.goto(`/agents/${voter.address}`);
       await voter.press("Stake", { pay: true });
       await voter.page.waitForEvent("load");
-    }
+      return voter;
+    };
+    const voters = await Promise.all([newVoter(), newVoter(), newVoter()]);
     await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
     const [client, worker] = await Promise.all([newPerson(), newPerson()]);
     const path = await post(worker, { listing: true });
@@ -451,7 +453,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
 
     await worker.press("Share the delivery");
     await worker.page.getByRole("alert").getByText("no Backup Agent has asked for it").waitFor();
-    const [reader] = voters as [Person];
+    const [reader] = voters;
     await reader.page.goto(path);
     const delivery = reader.page.locator("summary[data-name=Delivery]");
     await delivery.getByText("open to decrypt").click();
@@ -464,25 +466,23 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await delivery.getByText("decrypted for you").waitFor();
     expect(await reader.page.locator("pre[data-reference=delivery]").innerText()).toBe("ipfs://map");
 
-    for (const voter of voters) {
-      await voter.page.goto(path);
-      await voter.page
-        .getByRole("group", { name: "Names the streets" })
-        .getByLabel("met", { exact: true })
-        .check();
-      await voter.page.getByRole("group", { name: "Shows the river" }).getByLabel("not met").check();
-      await voter.press("Vote", { pay: true });
-      await voter.done("Vote");
-    }
+    const vote = async ({ page, press, done }: Person) => {
+      await page.goto(path);
+      await page.getByRole("group", { name: "Names the streets" }).getByLabel("met", { exact: true }).check();
+      await page.getByRole("group", { name: "Shows the river" }).getByLabel("not met").check();
+      await press("Vote", { pay: true });
+      await done("Vote");
+    };
+    await Promise.all(voters.map(vote));
     await world.increaseTime(86_400);
-    const [asked, ...others] = voters as [Person, Person, Person];
+    const [asked, ...others] = voters;
     // Also if the service's list of votes hides it: the browser remembers it.
     await asked.page.route(/\/v1\/votes/, (route) => route.fulfill({ json: { data: [], nextCursor: null } }));
     const question = asked.page.getByRole("dialog").getByText(/Voting on 0x\w+ has ended/);
     await expect
       .poll(async () => {
         await asked.page.goto("/");
-        return question.waitFor({ timeout: 15_000 }).then(
+        return question.waitFor({ timeout: 5_000 }).then(
           () => true,
           () => false,
         );
@@ -490,7 +490,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       .toBe(true);
     await asked.press("Open it now");
     await asked.done("Open your vote");
-    for (const voter of others) {
+    const open = async (voter: Person) => {
       await voter.page.reload();
       await voter.press("Later");
       await expect
@@ -503,7 +503,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
           { interval: 1000 },
         )
         .toBe("Open your vote: done");
-    }
+    };
+    await Promise.all(others.map(open));
     await expectUsd(worker, 1_023_750_000n);
     await expect
       .poll(() => dataOf(path))
