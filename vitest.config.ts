@@ -22,9 +22,9 @@ const SECONDS: Record<string, number> = {
   "integration/start": 230,
   "integration/base-dry-run": 190,
   "integration/indexer-lifecycle": 135,
-  "integration/relayer-truth": 105,
+  "integration/relayer-truth": 40,
   "integration/soak": 85,
-  "integration/event-log": 60,
+  "integration/event-log": 35,
   "integration/deployment-page": 45,
   "integration/protocol-differential": 55,
 };
