@@ -270,6 +270,10 @@ const ACTION_WAITS: Refusal = {
   fate: "This action was not relayed.",
   hint: "You can also send it from your own account: the escrow takes it from its agent.",
 };
+const SIGN_IN_WAITS: Refusal = {
+  fate: "This sign-in changes what is delegated, and nothing was issued.",
+  hint: "Sign in with what is delegated already, or register the new text on chain yourself (`onChain.register` of the client).",
+};
 const REFUND_WAITS: Refusal = {
   fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
   hint: "Repeat the identical request then. Later anyone can refund it on chain (docs/rules.md 12).",
@@ -294,6 +298,11 @@ export async function limitsOfSigned(
 /** As {@link limitsOfSigned}, for the refund or the credit of a direct transfer. */
 export const limitsOfDirectTransfer = (deps: LimitDeps, payer: Address): Promise<GasLimits | undefined> =>
   limitsOfSigned(deps, payer, REFUND_WAITS);
+
+/** Throws `rate_limited` unless a sign-in that replaces what the address has delegated is within the limits, whoever signs. */
+export async function assertReplaceable(deps: LimitDeps, agent: Address): Promise<void> {
+  requireGas(deps, agent, await readState(deps, agent, SIGN_IN_WAITS), SIGN_IN_WAITS);
+}
 
 /** As {@link limitsOfSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
 export async function limitsOfDelegation(deps: LimitDeps, agent: Address): Promise<GasLimits | undefined> {

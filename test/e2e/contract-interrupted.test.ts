@@ -517,30 +517,31 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     expect((await cancelLater()).status).toBe(200);
   });
 
-  it("refuse a second delegation of the day, also if the first one failed or was registered on chain", async () => {
+  it("refuse a sign-in that changes what is delegated, also the first of a day, but no other", async () => {
     await world.query("delete from app.gas_account");
     const agent = await world.newAgent({ usd: "1" });
     const { id } = await created<{ id: string }>(world, agent, small);
     ok(await agent.post(`/v1/contracts/${id}/cancel`));
-    // As if it had registered its delegation itself.
     await world.query("update app.operation set created_at = now() - interval '2 days' where caller = $1", [
       agent.address,
     ]);
-    await toLiar(agent);
     await spendBudget();
-    let minutes = 60;
-    const change = async () => {
-      await world.moveTime(2);
-      const body = { operatorActions: "all", operatorUntil: await world.inSeconds(60 * minutes++) };
-      const path = `/v1/agents/${agent.address}`;
-      const { challengeId, message } = ok(await world.call<Challenge>("POST", `${path}/challenge`, { body }));
-      const signature = await agent.account.signMessage({ message });
-      return world.call("POST", `${path}/api-key`, { body: { challengeId, signature } });
-    };
+    await world.moveTime(2);
+    const path = `/v1/agents/${agent.address}`;
+    const body = { operatorActions: "all", operatorUntil: await world.inSeconds(3600) };
+    const { challengeId, message } = ok(await world.call<Challenge>("POST", `${path}/challenge`, { body }));
+    const proof = { challengeId, signature: await agent.account.signMessage({ message }) };
+    const change = () => world.call("POST", `${path}/api-key`, { body: proof });
+    expect((await change()).error).toMatchObject({
+      code: "rate_limited",
+      message: expect.stringContaining("nothing was issued"),
+      details: { limit: "budget" },
+    });
+    expect(await operationsOf(agent, "delegate")).toBe(1);
+    expect((await again(agent)).address).toBe(agent.address);
+
+    await world.query("delete from app.gas_account");
     expect((await change()).status).toBe(201);
-    await gasPaid();
-    const refused = await change();
-    expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "budget" } });
   });
 });
 

@@ -13,7 +13,7 @@ import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import { pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
-import { type GasLimits, limitsOfDelegation } from "../../relayer/limits.js";
+import { assertReplaceable } from "../../relayer/limits.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import {
@@ -191,7 +191,7 @@ export interface IssuedKey {
  * Redeems a challenge for a new API key. With an idempotency key the same claim gets the same API key for as long as the
  * challenge would be valid: the key is derived from both, because its plain text is not stored. Throws
  * `invalid_challenge` or `invalid_signature`, `unavailable` while a revocation of the address is pending, and
- * `rate_limited` if the sign-in changes what is delegated and the address has used up its gas.
+ * `rate_limited` if the sign-in changes what is delegated and is beyond the gas limits.
  */
 export async function issueKey(
   deps: Deps,
@@ -229,9 +229,7 @@ async function storeKey(
     throw invalidChallenge("The address was revoked on chain after this challenge was issued.");
   }
 
-  const gasLimits = (await isReplacing(deps.db, proof))
-    ? await limitsOfDelegation(deps, address)
-    : deps.config.gasLimits;
+  if (await isReplacing(deps.db, proof)) await assertReplaceable(deps, address);
 
   const keyId = randomUUID();
   await deps.db.transaction(async (tx) => {
@@ -240,7 +238,7 @@ async function storeKey(
     await redeem(tx, proof, "issue");
     await forgetOlderSignatures(tx, proof);
     await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
-    await replaceDelegation(tx, deps, { proof, gasLimits });
+    await replaceDelegation(tx, deps, proof);
   });
   return { address, apiKey: key.apiKey, keyId, label };
 }
@@ -336,8 +334,8 @@ async function isReplacing(db: Executor, proof: AddressProof): Promise<boolean> 
 /** Registers a sign-in that replaces what is delegated: the newest counts alone. */
 async function replaceDelegation(
   tx: Transaction,
-  { deployment }: Deps,
-  { proof, gasLimits }: { proof: AddressProof; gasLimits: GasLimits | undefined },
+  { deployment, config: { gasLimits } }: Deps,
+  proof: AddressProof,
 ): Promise<void> {
   if (!(await isReplacing(tx, proof))) return;
   const delegation = { deployment, agent: proof.address, ...proof, ...proof.permission };
