@@ -11,7 +11,7 @@ import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "vie
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
-import { limitsOfDirectTransfer } from "../relayer/limits.js";
+import { limitsOfRefund } from "../relayer/limits.js";
 import { createOperation, type NewOperation, refundDirectTransferOperation } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
 import { isCanonical } from "../relayer/transaction.js";
@@ -246,7 +246,7 @@ export async function refundDirectTransfer(
     const onChain = parseStoredTerms(row.escrowTerms);
     const deposit = depositsOf(onChain).initiator;
     if (onChain.initiator !== payment.from || !(await holdsAtLeast(deps, escrow, deposit))) return false;
-    const gasLimits = await limitsOfDirectTransfer(deps, payment.from);
+    const gasLimits = await limitsOfRefund(deps, payment.from);
     const opening = createOperation({
       deployment,
       escrow,
@@ -274,7 +274,7 @@ function refundOf(payment: PaymentAuthorization): NewOperation {
 async function enqueueRefund(deps: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
   const earlier = await findRefund(deps, payment);
   if (earlier !== undefined) return earlier;
-  const gasLimits = await limitsOfDirectTransfer(deps, payment.from);
+  const gasLimits = await limitsOfRefund(deps, payment.from);
   return (await enqueue(deps.db, { ...refundOf(payment), gasLimits })).operation;
 }
 

@@ -11,7 +11,7 @@ import { AppError } from "../errors.js";
 import type { GasLimits } from "../relayer/limits.js";
 import {
   assertRelayable,
-  limitsOfDirectTransfer,
+  limitsOfCredit,
   limitsOfSigned,
   type RelayingState,
   readOutboxState,
@@ -116,11 +116,9 @@ async function limitsOf(
   deps: Deps,
   paid: { call: PaidCall; action: PaidAction; accepted: AcceptedPayment; relaying: RelayingState },
 ): Promise<GasLimits | undefined> {
-  const { caller } = paid.call;
-  if (paid.accepted.isDirectTransfer) return limitsOfDirectTransfer(deps, caller);
-  return (
-    assertRelayable(deps, { caller, kind: paid.action.kind }, paid.relaying) ?? limitsOfSigned(deps, caller)
-  );
+  const relayed = { caller: paid.call.caller, kind: paid.action.kind };
+  if (paid.accepted.isDirectTransfer) return limitsOfCredit(deps, relayed);
+  return assertRelayable(deps, relayed, paid.relaying) ?? limitsOfSigned(deps, relayed.caller);
 }
 
 /** Continues with the operation that this payment was stored in, whatever its state. */
@@ -323,7 +321,9 @@ async function recoverDirectTransfer(
 ): Promise<StoredResponse> {
   const { call, payment, error } = refused;
   const inStablecoin = call.asset === undefined;
-  if (error.status >= 500 || !inStablecoin || payment.from !== call.caller) throw error;
+  // A call that is refused for its gas is performed later: its money stays at the escrow until then.
+  if (error.status >= 500 || error.code === "rate_limited" || !inStablecoin || payment.from !== call.caller)
+    throw error;
   const adopted = await adoptOpening(deps, refused);
   if (adopted !== null) return adopted;
   if (!(await refundDirectTransfer(deps, payment, requestHash(call)))) throw error;

@@ -274,6 +274,10 @@ const SIGN_IN_WAITS: Refusal = {
   fate: "This sign-in changes what is delegated, and nothing was issued.",
   hint: "Sign in with what is delegated already, or register the new text on chain yourself (`onChain.register` of the client).",
 };
+const CREDIT_WAITS: Refusal = {
+  fate: "Your payment reached the escrow's address by a direct transfer, and this call is not relayed yet.",
+  hint: "Repeat the identical request then. Anyone can also create the contract with this money, or later refund the transfer, on chain (docs/rules.md 12).",
+};
 const REFUND_WAITS: Refusal = {
   fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
   hint: "Repeat the identical request then. Later anyone can refund it on chain (docs/rules.md 12).",
@@ -295,8 +299,20 @@ export async function limitsOfSigned(
   return requireGas(deps, agent, state, refusal);
 }
 
-/** As {@link limitsOfSigned}, for the refund or the credit of a direct transfer. */
-export const limitsOfDirectTransfer = (deps: LimitDeps, payer: Address): Promise<GasLimits | undefined> =>
+/**
+ * The limits of a paid call whose money a direct transfer brought: those of any call if its kind is one of
+ * {@link LIMITED_KINDS}, since its caller can have made the transfer itself; otherwise as {@link limitsOfSigned}.
+ */
+export async function limitsOfCredit(
+  deps: LimitDeps,
+  { caller, kind }: { caller: Address; kind: OperationKind },
+): Promise<GasLimits | undefined> {
+  if (!LIMITED_KINDS.has(kind)) return limitsOfSigned(deps, caller, CREDIT_WAITS);
+  return requireGas(deps, caller, await readState(deps, caller, CREDIT_WAITS), CREDIT_WAITS);
+}
+
+/** As {@link limitsOfSigned}, for the refund of a direct transfer. */
+export const limitsOfRefund = (deps: LimitDeps, payer: Address): Promise<GasLimits | undefined> =>
   limitsOfSigned(deps, payer, REFUND_WAITS);
 
 /** Throws `rate_limited` unless a sign-in that replaces what the address has delegated is within the limits, whoever signs. */

@@ -15,7 +15,7 @@ import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { mined, openOnChain, tokensOf, walletOf } from "../support/chain.js";
+import { frontRun, mined, openOnChain, tokensOf, walletOf } from "../support/chain.js";
 import {
   created,
   DAY,
@@ -515,6 +515,38 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     expect(await operationsOf(liar, "cancel")).toBe(1);
     expect((await cancel()).status).toBe(200);
     expect((await cancelLater()).status).toBe(200);
+  });
+
+  it("refuse calls that the caller's own direct transfer brought the money for, and relay them later", async () => {
+    await world.query("delete from app.gas_account");
+    const [agent, other] = [await world.newAgent({ usd: "2" }), await world.newAgent({ usd: "1" })];
+    const body = JSON.stringify(await draft(world, small));
+    const { id } = await created<{ id: string }>(world, other, small);
+    const calls = [
+      { kind: "create", path: "/v1/contracts", body },
+      { kind: "accept", path: `/v1/contracts/${id}/accept`, body: JSON.stringify({ accept: true }) },
+    ];
+    const posts = [];
+    for (const { kind, path, body } of calls) {
+      const quote = quoteOf(await agent.post(path, body));
+      const payment = await authorize(agent, quote, world);
+      await frontRun(world, agent, payment);
+      posts.push({ kind, post: () => agent.post(path, body, version2(quote, payment)) });
+    }
+    await spendBudget();
+    for (const { kind, post } of posts) {
+      await expect
+        .poll(async () => (await post()).error)
+        .toMatchObject({
+          code: "rate_limited",
+          message: expect.stringContaining("by a direct transfer, and this call is not relayed yet"),
+          hint: expect.stringContaining("on chain"),
+          details: { limit: "budget" },
+        });
+      expect(await operationsOf(agent, kind)).toBe(0);
+    }
+    await world.query("delete from app.gas_account");
+    for (const { post } of posts) expect((await post()).status).toBe(200);
   });
 
   it("refuse a sign-in that changes what is delegated, also the first of a day, but no other", async () => {
