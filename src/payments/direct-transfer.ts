@@ -214,8 +214,7 @@ export async function holdsAtLeast(deps: UseDeps, escrow: Address, amount: bigin
 
 /**
  * For a refused paid call: if its money is already at the escrow, stores the operation that refunds it and returns true.
- * An escrow past its match deadline refunds by being opened. Throws 429 if its payer is a contract wallet
- * without gas for it.
+ * An escrow past its match deadline refunds by being opened. Throws 429 if that is beyond its payer's gas limits.
  */
 export async function refundDirectTransfer(
   deps: Deps,

@@ -308,16 +308,19 @@ export async function limitsOfCredit(
   { caller, kind }: { caller: Address; kind: OperationKind },
 ): Promise<GasLimits | undefined> {
   if (!LIMITED_KINDS.has(kind)) return limitsOfSigned(deps, caller, CREDIT_WAITS);
-  return requireGas(deps, caller, await readState(deps, caller, CREDIT_WAITS), CREDIT_WAITS);
+  return limitsOfAnyone(deps, caller, CREDIT_WAITS);
 }
 
-/** As {@link limitsOfSigned}, for the refund of a direct transfer. */
-export const limitsOfRefund = (deps: LimitDeps, payer: Address): Promise<GasLimits | undefined> =>
-  limitsOfSigned(deps, payer, REFUND_WAITS);
+/** The limits of the refund of a direct transfer: anyone can transfer the smallest amount to anyone's escrow. */
+export const limitsOfRefund = (deps: LimitDeps, payer: Address): Promise<GasLimits> =>
+  limitsOfAnyone(deps, payer, REFUND_WAITS);
 
-/** Throws `rate_limited` unless a sign-in that replaces what the address has delegated is within the limits, whoever signs. */
-export async function assertReplaceable(deps: LimitDeps, agent: Address): Promise<void> {
-  requireGas(deps, agent, await readState(deps, agent, SIGN_IN_WAITS), SIGN_IN_WAITS);
+/** The limits of a sign-in that replaces what the address has delegated. */
+export const limitsOfReplacement = (deps: LimitDeps, agent: Address): Promise<GasLimits> =>
+  limitsOfAnyone(deps, agent, SIGN_IN_WAITS);
+
+async function limitsOfAnyone(deps: LimitDeps, agent: Address, refusal: Refusal): Promise<GasLimits> {
+  return requireGas(deps, agent, await readState(deps, agent, refusal), refusal);
 }
 
 /** As {@link limitsOfSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */

@@ -549,6 +549,45 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     for (const { post } of posts) expect((await post()).status).toBe(200);
   });
 
+  it("refuse to refund direct transfers, and refund them later", async () => {
+    await world.query("delete from app.gas_account");
+    const [client, stranger] = [await world.newAgent({ usd: "1" }), await world.newAgent({ usd: "2" })];
+    const { id } = await created<{ id: string }>(world, client, small);
+    const calls = [
+      { path: `/v1/contracts/${id}/accept`, body: JSON.stringify({ accept: true }), value: 1n },
+      {
+        path: "/v1/contracts",
+        body: JSON.stringify(await draft(world, { ...small, matchDeadline: await world.inSeconds(60) })),
+        value: PRICE,
+      },
+    ];
+    const posts: (() => Promise<Answer>)[] = [];
+    for (const { path, body, value } of calls) {
+      const quote = quoteOf(await stranger.post(path, body));
+      const payment = await authorize(stranger, quote, { ...world, changes: { value } });
+      await frontRun(world, stranger, payment);
+      posts.push(() => stranger.post(path, body, version2(quote, payment)));
+    }
+    ok(await client.post(`/v1/contracts/${id}/cancel`));
+    await world.moveTime(60);
+    await spendBudget();
+    for (const post of posts) {
+      await expect
+        .poll(async () => (await post()).error)
+        .toMatchObject({
+          code: "rate_limited",
+          message: expect.stringContaining("by a direct transfer, and is not refunded yet"),
+          details: { limit: "budget" },
+        });
+    }
+    expect(await operationsOf(stranger, "refund-direct-transfer")).toBe(0);
+    expect(await operationsOf(stranger, "create")).toBe(0);
+    await world.query("delete from app.gas_account");
+    for (const post of posts)
+      expect((await post()).error).toMatchObject({ hint: expect.stringContaining("refunded") });
+    await eventually(() => world.usdOf(stranger.address), 2n * PRICE);
+  });
+
   it("refuse a sign-in that changes what is delegated, also the first of a day, but no other", async () => {
     await world.query("delete from app.gas_account");
     const agent = await world.newAgent({ usd: "1" });

@@ -13,7 +13,7 @@ import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import { pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
-import { assertReplaceable } from "../../relayer/limits.js";
+import { limitsOfReplacement } from "../../relayer/limits.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import {
@@ -229,7 +229,7 @@ async function storeKey(
     throw invalidChallenge("The address was revoked on chain after this challenge was issued.");
   }
 
-  if (await isReplacing(deps.db, proof)) await assertReplaceable(deps, address);
+  if (await isReplacing(deps.db, proof)) await limitsOfReplacement(deps, address);
 
   const keyId = randomUUID();
   await deps.db.transaction(async (tx) => {
