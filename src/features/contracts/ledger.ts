@@ -8,7 +8,7 @@ import { juryDues, LEG_NAMES } from "@working-contracts/protocol/ledger";
 import { endedAt, endingOf, STATUSES, settlementLegs, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, asc, eq, inArray } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, notInArray, or } from "drizzle-orm";
 import { erc20Abi } from "viem";
 import type { Executor } from "../../db/client.js";
 import { deferredPayout, escrowEvent, indexedBlock, vote } from "../../db/onchain.js";
@@ -184,12 +184,31 @@ export interface ChainEvent {
   transactionHash: Hex;
 }
 
-/** Every event of an escrow, oldest first: at most about three for each of 4,095 voters, and a dozen more. */
+/** Anyone can make any number of them. */
+const DIRECT_TRANSFERS = ["DirectTransferCredited", "DirectTransferRefunded"];
+const MAX_DIRECT_TRANSFERS = 1_000;
+
+/**
+ * The events of an escrow, oldest first: about three for each of at most 4,095 voters, a dozen more, and the newest
+ * {@link MAX_DIRECT_TRANSFERS} of direct transfers, which the ledger does not book.
+ */
 export async function readTimeline(db: Executor, id: Address): Promise<ChainEvent[]> {
+  const isOwn = eq(escrowEvent.contractId, id);
+  const newestTransfers = db
+    .select({ id: escrowEvent.id })
+    .from(escrowEvent)
+    .where(and(isOwn, inArray(escrowEvent.name, DIRECT_TRANSFERS)))
+    .orderBy(desc(escrowEvent.id))
+    .limit(MAX_DIRECT_TRANSFERS);
   const rows = await db
     .select()
     .from(escrowEvent)
-    .where(eq(escrowEvent.contractId, id))
+    .where(
+      and(
+        isOwn,
+        or(notInArray(escrowEvent.name, DIRECT_TRANSFERS), inArray(escrowEvent.id, newestTransfers)),
+      ),
+    )
     .orderBy(asc(escrowEvent.id));
   return rows.map(({ id: eventId, name, args, timestamp, blockNumber, transactionHash }) => ({
     id: eventId,

@@ -35,7 +35,7 @@ interface Entry {
   event: ChainEvent | null;
 }
 
-/** All events of the contract, oldest first. */
+/** The events of the contract, oldest first. */
 export function Timeline({ data }: { data: ContractPageData }) {
   return (
     <Region id="timeline" title="Timeline">
