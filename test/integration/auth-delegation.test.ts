@@ -168,8 +168,9 @@ describe("delegation", () => {
     const early = await client.issue(agent.address, proof);
     expect(early).toMatchObject(refusal(503, "unavailable", { retryable: true }));
     expect(early.headers.get("retry-after")).toBe("5");
-    // Revoking is always possible.
+    // Revoking is always possible, and costs no second transaction.
     expect(await client.revoke(agent.address, await client.prove(agent))).toMatchObject({ status: 200 });
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
 
     await carryOutAll(addressOf(agent), "revoke-delegation");
     const outdated = await client.issue(agent.address, proof);

@@ -352,7 +352,8 @@ async function endDelegation(tx: Transaction, { deployment }: Deps, proof: Addre
     .update(webhook)
     .set({ disabledAt: sql`now()`, disabledReason: "all API keys were revoked", claimedUntil: null })
     .where(and(eq(webhook.owner, address), isNull(webhook.disabledAt)));
-  if (!(await isDelegated(tx, proof))) return;
+  // Each challenge could store one more, beyond queue and limits.
+  if ((await pendingRevocation(tx, address)) !== null || !(await isDelegated(tx, proof))) return;
   // A full queue refuses new work, but must not prevent a revocation.
   await enqueue(tx, revokeDelegationOperation({ deployment, agent: address, challengeId }), {
     maxQueued: Number.MAX_SAFE_INTEGER,

@@ -81,7 +81,7 @@ it("the page about limits says what can follow an operation that was within the 
 
   const rows = rowsUnder("earlier days began, and left open.\n\n").map(([, , gas]) => number(gas));
   expect(rows).toEqual([ordinary, burnt, gasOf("open-vote, first", "claim")]);
-  expect(page).toContain(`${gasOf("create").toLocaleString("en")} gas for a creation`);
+  expect(page).toContain(`its refund ${gasOf("refund-direct-transfer").toLocaleString("en")}.`);
 });
 
 it("the page about limits has every table of the service, and no other", () => {
