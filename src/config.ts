@@ -98,7 +98,7 @@ const EnvironmentSchema = z
     RATE_LIMIT_PAGES: wholeNumber(120),
     GAS_ALLOWANCE: wholeNumber(20_000_000),
     GAS_BUDGET: wholeNumber(100_000_000),
-    GAS_PER_FEE: wholeNumber(50_000_000),
+    GAS_PER_FEE: wholeNumber(33_000_000),
     EVENT_STREAMS: wholeNumber(2_000, { min: 1, max: 100_000 }),
     WEBHOOKS_TO_PRIVATE_ADDRESSES: flag,
     TRUSTED_PROXIES: wholeNumber(0, { max: 10 }),

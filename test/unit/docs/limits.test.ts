@@ -25,6 +25,9 @@ const rowsUnder = (heading: string): string[][] =>
     ?.split("\n")
     .slice(2)
     .map((line) => line.split("|").map((cell) => cell.trim())) ?? [];
+const file = join(ROOT, "test/contracts/snapshots/operations-alone.json");
+const measured: Record<string, string> = JSON.parse(readFileSync(file, "utf8"));
+const gasOf = (...names: string[]): number => names.reduce((sum, name) => sum + Number(measured[name]), 0);
 const number = (text = ""): number => Number(text.replaceAll(",", ""));
 
 it("the page about limits says what an attacker can cost at the default settings", () => {
@@ -40,9 +43,6 @@ it("the page about limits says what an attacker can cost at the default settings
 });
 
 it("the page about limits says what can follow an operation that was within the limits, as measured", () => {
-  const file = join(ROOT, "test/contracts/snapshots/operations-alone.json");
-  const measured: Record<string, string> = JSON.parse(readFileSync(file, "utf8"));
-  const gasOf = (...names: string[]) => names.reduce((sum, name) => sum + Number(measured[name]), 0);
   const delegations = ["delegate", "delegate", "revoke-delegation", "revoke-delegation"];
   const ordinary = gasOf(
     ...delegations,
@@ -82,6 +82,15 @@ it("the page about limits says what can follow an operation that was within the 
   const rows = rowsUnder("earlier days began, and left open.\n\n").map(([, , gas]) => number(gas));
   expect(rows).toEqual([ordinary, burnt, gasOf("open-vote, first", "claim")]);
   expect(page).toContain(`its refund ${gasOf("refund-direct-transfer").toLocaleString("en")}.`);
+});
+
+it("what a fee earns costs the operator less than the fee, and a contract at 0.30 covers its lifecycle", () => {
+  const { perFee } = testConfig().gasLimits;
+  expect(perFee * 0.01e-9 * 3000).toBeLessThan(1);
+  expect(0.3 * 0.05 * perFee).toBeGreaterThan(
+    gasOf("create", "accept", "deliver", "approval and settlement"),
+  );
+  expect(page.replaceAll("\n", " ")).toContain("a contract at 0.30 covers its own lifecycle.");
 });
 
 it("the page about limits has every table of the service, and no other", () => {
