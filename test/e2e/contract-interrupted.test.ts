@@ -162,6 +162,7 @@ test("an action without a payment is completed by its repetition", async () => {
     expect(pending.error?.code).toBe("settlement_pending");
     const other = await worker.post(`/v1/contracts/${next.id}/delivery`, { delivery: "ipfs://z" });
     expect(other.error?.code).toBe("conflict");
+    expect(await world.query("select 1 from app.delivery where contract_id = $1", [next.id])).toHaveLength(1);
   });
   await expect
     .poll(

@@ -168,14 +168,20 @@ export async function performAction(deps: Deps, call: UnpaidCall): Promise<Store
   });
 }
 
+/** Throws 409 if the outbox has another request's operation for the same action. */
+export function requireOwn<Stored extends { operation: OperationRow; existing: boolean }>(
+  stored: Stored,
+  hash: string,
+): Stored {
+  if (!stored.existing || stored.operation.requestHash === hash) return stored;
+  throw new AppError("conflict", {
+    message: "A concurrent request is performing the same action. Check its result before you retry.",
+    retryable: true,
+  });
+}
+
 async function storeOperation(deps: Deps, call: UnpaidCall, hash: string): Promise<OperationRow> {
-  const stored = await call.store(hash);
-  if (stored.existing && stored.operation.requestHash !== hash) {
-    throw new AppError("conflict", {
-      message: "A concurrent request is performing the same action. Check its result before you retry.",
-      retryable: true,
-    });
-  }
+  const stored = requireOwn(await call.store(hash), hash);
   if (!stored.existing) {
     const { id, kind, escrow } = stored.operation;
     deps.logger.info({ operation: id.toString(), kind, escrow }, "operation stored");

@@ -37,6 +37,7 @@ import {
   requireBefore,
   requireClient,
   requireInitiator,
+  requireOwn,
   requireStatus,
   requireWorker,
 } from "./actions.js";
@@ -223,7 +224,8 @@ export async function deliver(
         const isSigned = authorized.data !== expected.data;
         if (isSigned && data !== expected.data) throw checkpointAdded();
         await storeDelivery(tx, deps, { id, caller, reference });
-        return enqueue(tx, isSigned ? authorized : { ...expected, data });
+        // In the transaction: of a delivery that loses nothing is stored.
+        return requireOwn(await enqueue(tx, isSigned ? authorized : { ...expected, data }), requestHash);
       });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
