@@ -211,8 +211,14 @@ export const profile = app.table(
     /** The same for a repetition with the same idempotency key. */
     requestId: text("request_id").notNull().default(sql`gen_random_uuid()`),
     createdAt: at("created_at").notNull().defaultNow(),
+    /** Set by the purge if its agent had a contract, a stake or a relayed operation by then. */
+    keptAt: at("kept_at"),
   },
-  (t) => [index("profile_by_agent").on(t.agent, t.id), uniqueIndex("profile_by_request").on(t.requestId)],
+  (t) => [
+    index("profile_by_agent").on(t.agent, t.id),
+    uniqueIndex("profile_by_request").on(t.requestId),
+    index("profile_idle").on(t.createdAt).where(sql`kept_at is null`),
+  ],
 );
 
 /** Public keys to which others seal deliveries, one per agent, with the agent's signature (docs/rules.md 68). */
@@ -538,11 +544,14 @@ export const webhook = app.table(
     claimedUntil: at("claimed_until"),
     disabledAt: at("disabled_at"),
     disabledReason: text("disabled_reason"),
+    /** As {@link profile}'s, of its owner. */
+    keptAt: at("kept_at"),
   },
   (t) => [
     index("webhook_by_owner").on(t.owner, t.createdAt, t.id),
     index("webhook_by_agent").on(t.agent).where(sql`disabled_at is null`),
     index("webhook_of_others").on(t.id).where(sql`agent is distinct from owner and disabled_at is null`),
+    index("webhook_idle").on(t.createdAt).where(sql`kept_at is null and disabled_at is null`),
     index("webhook_disabled").on(t.disabledAt).where(sql`disabled_at is not null`),
     index("webhook_due").on(t.nextAttemptAt).where(sql`disabled_at is null and next_attempt_at is not null`),
     index("webhook_due_fast")

@@ -17,6 +17,9 @@ const REQUEST_SECONDS = 600;
 /** A request can quote an attempt again until its row is deleted: the deletion looks at the age as well. */
 const isExpired = sql`first_quoted_at < now() - make_interval(secs => ${LIMITS.pendingAttemptLifetime + REQUEST_SECONDS})`;
 
+/** Of deleted webhooks. */
+const withRetries = sql`, retries as (delete from app.webhook_retry where webhook_id in (select id from gone))`;
+
 /**
  * Each statement changes at most {@link BATCH} rows of its table and returns one row for each. Ages are by the database's
  * clock, which wrote the times.
@@ -33,10 +36,19 @@ const PURGES: SQL[] = [
       and (caller is not null or updated_at < now() - interval '30 days')`,
   ),
   sql`
-    with gone as (${purge("webhook", "id", sql`disabled_at < now() - interval '90 days'`)}),
-      retries as (delete from app.webhook_retry where webhook_id in (select id from gone))
+    with gone as (${purge("webhook", "id", sql`disabled_at < now() - interval '90 days'`)})
+    ${withRetries}
     select id from gone`,
-  // The last two need the index. An escrow that a stranger opened is an open contract; a pending creation becomes one.
+  // From here on they need the index.
+  purgeIdle({ table: "profile", owner: "agent", isOld: sql`created_at < now() - interval '90 days'` }),
+  purgeIdle({
+    table: "webhook",
+    owner: "owner",
+    isOld: sql`disabled_at is null and created_at < now() - interval '90 days'
+      and (last_success_at is null or last_success_at < now() - interval '90 days')`,
+    also: withRetries,
+  }),
+  // An escrow that a stranger opened is an open contract; a pending creation becomes one.
   // For `exists`, Postgres can decide to read the whole of the other table.
   sql`
     with candidates as (
@@ -80,6 +92,42 @@ function purge(table: string, key: string, isOld: SQL): SQL {
   // A row can change while the statement waits for it: the deletion looks at its age again.
   return sql`delete from ${name} where ${id} in (select ${id} from ${name} where ${isOld} limit ${BATCH})
     and ${isOld} returning ${id}`;
+}
+
+/**
+ * Deletes old rows of addresses that never had a contract, a stake or a relayed operation. A row whose address had one is
+ * marked, and not looked at again.
+ */
+function purgeIdle({
+  table,
+  owner,
+  isOld,
+  also = sql``,
+}: {
+  table: string;
+  owner: string;
+  isOld: SQL;
+  also?: SQL;
+}): SQL {
+  const name = sql`app.${sql.identifier(table)}`;
+  const address = sql`old.${sql.identifier(owner)}`;
+  return sql`
+    with candidates as (
+      select id, coalesce(
+        (select true from onchain.working_contract c where c.client = ${address} limit 1),
+        (select true from onchain.working_contract c where c.worker = ${address} limit 1),
+        (select true from onchain.stake s where s.agent = ${address} limit 1),
+        (select true from app.operation o where o.caller = ${address} and o.signed
+          and (o.state in ('mined', 'final') or (o.state = 'rejected' and o.block_number is not null)) limit 1),
+        (select true from app.operation o
+          where o.caller = ${address} and o.state <> 'rejected' and o.nonce is not null and o.response is null limit 1)) as is_kept
+      from (
+        select * from ${name} where kept_at is null and ${isOld} and ${isIndexWhole} order by created_at limit ${BATCH}) old),
+    kept as (update ${name} set kept_at = now() where id in (select id from candidates where is_kept)),
+    gone as (
+      delete from ${name} where id in (select id from candidates where is_kept is null) and ${isOld} returning id)
+    ${also}
+    select id from candidates`;
 }
 
 /** Any number can run. */

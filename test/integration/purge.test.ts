@@ -22,6 +22,8 @@ const textsOf = (quotedAt: string, openedAt = "null") =>
   `'', id, '', '', '', '', '[]', '', '', '{}', ${quotedAt}, ${openedAt}`;
 const attempt = (expiredAt: string) => `'', id, '{}', ${expiredAt}`;
 const operation = (more: string) => `'create', id, '', 0, ${more}`;
+const webhookOf = (owner: string, disabledAt: string, createdAt = "now()", succeededAt = "null") =>
+  `${owner}, '', '', '', 0, 0, ${disabledAt}, ${createdAt}, ${succeededAt}`;
 const REFERENCE = "'supplementaryMaterials', '', ''";
 
 const PURGES: Purged[] = [
@@ -55,6 +57,7 @@ const PURGES: Purged[] = [
       "the keeper's": operation(`'rejected', null, null, ${younger("30 days")}`),
       published: operation(`'rejected', '', now(), ${older("1 year")}`),
       applied: operation(`'final', '', now(), ${older("1 year")}`),
+      relayed: operation(`'final', id, now(), ${older("1 year")}`),
       "being paid": operation(`'queued', '', null, ${older("1 year")}`),
       "refused payment": operation("'rejected', '', null, now()"),
       refunded: "'refund-direct-transfer', '', '', 0, 'queued', '', null, now()",
@@ -67,20 +70,41 @@ const PURGES: Purged[] = [
   {
     table: "webhook",
     name: "id",
-    columns: "owner, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to, disabled_at",
+    columns:
+      "owner, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to, disabled_at, created_at, last_success_at",
     kept: {
-      enabled: "'', '', '', '', 0, 0, null",
-      "just disabled": `'', '', '', '', 0, 0, ${younger("90 days")}`,
+      enabled: webhookOf("id", "null", younger("90 days")),
+      "just disabled": webhookOf("id", younger("90 days")),
+      "a client": webhookOf("id", "null", older("90 days")),
+      delivered: webhookOf("id", "null", older("1 year"), younger("90 days")),
     },
-    gone: { disabled: `'', '', '', '', 0, 0, ${older("90 days")}` },
+    gone: {
+      disabled: webhookOf("id", older("90 days")),
+      idle: webhookOf("id", "null", older("90 days")),
+      failing: webhookOf("id", "null", older("1 year"), older("90 days")),
+    },
   },
   {
     table: "webhook_retry",
     name: "webhook_id",
     columns: "position, attempts",
     kept: { enabled: "1, 1", "just disabled": "1, 1" },
-    gone: { disabled: "1, 1" },
+    gone: { disabled: "1, 1", idle: "1, 1" },
     follows: true,
+  },
+  {
+    table: "profile",
+    name: "agent",
+    columns: "created_at",
+    kept: {
+      recent: younger("90 days"),
+      "a client": older("90 days"),
+      "a worker": older("1 year"),
+      "a staker": older("90 days"),
+      relayed: older("90 days"),
+      paying: older("90 days"),
+    },
+    gone: { idle: older("90 days") },
   },
   {
     table: "terms",
@@ -141,10 +165,12 @@ const CHAIN = `
   create table onchain._ponder_meta as select 'app' as key, '{"is_ready": 1}'::jsonb as value;
   create table onchain._ponder_checkpoint as select repeat('0', 41) || '7' || repeat('0', 33) as latest_checkpoint;
   insert into app.event_log (id, last_position, scanned_block) values (1, 0, 7);
-  create table onchain.working_contract (id text, phase text, settled boolean);
+  create table onchain.working_contract (id text, phase text, settled boolean, client text, worker text);
   insert into onchain.working_contract values
     ('opened by a stranger', 'created', false), ('applied', 'created', false), ('deployed', 'none', false), ('never paid', 'none', false),
     ('to be settled', 'created', false), ('settled', 'declined', true), ('with a deferred payout', 'declined', true);
+  insert into onchain.working_contract values ('', 'created', true, 'a client', 'a worker');
+  create table onchain.stake as select 'a staker' as agent;
   create table onchain.deferred_payout (contract_id text, payee text, amount numeric);
   insert into onchain.deferred_payout values
     ('settled', '', 0), ('with a deferred payout', '', 0), ('with a deferred payout', ' ', 1)`;
@@ -162,6 +188,9 @@ beforeAll(async () => {
       if (values !== null) await insert(purged, [name], values);
     }
   }
+  await database.pool.query(`
+    update app.operation set signed = true where caller = 'relayed';
+    update app.operation set caller = 'paying', nonce = '' where escrow = 'being paid'`);
   await purgeAll(database.db);
 });
 afterAll(async () => {
@@ -206,7 +235,7 @@ test.each(statements)("of $table, 500 are deleted at a time", async (purged) => 
   expect(await remaining()).toEqual([]);
 });
 
-test.each(statements.filter(({ table }) => ["terms", "expired_attempt"].includes(table)))(
+test.each(statements.filter(({ table }) => ["terms", "expired_attempt", "profile"].includes(table)))(
   "of $table, none is deleted while the index is older than what it has shown",
   async (purged) => {
     const name = `a waiting ${purged.table}`;

@@ -200,7 +200,8 @@ CREATE TABLE "app"."profile" (
 	"display_name" text,
 	"bio" text,
 	"request_id" text DEFAULT gen_random_uuid() NOT NULL,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"kept_at" timestamp with time zone
 );
 
 CREATE TABLE "app"."reference_key" (
@@ -272,7 +273,8 @@ CREATE TABLE "app"."webhook" (
 	"paused_until" timestamp with time zone,
 	"claimed_until" timestamp with time zone,
 	"disabled_at" timestamp with time zone,
-	"disabled_reason" text
+	"disabled_reason" text,
+	"kept_at" timestamp with time zone
 );
 
 CREATE TABLE "app"."webhook_retry" (
@@ -328,6 +330,7 @@ CREATE INDEX "operation_disposable" ON "app"."operation" USING btree ("updated_a
 CREATE INDEX "operation_delegation" ON "app"."operation" USING btree ("caller","id") WHERE kind in ('delegate', 'revoke-delegation');
 CREATE INDEX "profile_by_agent" ON "app"."profile" USING btree ("agent","id");
 CREATE UNIQUE INDEX "profile_by_request" ON "app"."profile" USING btree ("request_id");
+CREATE INDEX "profile_idle" ON "app"."profile" USING btree ("created_at") WHERE kept_at is null;
 CREATE UNIQUE INDEX "terms_by_attempt" ON "app"."terms" USING btree ("caller","body_hash");
 CREATE INDEX "terms_pending" ON "app"."terms" USING btree ("caller","first_quoted_at") WHERE opened_at is null;
 CREATE INDEX "terms_unopened" ON "app"."terms" USING btree ("first_quoted_at") WHERE opened_at is null;
@@ -335,6 +338,7 @@ CREATE INDEX "terms_by_word" ON "app"."terms" USING gin ("words") WITH (gin_pend
 CREATE INDEX "webhook_by_owner" ON "app"."webhook" USING btree ("owner","created_at","id");
 CREATE INDEX "webhook_by_agent" ON "app"."webhook" USING btree ("agent") WHERE disabled_at is null;
 CREATE INDEX "webhook_of_others" ON "app"."webhook" USING btree ("id") WHERE agent is distinct from owner and disabled_at is null;
+CREATE INDEX "webhook_idle" ON "app"."webhook" USING btree ("created_at") WHERE kept_at is null and disabled_at is null;
 CREATE INDEX "webhook_disabled" ON "app"."webhook" USING btree ("disabled_at") WHERE disabled_at is not null;
 CREATE INDEX "webhook_due" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and next_attempt_at is not null;
 CREATE INDEX "webhook_due_fast" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and failures = 0 and last_success_at is not null;
