@@ -39,7 +39,7 @@ describe("downloads", () => {
   const MIB = 2 ** 20;
   const IP = "192.0.2.1";
 
-  /** Sends requests whose responses nobody reads; `read` reads the oldest one. */
+  /** Sends requests whose responses no one reads; `read` reads the oldest one. */
   function slowReaderOf(app: Pick<ReturnType<typeof createRouter>, "request">) {
     const open: EventEmitter[] = [];
     return {
