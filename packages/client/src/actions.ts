@@ -8,13 +8,17 @@ import { complaintCall } from "@working-contracts/protocol/signatures";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
+import type { requireDone } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
-import type { QuotedPayment } from "./payment.js";
+import { type QuotedPayment, VALIDITY_SECONDS } from "./payment.js";
 import { call, dataOf, pay, reads, type Session, type ToEscrow } from "./session.js";
-import { callSigned, signChallenge } from "./signing.js";
+import { CLOCK_TOLERANCE, callSigned, signChallenge } from "./signing.js";
 import { ownTerms, type Posted, provenTerms } from "./terms.js";
 import type { Checkpoint, CheckpointDraft, Contract, Draft, Outcome, Stake } from "./types.js";
 import type { OpenOptions, VoteOptions, Voting } from "./votes.js";
+
+/** The longest time for which a payment that the client signs can be used. */
+const USABLE_MS = (VALIDITY_SECONDS + CLOCK_TOLERANCE) * 1000;
 
 export function actions(session: Session) {
   const { network, signer } = session;
@@ -37,10 +41,21 @@ export function actions(session: Session) {
     voting ??= import("./votes.js").then(({ votes }) => votes(session, toEscrow));
     return voting;
   };
+  /** Opens the response to an action that the service reports as done, once a node shows it too. */
+  const provenAs = (action: Parameters<typeof requireDone>[2]["action"], id: string) => {
+    return async ({ data }: { data: Contract }): Promise<Contract> => {
+      const { node } = session;
+      if (node) await (await import("./chain-check.js")).requireDone(session, node, { action, id });
+      return data;
+    };
+  };
   const act = (action: "approve" | "cancel" | "withdraw", id: string) => {
     const signing = { action, contract: id, calldata: calldataOf(action) };
-    return dataOf(callSigned(session, `POST /v1/contracts/{id}/${action}`, signing, { path: { id } }));
+    const acting = callSigned(session, `POST /v1/contracts/{id}/${action}`, signing, { path: { id } });
+    return acting.then(provenAs(action, id));
   };
+  /** Payments for drafts that were not posted, as far as the service says. */
+  const unused = new Map<string, { key: string; payTo: string; expiresAt: number }>();
 
   /**
    * The delivery of a text with all checkpoints. Throws RefusedToSign if the service hides or changes one that the agent
@@ -72,14 +87,35 @@ export function actions(session: Session) {
   }
 
   return {
-    /** Posts a contract and pays its price (for a listing: the Worker Stake) into its escrow. */
+    /**
+     * Posts a contract and pays its price (for a listing: the Worker Stake) into its escrow. After a payment that the
+     * service reports as not used, repeat it with the same draft: both payments go to one escrow, which takes one of them.
+     */
     async create(draft: Draft): Promise<Contract> {
-      const posted = completed(draft);
+      const text = JSON.stringify(draft);
+      const { node } = session;
+      let earlier = unused.get(text);
+      if (earlier && performance.now() > earlier.expiresAt) {
+        if (node) await (await import("./chain-check.js")).requireNew(node, earlier.payTo);
+        unused.delete(text);
+        earlier = undefined;
+      }
+      const key = draft.idempotencyKey ?? earlier?.key ?? crypto.randomUUID();
+      const posted = completed(draft, key);
       const body = JSON.stringify(posted);
+      const termsOf = async (id: string) =>
+        ownTerms(id, { posted, body, caller, served: await servedTerms(id), network });
+      let paidTo = "";
       const expect = async ({ quote }: QuotedPayment) => {
-        const served = await servedTerms(quote.payTo);
-        const terms = ownTerms(quote.payTo, { posted, body, caller, served, network });
+        const terms = await termsOf(quote.payTo);
         const payTo = quote.payTo.toLowerCase();
+        // Otherwise both payments could be used.
+        if (earlier && earlier.payTo !== payTo)
+          throw new RefusedToSign(
+            "payTo",
+            `your payment for this draft to ${earlier.payTo} can still be used; wait 15 minutes, or change the draft to pay for another contract`,
+          );
+        paidTo = payTo;
         return {
           payTo,
           currency: "stablecoin" as const,
@@ -88,7 +124,18 @@ export function actions(session: Session) {
           escrow: { id: payTo, terms, isNew: true },
         };
       };
-      return pay(session, "POST /v1/contracts", { body, expect });
+      const beforeSigning = () => {
+        unused.set(text, { key, payTo: paidTo, expiresAt: performance.now() + USABLE_MS });
+      };
+      const open = async (response: { data: Contract }): Promise<Contract> => {
+        // Without a payment, the service could name any contract.
+        if (paidTo === "") await termsOf(response.data.id);
+        const id = paidTo || response.data.id;
+        const contract = await provenAs("create", id)(response);
+        if (unused.get(text)?.key === key) unused.delete(text);
+        return { ...contract, id };
+      };
+      return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, open });
     },
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
@@ -98,19 +145,18 @@ export function actions(session: Session) {
         deadline: terms.matchDeadline,
       }));
       const body = JSON.stringify({ accept: true });
-      return pay(session, "POST /v1/contracts/{id}/accept", { path: { id }, body, expect });
+      const input = { path: { id }, body, expect, open: provenAs("accept", id) };
+      return pay(session, "POST /v1/contracts/{id}/accept", input);
     },
 
     /** Declines a direct award or a reserved listing. */
-    decline: (id: string) =>
-      dataOf(
-        callSigned(
-          session,
-          "POST /v1/contracts/{id}/accept",
-          { action: "decline", contract: id, calldata: calldataOf("decline") },
-          { path: { id }, body: { accept: false } },
-        ),
-      ),
+    decline: (id: string) => {
+      const signing = { action: "decline", contract: id, calldata: calldataOf("decline") } as const;
+      const input = { path: { id }, body: { accept: false } };
+      return callSigned(session, "POST /v1/contracts/{id}/accept", signing, input).then(
+        provenAs("decline", id),
+      );
+    },
 
     /** Cancels one's own contract that no one has accepted. */
     cancel: (id: string) => act("cancel", id),
@@ -120,7 +166,9 @@ export function actions(session: Session) {
       const calldata = () => deliveryOf(id, delivery);
       const signing = { action: "deliver", contract: id, calldata } as const;
       const input = { path: { id }, body: { delivery } };
-      return dataOf(callSigned(session, "POST /v1/contracts/{id}/delivery", signing, input));
+      return callSigned(session, "POST /v1/contracts/{id}/delivery", signing, input).then(
+        provenAs("deliver", id),
+      );
     },
 
     /** Withdraws from a contract before its withdrawal deadline, at the cost of part of the stake. */
@@ -135,7 +183,8 @@ export function actions(session: Session) {
         amount: disputeBond(price, parameters),
         deadline: reviewDeadline,
       }));
-      return pay(session, "POST /v1/contracts/{id}/dispute", { path: { id }, expect });
+      const input = { path: { id }, expect, open: provenAs("dispute", id) };
+      return pay(session, "POST /v1/contracts/{id}/dispute", input);
     },
 
     /**
@@ -226,11 +275,11 @@ const calldataOf = (action: "approve" | "cancel" | "decline" | "withdraw"): Hex 
 const canonicalOf = <T>(content: T): T =>
   JSON.parse(canonicalize(JSON.parse(JSON.stringify(content))) ?? "") as T;
 
-function completed(draft: Draft): Posted {
+function completed(draft: Draft, idempotencyKey: string): Posted {
   return {
     ...draft,
     contractType: "fixed",
     awardMethod: draft.awardMethod ?? (draft.worker == null ? "open_tender" : "direct_award"),
-    idempotencyKey: draft.idempotencyKey ?? crypto.randomUUID(),
+    idempotencyKey,
   };
 }

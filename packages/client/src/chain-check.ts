@@ -22,11 +22,12 @@ import {
 import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { DEPLOYED_CODE } from "./deployed-code.js";
-import { ConnectionError, RefusedToSign } from "./errors.js";
+import { ConnectionError, isOutage, NotOnChain, RefusedToSign } from "./errors.js";
 import { parse, reasonOf } from "./http.js";
-import type { Addresses } from "./types.js";
+import type { Session } from "./session.js";
+import type { Addresses, Contract } from "./types.js";
 import type { Protocol } from "./verify/read-chain.js";
-import { waitUntil } from "./wait.js";
+import { matches, type WaitOptions, waitUntil } from "./wait.js";
 import type { Eip1193Provider } from "./wallets.js";
 
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
@@ -58,6 +59,21 @@ const TERMS_BYTES = [109, 129];
 const LOG_BLOCKS = 10_000;
 /** How long the service can take to register a text that replaces another. */
 const REGISTRATION_MS = 30_000;
+/** How far node and service can be apart. */
+const LAG_MS = 30_000;
+const DELIVERED = ["under-review", "disputed", "resolved", "settled-*"];
+const ENDED = ["cancelled-by-initiator", "cancelled-unmatched"];
+/** The statuses that an action leads to, at once or later. Without a dispute too, a contract is settled. */
+const LED_TO = {
+  create: ["*"],
+  accept: ["matched", "cancelled-withdrawn", "cancelled-absent", ...DELIVERED],
+  deliver: DELIVERED,
+  approve: ["resolved", "settled-*"],
+  dispute: ["disputed"],
+  cancel: ENDED,
+  decline: ENDED,
+  withdraw: ["cancelled-withdrawn"],
+};
 /** A node that has not responded by then does not respond. */
 const NODE_TIMEOUT_MS = 20_000;
 
@@ -80,6 +96,7 @@ export async function requireOnChain(
   });
   if (escrow === undefined) return;
   if (!escrow.isNew) return (await factsOf(rpc, network, escrow.id)).requireStatus(status);
+  await requireNew(node, escrow.id);
   const data = concatHex([
     selectorOf("parametersValidUntil(bytes29)"),
     packParameters(escrow.terms.parameters),
@@ -185,6 +202,16 @@ export async function escrowAt(node: Node, network: Addresses, contractId: strin
 export const termsIn = (code: Hex = "0x"): EscrowTerms | undefined =>
   TERMS_BYTES.includes(size(code) - PROXY_BYTES) ? unpackTerms(sliceHex(code, PROXY_BYTES)) : undefined;
 
+/** Undefined if it was never paid, or there is no escrow. */
+const statusAt = async (rpc: Rpc, to: string): Promise<Status | undefined> =>
+  STATUSES[Number(await rpc<Hex>("eth_call", [{ to, data: encodeCall("status()") }, "latest"])) - 1];
+
+/** Throws RefusedToSign if an escrow that is to be created is there. */
+export async function requireNew(node: Node, id: string): Promise<void> {
+  if (await statusAt(requesterOf(node), id))
+    throw new RefusedToSign("payTo", `the escrow ${id} exists: your earlier payment was used`);
+}
+
 async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   const id = contractId.toLowerCase();
   const { factory, implementation } = network as { factory: Address; implementation: Address };
@@ -221,7 +248,8 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
     return { ...facts, now, closesAt: votingClosesAt(facts), isClosed: isVotingClosed(facts, now) };
   }
 
-  const status = async () => STATUSES[Number(await read(encodeCall("status()"))) - 1];
+  const status = () => statusAt(rpc, id);
+  const addressIn = async (view: string) => `0x${(await read(encodeCall(view))).slice(-40)}`;
 
   return {
     terms,
@@ -233,7 +261,9 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
         throw new RefusedToSign("status", `the escrow ${id} is ${actual}, not ${expected}`);
     },
     /** Lower case; zero if no one has accepted a listing. */
-    client: async () => `0x${(await read(encodeCall("client()"))).slice(-40)}`,
+    client: () => addressIn("client()"),
+    /** Who accepted it, as long as someone has. */
+    acceptor: () => addressIn(terms.workerInitiated ? "client()" : "worker()"),
     deliveryHash: async () =>
       sliceHex((await emitted("WorkingContractDelivered(bytes32,bytes32,uint24)")).data, 0, 32),
     /** 32 bytes; zero without a vote. */
@@ -267,6 +297,75 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
         network.registry,
       );
     },
+  };
+}
+
+/** Reads the status of an escrow that the node need not have yet. Throws ConnectionError as long as it has not. */
+function statusReader(node: Node, network: Addresses, id: string) {
+  let found: ReturnType<typeof escrowAt> | undefined;
+  return async () => {
+    try {
+      found ??= escrowAt(node, network, id);
+      const escrow = await found;
+      return { escrow, status: await escrow.status() };
+    } catch (error) {
+      found = undefined;
+      if (error instanceof RefusedToSign && error.field !== "payTo") throw error;
+      throw new ConnectionError((error as Error).message, { cause: error });
+    }
+  };
+}
+
+/** Throws NotOnChain unless the node shows an action that the service reports as done. */
+export async function requireDone(
+  { network, http: { signal }, signer }: Session,
+  node: Node,
+  { action, id }: { action: keyof typeof LED_TO; id: string },
+): Promise<void> {
+  const read = statusReader(node, network, id);
+  const me = signer.address.toLowerCase();
+  let acceptor = me;
+  const isDone = async () => {
+    const { escrow, status = "not paid" } = await read();
+    if (!matches(status, LED_TO[action])) return status;
+    // Someone else can have accepted it.
+    if (action === "accept") acceptor = await escrow.acceptor();
+    return acceptor === me || `accepted by ${acceptor}`;
+  };
+  const options = { timeoutMs: LAG_MS, signal, stateOf: String };
+  await waitUntil(isDone, (shown) => shown === true, options).catch((error) => {
+    throw new NotOnChain(action, id, error);
+  });
+}
+
+/**
+ * Reads a contract with the status that the node shows: once the service shows the same, or after 30 seconds, but by half
+ * of `timeoutMs`. Then also while the service does not respond, if it did before.
+ */
+export function provenReader(
+  served: (signal: AbortSignal) => Promise<Contract>,
+  [node, network, id]: [node: Node, network: Addresses, id: string],
+  { timeoutMs = Number.POSITIVE_INFINITY, intervalMs }: WaitOptions<Contract>,
+): (signal: AbortSignal) => Promise<Contract> {
+  const read = statusReader(node, network, id);
+  let known: Contract | undefined;
+  return async (signal) => {
+    const end = performance.now() + Math.min(LAG_MS, timeoutMs / 2);
+    const isLate = () => performance.now() >= end;
+    let claimed: Status | undefined;
+    return waitUntil(
+      async () => {
+        const { status } = await read();
+        known = await served(signal).catch((error) => {
+          if (isOutage(error) && known && isLate()) return known;
+          throw error;
+        });
+        claimed = known.status;
+        return { ...known, status } as Contract;
+      },
+      ({ status }) => status && (claimed === status || isLate()),
+      { signal, ...(intervalMs && { intervalMs }) },
+    );
   };
 }
 

@@ -205,9 +205,19 @@ export async function connect(options: ConnectOptions) {
       };
     },
 
-    /** Waits until the contract has the status (`matched`, `settled-*`). Throws if it ends with another status. */
-    waitFor: (id: string, status: StatusPattern, wait: WaitOptions<Contract> = {}) =>
-      waitForStatus((signal) => readsUntil(signal).get(id), status, wait),
+    /**
+     * Waits until the contract has the status (`matched`, `settled-*`). Throws if it ends with another status. With a node
+     * the chain decides, and has 30 seconds' patience with a service that shows another status.
+     */
+    async waitFor(id: string, status: StatusPattern, wait: WaitOptions<Contract> = {}): Promise<Contract> {
+      const served = (signal: AbortSignal) => readsUntil(signal).get(id);
+      const { node } = session;
+      const read =
+        node === undefined
+          ? served
+          : (await import("./chain-check.js")).provenReader(served, [node, network, id], wait);
+      return waitForStatus(read, status, wait);
+    },
 
     /** Waits until the contract has ended and everything is paid. */
     waitForPayout: (id: string, wait: WaitOptions<Settlement> = {}) =>

@@ -13,6 +13,8 @@ export class ServiceError extends Error {
   readonly details: unknown;
   readonly hint: string | undefined;
   readonly requestId: string | null;
+  /** Set if a payment was signed for the request. */
+  payment?: UnusedPayment;
 
   constructor(refusal: {
     code: ErrorCode;
@@ -74,14 +76,45 @@ export class SpendingLimitError extends Error {
   override readonly name = "SpendingLimitError";
 }
 
-/** The service rejected a payment without using it; `reason` is the x402 error name. */
+/** A signed payment that, says the service, was not used: whoever has it can use it at its payee until then. */
+export interface UnusedPayment {
+  payTo: string;
+  until: Date;
+}
+
+/** Says in words, too, until when the payment can be used. */
+export function withPayment<E extends ServiceError | PaymentRejected>(error: E, payment: UnusedPayment): E {
+  error.payment = payment;
+  error.message += ` Your signed payment to ${payment.payTo} can still be used until ${payment.until.toISOString()}.`;
+  return error;
+}
+
+/** The service says that it rejected a payment without using it; `reason` is the x402 error name. */
 export class PaymentRejected extends Error {
   override readonly name = "PaymentRejected";
   readonly reason: RejectionReason;
+  payment?: UnusedPayment;
 
   constructor(reason: string, message: string) {
     super(message);
     this.reason = reason as RejectionReason;
+  }
+}
+
+/**
+ * The service reports an action as done, and the caller's own node does not show it. A payment that was signed for it can
+ * still be used, for its escrow alone.
+ */
+export class NotOnChain extends Error {
+  override readonly name = "NotOnChain";
+  readonly contractId: string;
+
+  constructor(action: string, contractId: string, cause: Error) {
+    super(
+      `The service reports ${action} on ${contractId} as done, and your node does not (${cause.message}). Act with your own transaction, before the deadline: onChain of the client, wcontract on-chain`,
+      { cause },
+    );
+    this.contractId = contractId;
   }
 }
 

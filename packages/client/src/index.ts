@@ -15,12 +15,14 @@ export {
   ConnectionError,
   type ContractError,
   type ErrorCode,
+  NotOnChain,
   OutcomeUnknown,
   PaymentRejected,
   RefusedToSign,
   Reverted,
   ServiceError,
   SpendingLimitError,
+  type UnusedPayment,
 } from "./errors.js";
 export { type EventOptions, verifyWebhook } from "./events.js";
 export type { DeliverOnChainOptions, OnChainOptions } from "./on-chain.js";

@@ -8,7 +8,15 @@ import type { Status } from "@working-contracts/protocol/status";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
 import type { Node } from "./chain-check.js";
-import { isOutage, OutcomeUnknown, PaymentRejected, RefusedToSign, ServiceError } from "./errors.js";
+import {
+  isOutage,
+  OutcomeUnknown,
+  PaymentRejected,
+  RefusedToSign,
+  ServiceError,
+  type UnusedPayment,
+  withPayment,
+} from "./errors.js";
 import type { Http, Method, Request, ServiceResponse } from "./http.js";
 import {
   assetOf,
@@ -195,7 +203,7 @@ export interface PaidCall<E extends Endpoint, T> {
   /** Called once nothing can refuse the payment but the signer. */
   beforeSigning?: () => Promise<void> | void;
   /** Extracts the result from a success response; by default its `data`. */
-  open?: (json: ResponseOf<E>, headers: Headers) => T;
+  open?: (json: ResponseOf<E>, headers: Headers) => T | Promise<T>;
 }
 
 /** Calls an operation that can cost money. If the response is a quote, pays it only if it is exactly the expected one. */
@@ -205,7 +213,8 @@ export async function pay<E extends Endpoint, T = ResponseOf<E>["data" & keyof R
   { path, body, nonce, expect, beforeSigning, open = dataIn }: PaidCall<E, T>,
 ): Promise<T> {
   const request = requestOf(session, endpoint, { ...(path && { path }), body });
-  const openResponse = ({ json, headers }: ServiceResponse): T => open(json as ResponseOf<E>, headers);
+  const openResponse = async ({ json, headers }: ServiceResponse): Promise<T> =>
+    open(json as ResponseOf<E>, headers);
   const first = await session.http.send(request);
   if (first.status !== 402) return openResponse(first);
 
@@ -237,11 +246,13 @@ export async function pay<E extends Endpoint, T = ResponseOf<E>["data" & keyof R
   const signature = await signPayment(quoted, { expected, signer, network, validBefore, nonce });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
   report("sent");
-  return sendSigned(session.http, signed, async (response) => {
+  const { payTo } = expected;
+  const used = async (response: ServiceResponse): Promise<T> => {
     report("paid");
     await prove(session, quoted, { headers: response.headers, expected, signedAt: time });
     return openResponse(response);
-  });
+  };
+  return sendSigned(session.http, signed, { open: used, payTo, until: new Date(validBefore * 1000) });
 }
 
 /** The payment is made, so nothing that goes wrong with its proof may hide the result. */
@@ -287,9 +298,10 @@ const UNSEEN: ReadonlySet<number> = new Set([401, 413]);
 async function sendSigned<T>(
   http: Http,
   request: Request,
-  open: (response: ServiceResponse) => Promise<T>,
+  paid: UnusedPayment & { open: (response: ServiceResponse) => Promise<T> },
   wasSent = false,
 ): Promise<T> {
+  const { open, ...payment } = paid;
   let isSent = wasSent;
   const onRetry = (): void => {
     isSent = true;
@@ -300,15 +312,15 @@ async function sendSigned<T>(
   };
   const outcome = await attempt().catch((error) => {
     const isUnseen = isSent && UNSEEN.has(error?.status);
-    if (error instanceof ServiceError && !isOutage(error) && !isUnseen) throw error;
+    if (error instanceof ServiceError && !isOutage(error) && !isUnseen) throw withPayment(error, payment);
     const isUnreadable = error instanceof RefusedToSign;
     const reason = isUnreadable ? "the service's response could not be read" : (error?.message ?? error);
     const message = `The outcome of ${request.method} ${request.path} is not known yet (${reason}). Resume this call; do not sign another payment for it.`;
-    const resume = () => sendSigned(http.signal?.aborted ? http.withoutSignal() : http, request, open, true);
+    const resume = () => sendSigned(http.signal?.aborted ? http.withoutSignal() : http, request, paid, true);
     throw new OutcomeUnknown(message, resume, error, http.signal);
   });
   if ("headers" in outcome) return open(outcome);
-  throw new PaymentRejected(outcome.error, outcome.message);
+  throw withPayment(new PaymentRejected(outcome.error, outcome.message), payment);
 }
 
 export interface Page<T> {

@@ -44,6 +44,6 @@ export type Draft = Omit<Posted, "contractType" | "awardMethod" | "idempotencyKe
   contractType?: "fixed";
   /** By default `direct_award` if a worker is named, otherwise `open_tender`. */
   awardMethod?: Posted["awardMethod"];
-  /** Random by default, so every call of `create` posts a new contract. */
+  /** Random by default, so every call of `create` posts a new contract, unless an earlier payment can still be used. */
   idempotencyKey?: string;
 };

@@ -90,7 +90,7 @@ export function waitForStatus(
   return waitUntil(get, isDone, { ...options, stateOf });
 }
 
-function matches(status: string, patterns: readonly string[]): boolean {
+export function matches(status: string, patterns: readonly string[]): boolean {
   return patterns.some((one) => (one.endsWith("*") ? status.startsWith(one.slice(0, -1)) : status === one));
 }
 
