@@ -19,6 +19,7 @@ import type { escrowAt, Node } from "./chain-check.js";
 import type { ServeOptions } from "./deliveries.js";
 import { RefusedToSign } from "./errors.js";
 import type { followEvents } from "./events.js";
+import { parse } from "./http.js";
 import { call, everyItem, type PageQuery, type Session } from "./session.js";
 import type { ReferenceField, ReferenceKey } from "./types.js";
 import type { waitUntil } from "./wait.js";
@@ -26,6 +27,8 @@ import { type KeyPair, keyText, servedKey } from "./wallets.js";
 
 const ALG = "ECDH-ES+A256KW";
 const TYPE = "wc-sealed";
+const UNOPENED = "The delivery cannot be opened: it was sealed wrongly";
+
 /** The agent's published key; null if there is none. Throws RefusedToSign if the agent did not sign the one that is shown. */
 export async function publishedKey(session: Session, address: string): Promise<string | null> {
   const { key, signature } = await servedKey(session, address);
@@ -66,7 +69,7 @@ export function parseSealed(text: string): GeneralJWE | null {
   if (!text.startsWith("{")) return null;
   try {
     const jwe = JSON.parse(text) as GeneralJWE;
-    return decodeProtectedHeader(jwe).typ === TYPE ? jwe : null;
+    return decodeProtectedHeader(jwe).typ === TYPE && Array.isArray(jwe.recipients) ? jwe : null;
   } catch {
     return null;
   }
@@ -77,16 +80,22 @@ export async function plainTextOf(
   jwe: GeneralJWE,
   { address, keys }: { address: string; keys: KeyPair },
 ): Promise<Uint8Array | null> {
-  const own = jwe.recipients.find(({ header }) => header?.kid === address.toLowerCase());
+  const own = jwe.recipients.find((one) => one?.header?.kid === address.toLowerCase());
   if (own === undefined) return null;
-  return (await generalDecrypt({ ...jwe, recipients: [own] }, await imported(keys))).plaintext;
+  const opening = generalDecrypt({ ...jwe, recipients: [own] }, await imported(keys));
+  const { plaintext } = await opening.catch((cause) => {
+    throw new Error(UNOPENED, { cause });
+  });
+  return plaintext;
 }
 
-/** The reference in a plain text. Throws unless the sealed reference commits to it. */
+/** The reference in a plain text. Throws unless the sealed reference commits to it, and it is a text. */
 export async function referenceIn(plain: Uint8Array, jwe: GeneralJWE): Promise<string> {
   if ((await digestOf(plain)) !== decodeProtectedHeader(jwe).sha256)
     throw new Error("This is not the reference that was delivered");
-  return (JSON.parse(new TextDecoder().decode(plain)) as { reference: string }).reference;
+  const { reference } = (parse(new TextDecoder().decode(plain)) ?? {}) as { reference?: unknown };
+  if (typeof reference === "string") return reference;
+  throw new Error(UNOPENED);
 }
 
 /** Encrypts the plain text of a sealed reference for one more reader (compact JWE). */

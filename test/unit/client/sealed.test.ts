@@ -1,0 +1,41 @@
+/** Deliveries that are no sealed reference, though they look like one. */
+import { parseSealed, plainTextOf, referenceIn, seal } from "@working-contracts/client/sealing";
+import { ownKeysOf } from "@working-contracts/client/wallets";
+import { base64url, GeneralEncrypt, type GeneralJWE, importJWK } from "jose";
+import { expect, it } from "vitest";
+import { account, NETWORK } from "./fake-service.js";
+
+const keys = await ownKeysOf({ signer: account, network: NETWORK } as never);
+const { address } = account;
+const sealed = await seal("ipfs://summary", [{ address, key: keys.key }]);
+const jwe = parseSealed(sealed) as GeneralJWE;
+
+it("is sealed only with a list of recipients", () => {
+  for (const recipients of [undefined, null, {}, "a"])
+    expect(parseSealed(JSON.stringify({ ...jwe, recipients }))).toBeNull();
+});
+
+it("cannot be opened if a recipient is none, or its key is wrong", async () => {
+  expect(await plainTextOf({ ...jwe, recipients: [null as never] }, { address, keys })).toBeNull();
+  const [own] = jwe.recipients;
+  for (const encrypted_key of ["AAAA", 1 as never])
+    await expect(
+      plainTextOf({ ...jwe, recipients: [{ ...own, encrypted_key }] }, { address, keys }),
+    ).rejects.toThrow("cannot be opened");
+});
+
+it.each(["null", "{}", '{"reference":null}', '{"reference":1}', "no JSON"])(
+  "cannot be opened if it contains %s",
+  async (text) => {
+    const plain = new TextEncoder().encode(text);
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", plain));
+    const header = { enc: "A256GCM", typ: "wc-sealed", sha256: base64url.encode(digest) };
+    const alg = "ECDH-ES+A256KW";
+    const key = await importJWK({ kty: "OKP", crv: "X25519", x: keys.key }, alg);
+    const made = new GeneralEncrypt(plain).setProtectedHeader(header);
+    made.addRecipient(key).setUnprotectedHeader({ alg, kid: address.toLowerCase() });
+    const wrong = await made.encrypt();
+    const opened = (await plainTextOf(wrong, { address, keys })) as Uint8Array;
+    await expect(referenceIn(opened, wrong)).rejects.toThrow("cannot be opened");
+  },
+);
