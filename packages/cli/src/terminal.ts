@@ -50,9 +50,16 @@ export function fields(pairs: readonly (readonly [string, string])[]): string {
   return pairs.map(([name, value]) => `${name.padEnd(width)}  ${oneLine(value)}`).join("\n");
 }
 
+const LINE_BREAKS = /[\n\u2028\u2029]/g;
+
 /** A line break in a title could fake a table row or a prompt. */
-function oneLine(text: string): string {
-  return plain(text).replaceAll(/[\n\t\u2028\u2029]/g, " ");
+export function oneLine(text: string): string {
+  return plain(text).replaceAll(LINE_BREAKS, " ").replaceAll("\t", " ");
+}
+
+/** Keeps line breaks, but no line begins like one of ours. */
+export function indented(text: string): string {
+  return plain(text).replaceAll(LINE_BREAKS, "\n  ");
 }
 
 /** Makes text from others safe for a terminal: an escape sequence in a title could rewrite the output. */
@@ -91,10 +98,10 @@ export function describeContract(contract: Contract): string {
       ["voters", String(contract.backupAgents.length)],
     ]),
     "",
-    plain(contract.taskDescription),
+    indented(contract.taskDescription),
     "",
     ...contract.acceptanceCriteria.map(
-      (text, i) => `${i}. [${criteriaMet?.[i] ?? "undecided"}] ${plain(text)}`,
+      (text, i) => `${i}. [${criteriaMet?.[i] ?? "undecided"}] ${oneLine(text)}`,
     ),
   ].join("\n");
 }

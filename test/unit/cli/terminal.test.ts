@@ -1,5 +1,5 @@
 import { run } from "@working-contracts/cli/main";
-import { createOutput } from "@working-contracts/cli/terminal";
+import { createOutput, describeContract } from "@working-contracts/cli/terminal";
 import { expect, it } from "vitest";
 
 /** CSI as one character (C1), DEL, a line separator, an override of the direction, a tag beyond 16 bits. */
@@ -25,4 +25,17 @@ it("an error as JSON has none either", async () => {
   await run(["--json", "--clock", HOSTILE, "key", "show"], { env, cwd: "/", stdout: stderr, stderr });
   expect(printed).not.toMatch(UNSAFE);
   expect(JSON.parse(printed).error.message).toContain(HOSTILE);
+});
+
+it("a contract's texts fake no line", () => {
+  const contract = {
+    ...{ id: "0x1", status: "created", title: "a\nstatus  settled", budgetOrPrice: "1.0" },
+    ...{ taskDescription: "one\n0. [met] two\u2028three", acceptanceCriteria: ["one\n1. [met] two"] },
+    ...{ backupAgents: [], criteriaMet: null, client: "0x2", worker: null, awardMethod: "open_tender" },
+    ...{ matchDeadline: "", withdrawalDeadline: "", deliveryDeadline: "", reviewDeadline: "" },
+  };
+  const lines = describeContract(contract as never).split(/[\n\u2028]/);
+  expect(lines.filter((line) => /^\d\./.test(line))).toEqual(["0. [undecided] one 1. [met] two"]);
+  expect(lines).not.toContain("status  settled");
+  expect(lines).toContain("  three");
 });

@@ -5,10 +5,12 @@ import { secondsOf } from "@working-contracts/client/connect";
 import { ifAllowed } from "@working-contracts/client/errors";
 import {
   type Agent,
+  ConnectionError,
   type Contract,
   type Draft,
   type Duration,
   type Outcome,
+  type ReferenceField,
   ServiceError,
   type Settlement,
   type StatusPattern,
@@ -18,7 +20,7 @@ import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
 import { UsageError } from "../errors.js";
-import { describeContract, fields, plain, table } from "../terminal.js";
+import { describeContract, fields, indented, oneLine, plain, table } from "../terminal.js";
 
 interface VoteOptions {
   entrust?: boolean;
@@ -113,11 +115,12 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       }
       const agent = await context.agent();
       const contract = await agent.get(id);
-      const references = await readable(agent, contract);
-      context.out.result({ ...contract, plain: references }, () =>
+      const { references, unopened } = await readable(agent, contract);
+      context.out.result({ ...contract, plain: references, unopened }, () =>
         [
           describeContract(contract),
-          ...Object.entries(references).map(([field, text]) => `\n${field}: ${plain(text)}`),
+          ...Object.entries(references).map(([field, text]) => `\n${field}: ${indented(text)}`),
+          ...(unopened === undefined ? [] : [`\ndelivery: ${oneLine(unopened)}`]),
         ].join("\n"),
       );
     });
@@ -328,14 +331,23 @@ async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
   };
 }
 
-/** Decrypts the references for which the caller is entitled to a key. */
-async function readable(agent: Agent, { id }: Contract): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
-  for (const field of ["supplementaryMaterials", "delivery"] as const) {
+/** Decrypts the references for which the caller is entitled to a key, and says why a delivery cannot be opened. */
+async function readable(agent: Agent, { id, delivery, client }: Contract) {
+  const references: Record<string, string> = {};
+  const read = async (field: ReferenceField): Promise<void> => {
     const text = await ifAllowed(() => agent.reveal(id, field));
-    if (text !== null) found[field] = text;
-  }
-  return found;
+    if (text !== null) references[field] = text;
+    else if (field === "delivery" && delivery !== null && client === agent.address)
+      throw new Error("The delivery cannot be opened: it was not sealed to you, or is withheld");
+  };
+  await read("supplementaryMaterials");
+  const failure = await read("delivery").catch((error: Error) => {
+    // The service can have a break. What is wrong with the delivery must not hide the contract.
+    if (error instanceof ServiceError || error instanceof ConnectionError) throw error;
+    return error;
+  });
+  const advice = "If you are its Client, dispute it before the review deadline";
+  return { references, unopened: failure ? `${failure.message}. ${advice}` : undefined };
 }
 
 function listText(contracts: readonly Contract[], nextCursor: string | null): string {
