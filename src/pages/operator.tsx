@@ -240,6 +240,7 @@ export interface OperatorSession {
   close(c: Context): void;
 }
 
+/** A cookie signed with the operator's key, so changing the key ends every session. */
 function createOperatorSession(operatorKey: string, { baseUrl }: Pick<Config, "baseUrl">): OperatorSession {
   const options = {
     path: "/operator",

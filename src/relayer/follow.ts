@@ -324,10 +324,11 @@ function forget({ memory }: SignerContext, id: bigint): void {
 }
 
 /**
- * Signs and sends a replacement if the batch has waited too many blocks. Returns whether it did: not without the signer's
- * key, beyond the cap on fees, or if the signer cannot pay for it, each with an alarm.
+ * Signs and sends a replacement (same nonce, same calls, higher fees) if the batch has waited too many blocks. Returns
+ * whether it did: not without the signer's key, beyond the cap on fees, or if the signer cannot pay for it, each with an
+ * alarm.
  */
-export async function replaceIfStuck(
+async function replaceIfStuck(
   context: SignerContext,
   one: typeof batch.$inferSelect,
   head: Head,

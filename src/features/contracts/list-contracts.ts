@@ -127,7 +127,7 @@ export async function listContracts(
   };
 }
 
-/** How a search finds its words: see text-search.ts. Null without a search. */
+/** How a search finds its words: see {@link areCommon}. Null without a search. */
 type Search = "common" | "rare" | null;
 
 function listSql(filter: ContractFilter & { search: Search }): SQL {

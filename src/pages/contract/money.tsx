@@ -244,7 +244,10 @@ interface Placed extends FlowEnd {
   inner: number;
 }
 
-/** Renders nothing if no money moved. Ends of zero are omitted. */
+/**
+ * Inline SVG of money flows: bands from the sources through the escrow to the payees. Renders nothing if no money moved.
+ * Ends of zero are omitted.
+ */
 export function FlowPicture({ from, to, title }: { from: FlowEnd[]; to: FlowEnd[]; title: string }) {
   // Before settlement the two sides can differ; the larger one sets the scale. Floats are fine for a picture.
   const total = Math.max(Number(sum(from)), Number(sum(to)));

@@ -244,7 +244,8 @@ function Commitment({ data: { terms } }: { data: ContractPageData }) {
   );
 }
 
-export function Actions({ data: { contract, terms, now } }: { data: ContractPageData }) {
+/** Forms of the actions. Hidden until the wallet's script shows those that the connected agent can take. */
+function Actions({ data: { contract, terms, now } }: { data: ContractPageData }) {
   return (
     <section
       id="act"

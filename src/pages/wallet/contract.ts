@@ -185,7 +185,10 @@ function readReferences(id: string, account: Account) {
 
 const INTERVAL_MS = 60_000;
 
-/** Never opens a vote unasked: the wallet has to sign for that. */
+/**
+ * Asks a Backup Agent on whatever page it opens to open its votes, once that is due: after a day they lose their bonds.
+ * Never opens a vote unasked: the wallet has to sign for that.
+ */
 export function remindOfVotes(account: Account): void {
   const asked = new Set<string>();
   /** Contracts whose disputes have ended. */
