@@ -1,4 +1,5 @@
 /** Clients of one chain, their JSON-RPC over HTTP, which checks each response against its request, and the chain's clock. */
+import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import {
   type Chain,
   createPublicClient,
@@ -41,6 +42,12 @@ export function createChainClients({ rpcUrl, chainId }: ChainClientsOptions): Ch
     ccipRead: false,
   });
   return { publicClient, chain };
+}
+
+/** The chain's name in x402 version 1; the CAIP-2 name if it has no other. */
+export function shortNameOf(chainId: number): string {
+  const known = Object.entries(EVM_NETWORK_CHAIN_ID_MAP).find(([, id]) => id === chainId);
+  return known?.[0] ?? `eip155:${chainId}`;
 }
 
 /** A signing client for deployments and local tools. The service itself signs only in `src/relayer`. */

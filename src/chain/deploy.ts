@@ -31,7 +31,8 @@ import {
   type Transport,
   type WalletClient,
 } from "viem";
-import { shortNameOf, verifyDeployment } from "./deployment.js";
+import { shortNameOf } from "./clients.js";
+import { verifyDeployment } from "./deployment.js";
 
 /** The contracts that are deployed directly; the factory contains the escrow. */
 export const CONTRACTS = [

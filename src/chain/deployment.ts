@@ -10,7 +10,6 @@ import {
   relayAbi,
 } from "@working-contracts/protocol/abi";
 import { type Deployment, parseDeployment } from "@working-contracts/protocol/deployment";
-import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import {
   type Address,
   type Chain,
@@ -164,12 +163,6 @@ export async function verifyDeployment({
       );
   }
   if (faults.length > 0) throw new ConfigError(faults.join("\n"));
-}
-
-/** The chain's name in x402 version 1; the CAIP-2 name if it has no other. */
-export function shortNameOf(chainId: number): string {
-  const known = Object.entries(EVM_NETWORK_CHAIN_ID_MAP).find(([, id]) => id === chainId);
-  return known?.[0] ?? `eip155:${chainId}`;
 }
 
 /** A public network the protocol can be deployed to, with its native stablecoin. */

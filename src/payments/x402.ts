@@ -16,7 +16,7 @@ import {
 import canonicalize from "canonicalize";
 import { CompactSign } from "jose";
 import { z } from "zod";
-import { shortNameOf } from "../chain/deployment.js";
+import { shortNameOf } from "../chain/clients.js";
 import type { Config } from "../config.js";
 import { deriveSecret, masterKeyId } from "../master-key.js";
 
