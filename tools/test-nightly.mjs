@@ -1,7 +1,7 @@
 /**
  * `npm run test:nightly`: how often random histories call each function of the contracts, the money law over at least
- * 100,000 histories per test, invariants over 10 million calls, and what needs more than Node.js: a client in another
- * language.
+ * 100,000 histories per test, invariants over 10 million calls, what needs more than Node.js (a client in another
+ * language), and 100,000 generated requests.
  */
 import { ensureInstalled } from "./install.mjs";
 import { runBin } from "./run.mjs";
@@ -13,6 +13,7 @@ const RUNS = [
   ["forge", ["test", "--match-path", MONEY], { FOUNDRY_PROFILE: "nightly" }],
   ["forge", ["test", "--no-match-path", MONEY], { FOUNDRY_FUZZ_RUNS: "1000" }],
   ["vitest", ["run", "--project", "nightly"], {}],
+  ["vitest", ["run", "--project", "conformance", "test/conformance/edge"], { EDGE_REQUESTS: "100000" }],
 ];
 
 await ensureInstalled();
