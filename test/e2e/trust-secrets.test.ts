@@ -467,6 +467,31 @@ describe.concurrent("a delivery", () => {
     expect(results).toEqual(["succeeds", "it notices"]);
   });
 
+  test("that the service hides from its Client ends its wait", async () => {
+    const hidden = lying((path, init) => {
+      if (!/^\/v1\/contracts\/0x[0-9a-f]{40}$/.test(path)) return null;
+      return fetch(world.url + path, init).then(async (response) => {
+        const { data } = (await response.json()) as { data: object };
+        return Response.json({ data: { ...data, status: "matched", delivery: null } });
+      });
+    });
+    const results = [];
+    for (const node of [undefined, world.info.rpcUrl]) {
+      const by = await strict({ fetch: hidden, ...(node === undefined ? NO_NODE : { node }) });
+      const id = await strictlyMatched(by);
+      await strictWorker.deliver(id, REFERENCE, { seal: true });
+      const wait = { timeoutMs: 8000, intervalMs: 200 };
+      results.push(
+        await by.waitFor(id, "under-review", wait).then(
+          () => "it sees it on chain",
+          ({ message }: Error) => (message.includes("is matched, not under-review") ? "succeeds" : message),
+        ),
+      );
+    }
+    rows.push(["hide a delivery until the review deadline", ...results]);
+    expect(results).toEqual(["succeeds", "it sees it on chain"]);
+  });
+
   test("that the service hides from a Backup Agent is read from a copy, if the Worker sends one", async () => {
     const hidden = lying((path) => {
       if (path.endsWith("/delivery/shares")) return Response.json({ data: [] });
@@ -532,6 +557,28 @@ describe.concurrent("a delivery", () => {
     rows.push(["show a Backup Agent a false delivery", ...results]);
     expect(results).toEqual(["succeeds", "it notices"]);
   });
+});
+
+describe("an action", () => {
+  test("that the service pretends is noticed with a node", async () => {
+    const pretending = lying((path) =>
+      path.endsWith("/dispute") ? Response.json({ data: { status: "disputed" } }) : null,
+    );
+    const results = [];
+    for (const node of [undefined, world.info.rpcUrl]) {
+      const by = await strict({ fetch: pretending, ...(node === undefined ? NO_NODE : { node }) });
+      const id = await strictlyMatched(by);
+      await strictWorker.deliver(id, REFERENCE, { seal: true });
+      results.push(
+        await by.dispute(id).then(
+          () => "succeeds",
+          ({ name, message }: Error) => (name === "NotOnChain" ? "it notices" : message),
+        ),
+      );
+    }
+    rows.push(["pretend an action, such as its dispute", ...results]);
+    expect(results).toEqual(["succeeds", "it notices"]);
+  }, 120_000);
 });
 
 describe.concurrent("a sign-in", () => {

@@ -93,10 +93,9 @@ export function actions(session: Session) {
      */
     async create(draft: Draft): Promise<Contract> {
       const text = JSON.stringify(draft);
-      const { node } = session;
       let earlier = unused.get(text);
       if (earlier && performance.now() > earlier.expiresAt) {
-        if (node) await (await import("./chain-check.js")).requireNew(node, earlier.payTo);
+        if (session.node) await (await import("./chain-check.js")).requireNew(session.node, earlier.payTo);
         unused.delete(text);
         earlier = undefined;
       }
@@ -113,7 +112,7 @@ export function actions(session: Session) {
         if (earlier && earlier.payTo !== payTo)
           throw new RefusedToSign(
             "payTo",
-            `your payment for this draft to ${earlier.payTo} can still be used; wait 15 minutes, or change the draft to pay for another contract`,
+            `your payment to ${earlier.payTo} can still be used: wait 15 minutes, or change the draft`,
           );
         paidTo = payTo;
         return {

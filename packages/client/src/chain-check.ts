@@ -209,7 +209,7 @@ const statusAt = async (rpc: Rpc, to: string): Promise<Status | undefined> =>
 /** Throws RefusedToSign if an escrow that is to be created is there. */
 export async function requireNew(node: Node, id: string): Promise<void> {
   if (await statusAt(requesterOf(node), id))
-    throw new RefusedToSign("payTo", `the escrow ${id} exists: your earlier payment was used`);
+    throw new RefusedToSign("payTo", `${id} exists: your earlier payment was used`);
 }
 
 async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
@@ -332,9 +332,10 @@ export async function requireDone(
     if (action === "accept") acceptor = await escrow.acceptor();
     return acceptor === me || `accepted by ${acceptor}`;
   };
-  const options = { timeoutMs: LAG_MS, signal, stateOf: String };
-  await waitUntil(isDone, (shown) => shown === true, options).catch((error) => {
-    throw new NotOnChain(action, id, error);
+  const isTrue = (shown: unknown) => shown === true;
+  await waitUntil(isDone, isTrue, { timeoutMs: LAG_MS, signal }).catch((error) => {
+    const message = `The service reports ${action} on ${id} as done, and your node does not (${error.message}): act yourself, in time (onChain, wcontract on-chain)`;
+    throw new NotOnChain(message, id, error);
   });
 }
 

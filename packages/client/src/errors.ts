@@ -109,11 +109,8 @@ export class NotOnChain extends Error {
   override readonly name = "NotOnChain";
   readonly contractId: string;
 
-  constructor(action: string, contractId: string, cause: Error) {
-    super(
-      `The service reports ${action} on ${contractId} as done, and your node does not (${cause.message}). Act with your own transaction, before the deadline: onChain of the client, wcontract on-chain`,
-      { cause },
-    );
+  constructor(message: string, contractId: string, cause: Error) {
+    super(message, { cause });
     this.contractId = contractId;
   }
 }

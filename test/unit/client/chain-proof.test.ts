@@ -76,7 +76,7 @@ describe("an action that the service reports as done", () => {
     const act = () => (action === "deliver" ? agent.deliver(id, "a", { seal: false }) : agent[action](id));
     const lied = await ended(act());
     expect(lied).toMatchObject({ name: "NotOnChain", contractId: id });
-    expect((lied as Error).message).toContain(`Timed out: ${before}`);
+    expect((lied as Error).message).toContain(`Timed out: "${before}"`);
     status = after;
     expect(await ended(act())).toEqual(contract(after));
     if (action !== "accept") return;
