@@ -16,7 +16,7 @@ import type { ErrorCode } from "./errors.js";
 import { readLogLag } from "./events/log-writer.js";
 import { countLateSettlements } from "./keeper/keeper.js";
 import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
-import { type GasLimits, readUnearned } from "./relayer/limits.js";
+import { type GasLimits, readUnearned } from "./relayer/gas-accounts.js";
 
 export interface Metrics {
   /**

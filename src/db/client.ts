@@ -1,9 +1,5 @@
-/**
- * Postgres: connections, prepared statements, advisory locks, notifications, the migrations of our own tables, and reads from
- * a streaming replica.
- */
+/** Postgres: connections, prepared statements, advisory locks, notifications, and the migrations of our own tables. */
 import { Socket } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { fillPlaceholders, getTableColumns, type SQL, sql } from "drizzle-orm";
 import { readMigrationFiles } from "drizzle-orm/migrator";
@@ -340,73 +336,4 @@ export function createNotifications({ pool }: { pool: pg.Pool }): Notifications 
       await last?.end().catch(() => undefined);
     },
   };
-}
-
-/** How long a read waits for the replica. After that, the primary answers. */
-const PATIENCE_MS = 100;
-const LOOK_EVERY_MS = 5;
-/** How long an unreachable replica is left alone. */
-const PAUSE_MS = 5_000;
-/** Ends a query on the replica that the primary can answer: a conflict with recovery, or a shutdown. */
-const REPLICA_FAULTS = /^(40001|57P0)/;
-
-/**
- * Queries go to `replica` once it has replayed the write-ahead log up to the primary's position at their beginning, and
- * to `primary` while it is behind or unreachable. So every caller sees its own writes, whichever process stored them.
- * Queries that begin together ask for the position once.
- */
-export function readsFrom(replica: pg.Pool, primary: pg.Pool): pg.Pool {
-  let leftAloneUntil = 0;
-  let running: Promise<unknown> = Promise.resolve();
-  let next: Promise<boolean> | undefined;
-
-  const catchesUp = async (): Promise<boolean> => {
-    if (performance.now() < leftAloneUntil) return false;
-    const { rows } = await primary.query<{ position: string }>(
-      "select pg_current_wal_insert_lsn() as position",
-    );
-    const until = performance.now() + PATIENCE_MS;
-    try {
-      while (performance.now() < until) {
-        const text = "select pg_last_wal_replay_lsn() >= $1::pg_lsn as replayed";
-        const asked = replica.query<{ replayed: boolean }>(text, [rows[0]?.position]);
-        const answer = await Promise.race([asked, silence()]);
-        if (answer.rows[0]?.replayed === true) return true;
-        await delay(LOOK_EVERY_MS);
-      }
-    } catch {
-      leftAloneUntil = performance.now() + PAUSE_MS;
-    }
-    return false;
-  };
-
-  const choose = async (): Promise<pg.Pool> => {
-    // An answer that is already being waited for could be older than a write before this query.
-    next ??= running.then(() => {
-      next = undefined;
-      const answer = catchesUp();
-      running = answer.catch(() => {});
-      return answer;
-    });
-    return (await next) ? replica : primary;
-  };
-
-  const pool = {
-    async query(...query: [pg.QueryConfig, unknown[]?]) {
-      const chosen = await choose();
-      return chosen.query(...query).catch((error: Error) => {
-        const isFaulty = !(error instanceof pg.DatabaseError) || REPLICA_FAULTS.test(error.code ?? "");
-        if (chosen === primary || !isFaulty) throw error;
-        return primary.query(...query);
-      });
-    },
-    connect: async () => (await choose()).connect(),
-  };
-  return pool as unknown as pg.Pool;
-}
-
-/** Rejects after {@link PATIENCE_MS}: a host that is gone lets a query hang for many seconds. */
-async function silence(): Promise<never> {
-  await delay(PATIENCE_MS, undefined, { ref: false });
-  throw new Error("The replica does not respond.");
 }

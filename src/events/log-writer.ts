@@ -25,14 +25,8 @@ import {
 import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
 import { createLoop, type Loop, type Wakers } from "../scheduling.js";
-import {
-  armDeadlines,
-  CONTRADICTS_TIMEOUT,
-  draftsOf,
-  PHASE_TYPES,
-  readChainEvents,
-  takeDueDeadlines,
-} from "./causes.js";
+import { draftsOf, readChainEvents } from "./causes.js";
+import { armDeadlines, CONTRADICTS_TIMEOUT, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
 import { EVENTS_APPENDED, type EventDraft, type EventRow } from "./log.js";
 
 /** In case a notification is lost. */

@@ -11,7 +11,8 @@ import { eventOperations } from "../features/events/routes.js";
 import { createEventStreams } from "../features/events/stream-events.js";
 import { profileOperations } from "../features/profiles/routes.js";
 import { createParameterReader, protocolOperations } from "../features/protocol/routes.js";
-import { recordOperations } from "../features/records/routes.js";
+import { recordOperations } from "../features/records/record.js";
+import { workloadOperations } from "../features/records/workload.js";
 import { referenceOperations } from "../features/references/routes.js";
 import { stakeOperations } from "../features/stakes/routes.js";
 import { systemRoutes } from "../features/system/routes.js";
@@ -39,6 +40,7 @@ const OPERATIONS = [
   ...contractOperations,
   ...voteOperations,
   ...stakeOperations,
+  ...workloadOperations,
   ...recordOperations,
   ...checkpointOperations,
   ...complaintOperations,

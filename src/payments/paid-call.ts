@@ -8,7 +8,7 @@ import { meaningOf } from "../chain/errors.js";
 import { operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import type { GasLimits } from "../relayer/limits.js";
+import type { GasLimits } from "../relayer/gas-accounts.js";
 import {
   assertRelayable,
   limitsOfCredit,

@@ -10,7 +10,7 @@ import pg from "pg";
 import type { BaseLogger } from "pino";
 import type { PrivateKeyAccount, PublicClient } from "viem";
 import { ADVISORY_LOCKS, type Database, type Transaction } from "../db/client.js";
-import type { GasLimits } from "./limits.js";
+import type { GasLimits } from "./gas-accounts.js";
 
 export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 

@@ -10,7 +10,7 @@ import { sql } from "drizzle-orm";
 import { type Hex, parseAbi, type TransactionReceipt } from "viem";
 import { decodeRevert } from "../chain/errors.js";
 import type { Transaction } from "../db/client.js";
-import type { Candidate } from "./claim.js";
+import type { Candidate } from "./choose.js";
 import type { SignerContext } from "./context.js";
 import { isPaused, stateOf } from "./transaction.js";
 

@@ -1,16 +1,11 @@
-/**
- * Relaying is free for agents, and so are addresses: what limits it. Accounts of the gas that each address has cost, and has
- * earned by the fees of its contracts: gas that is not earned is limited for each address, and for all of them together.
- * Failures that repeat, and room in the queue. A refusal has the reason and a way out.
- */
-import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { type Placeholder, type SQL, sql } from "drizzle-orm";
-import { type PublicClient, parseEventLogs, type TransactionReceipt } from "viem";
+import { type SQL, sql } from "drizzle-orm";
+import type { PublicClient } from "viem";
 import type { Config } from "../config.js";
-import { type Executor, prepare, type Transaction } from "../db/client.js";
+import { type Executor, prepare } from "../db/client.js";
 import { AppError } from "../errors.js";
 import { SIGNATURE_FAULTS } from "./failures.js";
+import { type GasLimits, type GasRefusal, gasExhausted, gasRefusal } from "./gas-accounts.js";
 import type { OperationKind } from "./operations.js";
 
 /** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
@@ -20,201 +15,10 @@ export const MAX_QUEUED = 5000;
 export const hasRoom = sql`not exists (
   select 1 from app.operation where state in ('queued', 'held') offset ${sql.placeholder("maxQueued")}::bigint - 1 limit 1)`;
 
-/** Gas; a limit of 0 disables it. */
-export interface GasLimits {
-  /** Relayed for one address in a day beyond what it earned. */
-  allowance: number;
-  /** Relayed in an hour for all addresses beyond what each of them earned. */
-  budget: number;
-  /** Earned by 1.0 that a contract pays to the Treasury, shared by its parties and voters. */
-  perFee: number;
-}
-
-const ALLOWANCE_SECONDS = 86_400;
-const BUDGET_SECONDS = 3_600;
-const FEE_UNIT = 1_000_000n;
-
-/** The account of the gas that no address had earned. */
-const UNEARNED = "*";
-
 /** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */
 const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
 
-/** Which limit refuses an address another operation now, and for how long. */
-export interface GasRefusal {
-  limit: "allowance" | "budget";
-  retryAfterSeconds: number;
-}
-
-const limits = { allowance: sql.placeholder("allowance"), budget: sql.placeholder("budget") };
 const caller = sql.placeholder("caller");
-
-/**
- * SQL: the {@link GasRefusal} of the placeholder `caller` under the limits `allowance` and `budget`, as JSON; null if
- * nothing refuses, or both limits are 0. The gas limits of pending operations count. An address with gas to spare does not
- * use the common budget. Sent operations are found by their batches: indexes on their state are full of dead rows.
- */
-export const gasRefusal: SQL = sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
-  with pending as (
-    select o.caller, o.gas_limit, coalesce(a.owed, 0) >= 0 as is_unearned
-    from (
-      select caller, gas_limit from app.operation where state in ('queued', 'held')
-      union all
-      select o.caller, o.gas_limit from app.batch b join app.operation o on o.batch_id = b.id and o.state = 'sent'
-      where b.state in ('sent', 'mined', 'quarantined')) o
-    left join app.gas_account a on a.address = o.caller where o.caller is not null),
-  limits (name, address, most, seconds, pending) as (
-    values ('allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8,
-        (select coalesce(sum(gas_limit), 0) from pending where pending.caller = ${caller})),
-      ('budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8,
-        (select coalesce(sum(gas_limit), 0) from pending where is_unearned))),
-  accounts as (
-    select limits.*, coalesce(account.owed, 0) + limits.pending as used,
-      coalesce(${owedNow(limits)}, 0) + limits.pending - most as excess
-    from limits left join app.gas_account account using (address))
-  select json_build_object('limit', name, 'retryAfterSeconds', greatest(1, ceil(excess * seconds / most)))
-  from accounts
-  where most > 0 and excess >= 0
-    and (name = 'allowance' or exists (select 1 from accounts own where own.name = 'allowance' and own.used >= 0))
-  order by name limit 1) end`;
-
-const refusalOf = prepare<{ refusal: GasRefusal | null }>(
-  "gas_refusal",
-  sql`select ${gasRefusal} as refusal`,
-);
-
-const CALL_ENDS = {
-  fate: "This call took no payment.",
-  hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
-};
-
-const NOT_STORED = {
-  fate: "Other calls used up the gas meanwhile, so this one was not stored, and took no payment.",
-  hint: "Repeat the identical request then.",
-};
-
-/** `rate_limited`, with when to retry and a way out. */
-function gasExhausted(
-  caller: string,
-  { limit, retryAfterSeconds }: GasRefusal,
-  { allowance, budget }: GasLimits,
-  { fate, hint } = CALL_ENDS,
-): AppError {
-  const reason =
-    limit === "allowance"
-      ? `The gas relayed for ${caller} has reached ${allowance} a day beyond what the fees of its contracts cover.`
-      : `The gas relayed for all agents beyond what their fees cover has reached this hour's ${budget}.`;
-  return new AppError("rate_limited", {
-    message: `${reason} ${fate} Retry in ${retryAfterSeconds} s.`,
-    hint,
-    details: { limit, retryAfterSeconds },
-    retryAfterSeconds,
-  });
-}
-
-/** Throws {@link gasExhausted} if the address cannot have another operation relayed now. */
-export async function assertGas(db: Executor, caller: string, limits: GasLimits): Promise<void> {
-  const { allowance, budget } = limits;
-  const [row] = await refusalOf(db, { caller, allowance, budget });
-  if (row?.refusal) throw gasExhausted(caller, row.refusal, limits, NOT_STORED);
-}
-
-/** Gas of the common budget that is in use now. */
-export async function readUnearned(db: Executor, limits: GasLimits): Promise<number> {
-  const { rows } = await db.execute<{ owed: number }>(
-    sql`select (${owedNow(limits)})::float8 as owed from app.gas_account account where address = ${UNEARNED}`,
-  );
-  return rows[0]?.owed ?? 0;
-}
-
-/** The addresses that owe most, and what their contracts earned. */
-export async function readDebtors(
-  db: Executor,
-  limits: GasLimits,
-  limit: number,
-): Promise<{ address: string; owed: number; used: number; earned: number }[]> {
-  const { rows } = await db.execute<{ address: string; owed: number; used: number; earned: number }>(sql`
-    select address, (${owedNow(limits)})::float8 as owed, used::float8, earned::float8
-    from app.gas_account account where owed > 0 and address <> ${UNEARNED} order by account.owed desc limit ${limit}`);
-  return rows.filter(({ owed }) => owed > 0);
-}
-
-/** SQL: what an account owes now. */
-function owedNow({ allowance, budget }: Record<"allowance" | "budget", number | Placeholder>): SQL {
-  return sql`greatest(least(account.owed, 0),
-    account.owed - extract(epoch from now() - account.owed_at) * case account.address
-      when ${UNEARNED} then ${budget}::float8 / ${BUDGET_SECONDS} else ${allowance}::float8 / ${ALLOWANCE_SECONDS} end)`;
-}
-
-/**
- * Records a batch's place on chain, and its gas: an operation's share is that of its gas limit, and the keeper's
- * operations count for whoever posted the contract. Fees that contracts paid in it are credited to their agents. After a
- * reorg only the difference in gas is charged, and no fee is credited again. Without a receipt, what was charged is
- * refunded: the batch is superseded, and never on chain.
- */
-export async function recordBatch(
-  tx: Transaction,
-  { id, state }: { id: bigint; state: "mined" | "final" | "reverted" | "superseded" },
-  receipt: TransactionReceipt | null,
-  limits: GasLimits,
-): Promise<void> {
-  const { transactionHash = null, blockHash = null } = receipt ?? {};
-  const [gasUsed, blockNumber] = [
-    receipt?.gasUsed.toString() ?? null,
-    receipt?.blockNumber.toString() ?? null,
-  ];
-  const fees = receipt === null ? [] : creditsIn(receipt, limits);
-  await tx.execute(sql`
-    with before as (select gas_used, operation_ids from app.batch where id = ${id.toString()}::bigint for update),
-    recorded as (
-      update app.batch set state = ${state}, transaction_hash = ${transactionHash}, block_hash = ${blockHash},
-        block_number = ${blockNumber}::bigint, gas_used = ${gasUsed}::bigint, updated_at = now()
-      where id = ${id.toString()}::bigint),
-    carried as (
-      select coalesce(o.caller, t.caller) as address, 0 as earned,
-        (coalesce(${gasUsed}::numeric, 0) - coalesce(before.gas_used, 0)) * o.gas_limit / sum(o.gas_limit) over () as used
-      from before join app.operation o on o.id = any(before.operation_ids) left join app.terms t on t.id = o.escrow),
-    credited as (
-      select party.caller as address, fee.gas / count(*) over (partition by fee.escrow) as earned, 0 as used
-      from unnest(${sql.param(fees.map(({ escrow }) => escrow))}::text[], ${sql.param(fees.map(({ gas }) => gas))}::numeric[])
-        as fee (escrow, gas)
-      join before on before.gas_used is null
-      join lateral (
-        select distinct caller from app.operation o where o.escrow = fee.escrow and o.kind in ('create', 'accept', 'vote')
-          and o.state in ('mined', 'final') and o.caller is not null) party on true),
-    changes as (
-      select address, sum(used) as used, sum(earned) as earned
-      from (select address, used, earned from carried union all select address, used, earned from credited) both_sides
-      where address is not null group by address),
-    entries as (
-      select address, used, earned, used - earned as owed from changes
-      union all
-      select ${UNEARNED}, sum(spent), 0, sum(spent)
-      from (
-        select case when changes.used < 0 then greatest(changes.used, -greatest(0, coalesce(a.owed, 0)))
-          else greatest(0, least(changes.used, coalesce(a.owed, 0) + changes.used)) end as spent
-        from changes left join app.gas_account a using (address)) unearned
-      having sum(spent) <> 0)
-    insert into app.gas_account as account (address, used, earned, owed)
-    select address, round(used), round(earned), round(entries.owed) from entries
-    where used <> 0 or earned <> 0 order by address
-    on conflict (address) do update set used = account.used + excluded.used, earned = account.earned + excluded.earned,
-      owed = greatest(${owedNow(limits)} + excluded.owed, case account.address when ${UNEARNED} then 0 end),
-      owed_at = now()`);
-}
-
-/**
- * Gas earned by each escrow that settled in this transaction. A forged event earns nothing: only agents with operations
- * on that escrow are credited.
- */
-function creditsIn({ logs }: TransactionReceipt, { perFee }: GasLimits): { escrow: Address; gas: string }[] {
-  return parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractSettled", logs }).flatMap(
-    ({ address, args }) => {
-      const gas = (args.payout.treasury * BigInt(perFee)) / FEE_UNIT;
-      return gas > 0n ? [{ escrow: address.toLowerCase() as Address, gas: gas.toString() }] : [];
-    },
-  );
-}
 
 /** Operations of one agent that can fail on chain within the window: a wallet can sign so that only simulations pass. */
 const MAX_FAILED = 3;

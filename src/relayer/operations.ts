@@ -13,7 +13,7 @@ import {
   type EncodeFunctionDataParameters,
   encodeFunctionData,
 } from "viem";
-import type { GasLimits } from "./limits.js";
+import type { GasLimits } from "./gas-accounts.js";
 
 /**
  * Gas limits the Relay enforces per kind of operation. Upper bounds, about twice the costliest ordinary call

@@ -3,7 +3,8 @@ import { and, eq, inArray, ne, sql } from "drizzle-orm";
 import { type Executor, type Notifications, prepare, rowOf } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { AppError } from "../errors.js";
-import { assertGas, gasRefusal, hasRoom, MAX_QUEUED } from "./limits.js";
+import { assertGas, gasRefusal } from "./gas-accounts.js";
+import { hasRoom, MAX_QUEUED } from "./limits.js";
 import type { NewOperation } from "./operations.js";
 
 /** An existing row can be rejected, which frees its key, between our insert and our read. */

@@ -15,7 +15,7 @@ import {
   retryDelay,
   signersAtFault,
 } from "./failures.js";
-import { recordBatch } from "./limits.js";
+import { recordBatch } from "./gas-accounts.js";
 import { findReceipt, isTrusted, placeOf } from "./transaction.js";
 
 /**

@@ -3,14 +3,8 @@ import type { TransactionReceipt } from "viem";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import type { AppError } from "../../src/errors.js";
-import {
-  assertGas,
-  assertRelayable,
-  type GasLimits,
-  limitsOfSigned,
-  readOutboxState,
-  recordBatch,
-} from "../../src/relayer/limits.js";
+import { assertGas, type GasLimits, recordBatch } from "../../src/relayer/gas-accounts.js";
+import { assertRelayable, limitsOfSigned, readOutboxState } from "../../src/relayer/limits.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
 

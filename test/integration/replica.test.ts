@@ -17,7 +17,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, readsFrom } from "../../src/db/client.js";
+import { createDatabase } from "../../src/db/client.js";
+import { readsFrom } from "../../src/db/replica.js";
 import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";
 import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
 

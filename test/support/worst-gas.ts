@@ -1,4 +1,4 @@
-import type { GasLimits } from "../../src/relayer/limits.js";
+import type { GasLimits } from "../../src/relayer/gas-accounts.js";
 
 /**
  * Gas that so many addresses can have relayed within `hours` without earning it (docs/limits.md): accounts begin empty,

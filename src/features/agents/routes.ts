@@ -17,7 +17,8 @@ import {
   shortList,
   TimestampSchema,
 } from "../../http/schemas.js";
-import { issueKey, listKeys, requestChallenge, revokeKeys } from "./keys.js";
+import { requestChallenge } from "./challenge.js";
+import { issueKey, listKeys, revokeKeys } from "./keys.js";
 
 const ChallengeSchema = z
   .object({

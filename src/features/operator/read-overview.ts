@@ -10,7 +10,7 @@ import type { Executor } from "../../db/client.js";
 import { deferredPayout, workingContract as w } from "../../db/onchain.js";
 import { batch, operation, signerEpoch, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { readDebtors, readUnearned } from "../../relayer/limits.js";
+import { readDebtors, readUnearned } from "../../relayer/gas-accounts.js";
 import { factsOf, selectContracts } from "../contracts/view.js";
 
 /** Rows of each list. */

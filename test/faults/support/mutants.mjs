@@ -86,19 +86,19 @@ export const MUTANTS = {
     only: "for the refund of a direct transfer",
   },
   "gas-uncharged": {
-    file: "src/relayer/limits.ts",
+    file: "src/relayer/gas-accounts.ts",
     edits: [["* o.gas_limit / sum(", "* 0 / sum("]],
     tests: "test/faults/crash.test.ts",
     only: "after it stored the receipt",
   },
   "gas-charged-again": {
-    file: "src/relayer/limits.ts",
+    file: "src/relayer/gas-accounts.ts",
     edits: [[" - coalesce(before.gas_used, 0)", " - 0 * coalesce(before.gas_used, 0)"]],
     tests: "test/faults/reorg.test.ts",
     only: "row 46: a batch that a reorg removed",
   },
   "gas-of-first-receipt": {
-    file: "src/relayer/limits.ts",
+    file: "src/relayer/gas-accounts.ts",
     edits: [["* o.gas_limit / sum(", "* (before.gas_used is null)::int * o.gas_limit / sum("]],
     tests: "test/faults/reorg.test.ts",
     only: "row 46: a batch that uses other gas",
@@ -156,13 +156,13 @@ export const MUTANTS = {
     only: "its texts stay",
   },
   "replica-believed": {
-    file: "src/db/client.ts",
+    file: "src/db/replica.ts",
     edits: [["(await next) ? replica", "(await next) !== undefined ? replica"]],
     tests: "test/integration/replica.test.ts",
     only: "has not replayed yet",
   },
   "replica-failure-is-ours": {
-    file: "src/db/client.ts",
+    file: "src/db/replica.ts",
     edits: [
       [
         "    } catch {\n      leftAloneUntil",
@@ -173,7 +173,7 @@ export const MUTANTS = {
     only: "after the replica has stopped",
   },
   "replica-silence-endured": {
-    file: "src/db/client.ts",
+    file: "src/db/replica.ts",
     edits: [["Promise.race([asked, silence()])", "Promise.race([asked, silence().catch(() => asked)])"]],
     tests: "test/integration/replica.test.ts",
     only: "does not respond",
@@ -254,19 +254,19 @@ export const MUTANTS = {
     only: "own block is gone",
   },
   "promise-forgotten": {
-    file: "src/relayer/claim.ts",
+    file: "src/relayer/choose.ts",
     edits: [["(isPromised || (caller", "(false || (caller"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "keeps a rival behind",
   },
   "batch-oversized": {
-    file: "src/relayer/claim.ts",
+    file: "src/relayer/choose.ts",
     edits: [["bytes + size > MAX_BATCH_BYTES", "false"]],
     tests: "test/unit/relayer/choose.test.ts",
     only: "beyond what nodes accept",
   },
   "shared-endless": {
-    file: "src/relayer/claim.ts",
+    file: "src/relayer/choose.ts",
     edits: [['caller !== null && onEscrow === "shared"', "false"]],
     tests: "test/unit/relayer/choose.test.ts",
     only: "takes no more shared operations",
@@ -571,7 +571,7 @@ export const MUTANTS = {
     only: "fills an account nonce",
   },
   "unaffordable-replacement": {
-    file: "src/relayer/follow.ts",
+    file: "src/relayer/replace.ts",
     edits: [["if (balance < gas * fees.maxFeePerGas) {", "if (balance < 0n) {"]],
     tests: "test/integration/relayer-truth.test.ts",
     only: "can pay for",
@@ -763,7 +763,7 @@ export const MUTANTS = {
     only: "row 28: 100",
   },
   "rivals-at-once": {
-    file: "src/relayer/claim.ts",
+    file: "src/relayer/choose.ts",
     edits: [['  "accept",\n', ""]],
     tests: "test/faults/payments.test.ts",
     only: "row 29",
@@ -781,7 +781,7 @@ export const MUTANTS = {
     only: "row 32",
   },
   "challenge-reused": {
-    file: "src/features/agents/keys.ts",
+    file: "src/features/agents/challenge.ts",
     edits: [
       ["    row.redeemedAt === null &&\n", ""],
       ["and(isNull(challenge.redeemedAt), lt(", "and(lt("],

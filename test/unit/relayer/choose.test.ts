@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type BusyOperation, type Candidate, chooseOperations } from "../../../src/relayer/claim.js";
+import { type BusyOperation, type Candidate, chooseOperations } from "../../../src/relayer/choose.js";
 import { GAS_LIMITS } from "../../../src/relayer/operations.js";
 import { byteLength, encodeBatch, operationGas } from "../../../src/relayer/transaction.js";
 

@@ -1,22 +1,17 @@
-/**
- * GET /v1/agents/{address}/record: counts the results of an agent's contracts; and its payments by month, for its page. GET
- * /v1/agents/{address}/workload: its active and completed work (specification, "Workload").
- */
+/** GET /v1/agents/{address}/record: counts the results of an agent's contracts; and its payments by month, for its page. */
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
-import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, desc, eq, gte, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
-import { type Executor, prepare } from "../../db/client.js";
-import { deferredPayout, draw, requireIndex, stake, vote, workingContract as w } from "../../db/onchain.js";
-import { apiKey, complaint, profile, terms } from "../../db/schema.js";
+import { and, desc, eq, gte, inArray, isNotNull, sql } from "drizzle-orm";
+import type { Executor } from "../../db/client.js";
+import { deferredPayout, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
+import { complaint, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
-import { body, data, operation } from "../../http/operation.js";
+import { data, operation } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { AmountViewSchema, phasesOf, statusSql } from "../contracts/view.js";
-import { criterion, shownVotes, tallied, toVote, type VoteRow } from "../votes/view.js";
+import { tallied } from "../votes/view.js";
 
 /** An agent's work in one role. A dispute is won if this role got the whole price, and lost if it got none. */
 const RoleRecordSchema = z.object({
@@ -215,179 +210,7 @@ export function paidByMonth(db: Executor, { worker, since }: { worker: Address; 
     .groupBy(sql`1`);
 }
 
-/** Maximum entries of each array; the newest are kept. */
-const WORKLOAD_LIMIT = 1_000;
-
-const WorkloadSchema = z
-  .object({
-    data: z.object({
-      activeAsWorker: z.array(AddressViewSchema),
-      completedAsWorker: z.array(AddressViewSchema),
-      activeAsClient: z.array(AddressViewSchema),
-      completedAsClient: z.array(AddressViewSchema),
-      pendingBaVotes: z.array(z.object({ contractId: AddressViewSchema, criterionIndex: z.number() })),
-      resolvedBaVotes: z.array(
-        z.object({
-          contractId: AddressViewSchema,
-          criterionIndex: z.number(),
-          vote: z.enum(OUTCOMES).nullable().openapi({ description: "Null if it was never opened" }),
-          majorityOutcome: z.enum(OUTCOMES).nullable(),
-        }),
-      ),
-    }),
-    truncated: z
-      .boolean()
-      .openapi({ description: "True if an array had more than its newest 1,000 entries" }),
-  })
-  .openapi("Workload");
-
-export type Workload = z.infer<typeof WorkloadSchema>;
-export type WorkloadView = Workload["data"];
-
-const ACTIVE: readonly Status[] = [...STATUS_GROUPS.open, ...STATUS_GROUPS.active];
-const CLOSED: readonly Status[] = STATUS_GROUPS.closed;
-
-/** The workload of `address` as `caller` may see it. Throws 404 `not_found` for an address that was never seen. */
-export async function readWorkload(
-  { db, clock }: Pick<Deps, "db" | "clock">,
-  { address, caller, limit = WORKLOAD_LIMIT }: { address: Address; caller: Address; limit?: number },
-): Promise<Workload> {
-  const now = clock.now();
-  // A direct award is no workload of the named Worker before it accepts.
-  const asWorker = and(eq(w.worker, address), isNotNull(w.matchedAt));
-  const asClient = eq(w.client, address);
-  const [
-    activeAsWorker,
-    completedAsWorker,
-    activeAsClient,
-    completedAsClient,
-    pendingBaVotes,
-    resolvedBaVotes,
-  ] = await Promise.all([
-    findContracts(db, { role: asWorker, statuses: ACTIVE, now, limit }),
-    findContracts(db, { role: asWorker, statuses: CLOSED, now, limit }),
-    findContracts(db, { role: asClient, statuses: ACTIVE, now, limit }),
-    findContracts(db, { role: asClient, statuses: CLOSED, now, limit }),
-    findPendingVotes(db, address, limit),
-    findResolvedVotes(db, { address, caller, limit }),
-  ]);
-  await requireIndex(db);
-  const found = {
-    activeAsWorker,
-    completedAsWorker,
-    activeAsClient,
-    completedAsClient,
-    pendingBaVotes,
-    resolvedBaVotes,
-  };
-  // One more than is shown, to see whether there are more.
-  const lists = Object.values(found);
-  const newest = <T>(list: T[]): T[] => list.slice(0, limit);
-  if (lists.every((list) => list.length === 0) && !(await isKnown(db, address))) {
-    throw new AppError("not_found", { message: `No activity for this address: ${address}` });
-  }
-  return {
-    data: {
-      activeAsWorker: newest(activeAsWorker),
-      completedAsWorker: newest(completedAsWorker),
-      activeAsClient: newest(activeAsClient),
-      completedAsClient: newest(completedAsClient),
-      pendingBaVotes: newest(pendingBaVotes),
-      resolvedBaVotes: newest(resolvedBaVotes),
-    },
-    truncated: lists.some((list) => list.length > limit),
-  };
-}
-
-async function findContracts(
-  db: Executor,
-  {
-    role,
-    statuses,
-    now,
-    limit,
-  }: { role: SQL | undefined; statuses: readonly Status[]; now: number; limit: number },
-): Promise<Address[]> {
-  const rows = await db
-    .select({ id: w.id })
-    .from(w)
-    .innerJoin(terms, eq(terms.id, w.id))
-    .where(
-      and(
-        role,
-        isNotNull(w.createdAt),
-        inArray(w.phase, phasesOf(statuses)),
-        inArray(statusSql(now), [...statuses]),
-      ),
-    )
-    .orderBy(desc(w.createdAt), desc(w.id))
-    .limit(limit + 1);
-  return rows.map(({ id }) => id);
-}
-
-/** A vote is pending from the draw to the tally; without a draw, from the ballot on. */
-async function findPendingVotes(
-  db: Executor,
-  agent: Address,
-  limit: number,
-): Promise<WorkloadView["pendingBaVotes"]> {
-  const drawnOrSealed = sql`(
-    select ${draw.contractId} from ${draw} where ${draw.backupAgent} = ${agent}
-    union select ${vote.contractId} from ${vote} where ${vote.backupAgent} = ${agent})`;
-  return db
-    .select({ contractId: w.id, criterionIndex: criterion })
-    .from(w)
-    .innerJoin(terms, eq(terms.id, w.id))
-    .innerJoin(sql`generate_series(0, ${w.criteriaCount} - 1) as criterion`, sql`true`)
-    .where(and(eq(w.phase, "disputed"), sql`${w.id} in ${drawnOrSealed}`))
-    .orderBy(desc(w.disputedAt), desc(w.id), criterion)
-    .limit(limit + 1);
-}
-
-const resolvedVotes = prepare<VoteRow>(
-  "resolved_votes",
-  sql`${shownVotes(and(eq(vote.backupAgent, sql.placeholder("address")), tallied))}
-    order by ${desc(vote.sealedAt)}, ${desc(vote.contractId)}, ${criterion} limit ${sql.placeholder("limit")}`,
-);
-
-async function findResolvedVotes(
-  db: Executor,
-  { address, caller, limit }: { address: Address; caller: Address; limit: number },
-): Promise<WorkloadView["resolvedBaVotes"]> {
-  const rows = await resolvedVotes(db, { address, caller, limit: limit + 1 });
-  return rows.map((row) => {
-    const { contractId, criterionIndex, vote, majorityOutcome } = toVote(row);
-    return { contractId, criterionIndex, vote, majorityOutcome };
-  });
-}
-
-/** Whether an address without a workload has any other activity. */
-async function isKnown(db: Executor, address: Address): Promise<boolean> {
-  const { rows } = await db.execute<{ known: boolean }>(sql`select
-    exists (select 1 from ${apiKey} where ${apiKey.address} = ${address})
-    or exists (select 1 from ${profile} where ${profile.agent} = ${address})
-    or exists (select 1 from ${stake} where ${stake.agent} = ${address})
-    or exists (select 1 from ${draw} where ${draw.backupAgent} = ${address})
-    or exists (select 1 from ${vote} where ${vote.backupAgent} = ${address})
-    or exists (select 1 from ${w} where ${w.worker} = ${address})
-    or exists (select 1 from ${w} where ${w.client} = ${address})
-    as known`);
-  return rows[0]?.known === true;
-}
-
 export const recordOperations = [
-  operation({
-    method: "get",
-    path: "/v1/agents/{address}/workload",
-    operationId: "getWorkload",
-    tag: "Agents",
-    summary: "Read an agent's active and completed contracts and votes",
-    longRead: true,
-    params: AddressParamsSchema,
-    returns: body("The workload, newest first in each array", WorkloadSchema),
-    errors: ["not_found"],
-    handle: (deps, { params: { address }, caller }) => readWorkload(deps, { address, caller }),
-  }),
   operation({
     method: "get",
     path: "/v1/agents/{address}/record",

@@ -1,0 +1,191 @@
+/** Chooses which waiting operations go into the next batch, and in which order. Pure. */
+import type { OperationKind } from "./operations.js";
+import { MAX_BATCH_BYTES, operationBytes, operationGas } from "./transaction.js";
+
+export interface Candidate {
+  id: bigint;
+  kind: OperationKind;
+  escrow: string | null;
+  caller: string | null;
+  gasLimit: number;
+  dataLength: number;
+  notAfter: number | null;
+  /** Seconds on the chain's clock, like `notAfter`. */
+  createdAt: number;
+  tries: number;
+  /** Whether it carries its caller's signature, which a contract wallet judges by its own code. */
+  signed: boolean;
+  /** Whether it was ever signed for broadcast, in any batch. */
+  published: boolean;
+}
+
+/** An operation whose result is not known yet. */
+export interface BusyOperation {
+  kind: OperationKind;
+  escrow: string | null;
+  caller: string | null;
+}
+
+/**
+ * At most one of these at a time per escrow: they exclude each other, or decide whether the next one is possible. Only a
+ * settlement can share the batch of the operation that ends its contract.
+ */
+const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
+  "create",
+  "accept",
+  "decline",
+  "cancel",
+  "deliver",
+  "withdraw",
+  "approve",
+  "dispute",
+  "draw",
+  "tally",
+  "settle",
+]);
+
+/** They end a contract, so that a settlement can follow in the same batch. */
+const ENDING: ReadonlySet<OperationKind> = new Set(["approve", "cancel", "decline", "withdraw"]);
+
+/** Seconds until an operation counts as urgent even without a deadline, so that nothing waits forever. */
+const PATIENCE = 120;
+
+/** After this many tries an operation is sent alone, so that it cannot make another batch fail. */
+const SUSPECT_TRIES = 3;
+
+/**
+ * Chooses by urgency and returns the ids in ascending order, which is the order of execution: an agent's delegation
+ * runs before the action that needs it. On an escrow, operations that failed before come after rivals that did not.
+ * Otherwise a contract wallet whose signature is valid only in simulations could block its rivals until their deadline.
+ */
+export function chooseOperations({
+  candidates,
+  busy,
+  promised = new Set(),
+  allowances = new Map(),
+  gasBudget,
+  maxOperations,
+}: {
+  candidates: readonly Candidate[];
+  busy: readonly BusyOperation[];
+  /**
+   * Escrows with an operation that was reported as applied and is waiting to be applied again. Unpublished operations
+   * on the same escrow wait behind it, because they can be its rivals.
+   */
+  promised?: ReadonlySet<string>;
+  /** Maximum signed operations per batch, of each caller that has several. */
+  allowances?: ReadonlyMap<string, number>;
+  gasBudget: number;
+  maxOperations: number;
+}): bigint[] {
+  const busyEscrows = new Map<string, "shared" | "exclusive">();
+  const busyCallers = new Set<string>();
+  for (const { kind, escrow, caller } of busy) {
+    if (escrow !== null && busyEscrows.get(escrow) !== "exclusive") {
+      busyEscrows.set(escrow, EXCLUSIVE.has(kind) ? "exclusive" : "shared");
+    }
+    if (caller !== null) busyCallers.add(caller);
+  }
+
+  const urgent = byUrgency(candidates);
+  const untried = escrowsWithUntried(urgent);
+
+  const chosen: Candidate[] = [];
+  const taken = new Map<string, OperationKind>();
+  /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
+  const passedOver = new Set<string>();
+  const closedCallers = new Set<string>();
+  /**
+   * Callers with an operation that waits behind a promised one. Their operations that were sent before must not wait
+   * for it: the promised one can be one of them, or depend on one.
+   */
+  const waitingCallers = new Set<string>();
+  /** Escrows that take no more shared operations until a waiting exclusive operation of an agent is sent. */
+  const drainedEscrows = new Set<string>();
+  const left = new Map(allowances);
+  let gas = 0;
+  let bytes = 0;
+  for (const candidate of urgent) {
+    const { escrow, caller } = candidate;
+    const exclusive = EXCLUSIVE.has(candidate.kind);
+    const alone = candidate.tries >= SUSPECT_TRIES;
+    const needed = operationGas(candidate);
+    const onEscrow = escrow === null ? undefined : busyEscrows.get(escrow);
+    const isPromised = escrow !== null && promised.has(escrow);
+    const isBehindPromise =
+      !candidate.published && (isPromised || (caller !== null && waitingCallers.has(caller)));
+    const size = operationBytes(candidate);
+    const blocked =
+      onEscrow === "exclusive" ||
+      (exclusive && onEscrow === "shared") ||
+      (exclusive && escrow !== null && !canFollow(candidate.kind, taken.get(escrow))) ||
+      (candidate.kind === "settle" && passedOver.has(escrow ?? "")) ||
+      (!exclusive && escrow !== null && drainedEscrows.has(escrow)) ||
+      isBehindPromise ||
+      (exclusive && candidate.tries > 0 && untried.has(escrow) && !isPromised) ||
+      (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
+      (candidate.signed && left.get(caller ?? "") === 0) ||
+      (alone && chosen.length > 0) ||
+      chosen.length >= maxOperations ||
+      (chosen.length > 0 && (gas + needed > gasBudget || bytes + size > MAX_BATCH_BYTES));
+    if (blocked) {
+      // The agent's later operations can depend on this one.
+      if (caller !== null) (isBehindPromise ? waitingCallers : closedCallers).add(caller);
+      if (exclusive && escrow !== null) {
+        passedOver.add(escrow);
+        if (caller !== null && onEscrow === "shared") drainedEscrows.add(escrow);
+      }
+      continue;
+    }
+    chosen.push(candidate);
+    gas += needed;
+    bytes += size;
+    if (exclusive && escrow !== null) taken.set(escrow, candidate.kind);
+    const allowance = candidate.signed ? left.get(caller ?? "") : undefined;
+    if (allowance !== undefined) left.set(caller ?? "", allowance - 1);
+    if (alone) break;
+  }
+  return chosen.map(({ id }) => id).sort(compareIds);
+}
+
+/** Whether an exclusive operation can be in a batch behind `before`, the last one chosen on its escrow. */
+function canFollow(kind: OperationKind, before: OperationKind | undefined): boolean {
+  return before === undefined || (kind === "settle" && ENDING.has(before));
+}
+
+/**
+ * Escrows with a waiting operation that has not failed and is its agent's first. Only the first counts: one behind a
+ * failed operation of the same agent would wait for it, and the failed one would wait in turn. So would a settlement,
+ * which waits for the more urgent operations on its escrow.
+ */
+function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
+  const escrows = new Set<string | null>();
+  const callers = new Set<string>();
+  for (const { kind, escrow, caller, tries } of urgent) {
+    const isFirst = caller === null || !callers.has(caller);
+    if (isFirst && tries === 0 && EXCLUSIVE.has(kind) && kind !== "settle") escrows.add(escrow);
+    if (caller !== null) callers.add(caller);
+  }
+  return escrows;
+}
+
+/** Soonest deadline first. An agent's earlier operations are at least as urgent as its later ones. */
+function byUrgency(candidates: readonly Candidate[]): Candidate[] {
+  const deadlines = new Map<bigint, number>();
+  const soonestOf = new Map<string, number>();
+  for (const candidate of [...candidates].sort((a, b) => compareIds(b.id, a.id))) {
+    const { id, caller, notAfter, createdAt } = candidate;
+    let deadline = Math.min(notAfter ?? Number.POSITIVE_INFINITY, createdAt + PATIENCE);
+    if (caller !== null) {
+      deadline = Math.min(deadline, soonestOf.get(caller) ?? Number.POSITIVE_INFINITY);
+      soonestOf.set(caller, deadline);
+    }
+    deadlines.set(id, deadline);
+  }
+  const deadlineOf = ({ id }: Candidate) => deadlines.get(id) ?? 0;
+  return [...candidates].sort((a, b) => deadlineOf(a) - deadlineOf(b) || compareIds(a.id, b.id));
+}
+
+function compareIds(a: bigint, b: bigint): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
