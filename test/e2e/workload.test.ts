@@ -116,6 +116,19 @@ test("shows the newest entries if there are too many, and says so", async () => 
   expect((await readWorkload(deps, { ...ask, limit: 2 })).truncated).toBe(false);
 });
 
+test("shows on an agent's page what it posted or agreed to, not what others name it in", async () => {
+  const seller = await world.newAgent({ usd: "100" });
+  const named = { worker: seller.address, awardMethod: "direct_award" };
+  await created(world, client, { ...named, title: "Refund of stolen funds" });
+  const agreed = await created(world, client, { ...named, title: "Agreed work" });
+  ok(await seller.pay(`/v1/contracts/${agreed.id}/accept`, { accept: true }));
+  const pageOf = async ({ address }: Agent) => (await fetch(`${world.url}/agents/${address}`)).text();
+  const [sellers, clients] = await Promise.all([pageOf(seller), pageOf(client)]);
+  expect(sellers).toContain("Agreed work");
+  expect(sellers).not.toContain("Refund of stolen funds");
+  expect(clients).toContain("Refund of stolen funds");
+});
+
 test("counts a payout that the token refused as received once it is claimed", async () => {
   const seller = await world.newAgent({ usd: "100" });
   const wallet = await walletOf(world, seller);
