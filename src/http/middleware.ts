@@ -39,6 +39,8 @@ export interface AppEnv {
     limitChallenges: (address: Address) => void;
     /** Counts the response until it closes: see {@link limitDownloads}. */
     limitDownload: (length?: number, options?: { isDue: boolean }) => void;
+    /** Throws `429 rate_limited` if the client IP has too many responses to calls left to read. */
+    limitCalls: () => void;
     /** Set if the body is not a JSON object; onError responds with it. */
     bodyFault?: AppError;
     /** Set if the response is an error. */
@@ -289,7 +291,10 @@ export function rateLimit({
     );
     if (owner === null) limitClient();
     else if (isRead(c)) takeOrRefuse(c, "reads", reads, owner);
-    else takeOrRefuse(c, "writes", writes, owner);
+    else {
+      takeOrRefuse(c, "writes", writes, owner);
+      c.get("limitCalls")();
+    }
     await next();
   });
 }
@@ -300,18 +305,18 @@ const DOWNLOAD_LENGTH = 16 * 1024;
 const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
 
 /**
- * Limits the memory that one client IP takes by reading slowly. The function that it sets counts `length` characters until
- * the response closes, by default a streamed list's share, and throws `429 rate_limited` if the client would have too much
- * left to read. A response that `isDue`, because the call has taken effect, is counted and not refused: a call that is not
- * a read is refused before it begins.
+ * Limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length` characters until the
+ * response closes, by default a streamed list's share, and throws `429 rate_limited` if the client would have too much left
+ * to read. A response that `isDue`, because the call has taken effect, is counted apart and never refused; `limitCalls`
+ * refuses the next call with a key. So who leaves reads unread hinders no call of those who share the address.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
   const open = new Map<string, number>();
-  const requireRoom = (client: string, length: number): number => {
-    const pending = open.get(client) ?? 0;
-    if (pending + length <= DOWNLOADS_LENGTH) return pending;
+  const requireRoom = (key: string, length: number, hint: string): void => {
+    const pending = open.get(key) ?? 0;
+    if (pending + length <= DOWNLOADS_LENGTH) return;
     throw new AppError("rate_limited", {
-      message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; read them first, or read smaller pages with ?limit=.`,
+      message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; ${hint}.`,
       retryAfterSeconds: 1,
     });
   };
@@ -319,19 +324,19 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     const { outgoing }: { outgoing?: ServerResponse } = c.env ?? {};
     // A response that has closed already would never be counted down.
     if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
-    const client = clientAddress(c, trustedProxies);
-    const pending = isDue ? (open.get(client) ?? 0) : requireRoom(client, length);
-    open.set(client, pending + length);
+    const key = `${isDue} ${clientAddress(c, trustedProxies)}`;
+    if (!isDue) requireRoom(key, length, "read them first, or read smaller pages with ?limit=");
+    open.set(key, (open.get(key) ?? 0) + length);
     outgoing.once("close", () => {
-      const left = (open.get(client) ?? length) - length;
-      if (left > 0) open.set(client, left);
-      else open.delete(client);
+      const left = (open.get(key) ?? length) - length;
+      if (left > 0) open.set(key, left);
+      else open.delete(key);
     });
   };
   return createMiddleware<AppEnv>(async (c, next) => {
     const share = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient;
     c.set("limitDownload", (length = share, { isDue } = { isDue: false }) => take(c, length, isDue));
-    if (!isRead(c)) requireRoom(clientAddress(c, trustedProxies), 0);
+    c.set("limitCalls", () => requireRoom(`true ${clientAddress(c, trustedProxies)}`, 0, "read them first"));
     await next();
   });
 }

@@ -43,9 +43,16 @@ describe("downloads", () => {
   function slowReaderOf(app: Pick<ReturnType<typeof createRouter>, "request">) {
     const open: EventEmitter[] = [];
     return {
-      async send(path: string, { ip = IP, ...init }: RequestInit & { ip?: string } = {}): Promise<number> {
+      async send(
+        path: string,
+        { ip = IP, keyless = false, ...init }: RequestInit & { ip?: string; keyless?: boolean } = {},
+      ): Promise<number> {
         const outgoing = new EventEmitter();
-        const headers = { "X-Forwarded-For": ip, ...AUTHORIZED };
+        const headers = {
+          "X-Forwarded-For": ip,
+          "Content-Type": "application/json",
+          ...(keyless ? {} : AUTHORIZED),
+        };
         const { status } = await app.request(path, { ...init, headers }, { outgoing });
         if (status < 400) open.push(outgoing);
         return status;
@@ -78,14 +85,34 @@ describe("downloads", () => {
     expect(await send("/1.5")).toBe(200);
   });
 
-  it("of a call that has taken effect are counted, and the next call is refused before it begins", async () => {
-    const { send, read } = sized();
-    for (let i = 0; i < 2; i++) expect(await send("/7", { method: "POST" })).toBe(200);
-    expect(await send("/stored/7/true", { method: "POST" }), "a replay can be refused").toBe(429);
-    expect(await send("/stored/7/false", { method: "POST" })).toBe(200);
-    expect(await send("/stored/0.001/false", { method: "POST" })).toBe(429);
-    read();
-    expect(await send("/stored/0.001/false", { method: "POST" })).toBe(200);
+  it("of calls that have taken effect are counted apart, and the next call is refused before it begins", async () => {
+    const { app } = testApp({ TRUSTED_PROXIES: "1" });
+    const { send, read } = slowReaderOf(app);
+    let calls = 0;
+    app.on(["GET", "POST"], "/v1/test/long/:megabytes", (c) => {
+      if (c.req.method === "POST") calls++;
+      return sendJson(c, "x".repeat(Number(c.req.param("megabytes")) * MIB), 200);
+    });
+    const call = (megabytes: number) => send(`/v1/test/long/${megabytes}`, { method: "POST" });
+    for (const [megabytes, status] of [
+      [15.9, 200],
+      [1, 429],
+    ])
+      expect(await send(`/v1/test/long/${megabytes}`), "a read").toBe(status);
+    expect([await call(7), await call(7), await call(7)]).toEqual([200, 200, 200]);
+    expect(await call(0.001)).toBe(429);
+    expect(calls).toBe(3);
+    const revoke = { method: "POST", body: "{}", keyless: true };
+    expect(await send(`/v1/agents/${CALLER}/api-key/revoke`, revoke), "a call without a key").toBe(400);
+    for (let i = 0; i < 2; i++) read();
+    expect(await call(0.001)).toBe(200);
+  });
+
+  it("of replays can be refused", async () => {
+    const { send } = sized();
+    for (let i = 0; i < 2; i++) expect(await send("/stored/7/true", { method: "POST" })).toBe(200);
+    expect(await send("/stored/7/true", { method: "POST" })).toBe(429);
+    expect(await send("/stored/7/false", { method: "POST" }), "the first response").toBe(200);
   });
 
   it.each(["/docs", "/openapi.json", ASSETS.wallet])("of %s count", async (path) => {
