@@ -95,7 +95,7 @@ function purge(table: string, key: string, isOld: SQL): SQL {
 }
 
 /**
- * Deletes old rows of addresses that never had a contract, a stake or a relayed operation. A row whose address had one is
+ * Deletes old rows of addresses that have no stake and never had a contract, a vote or a relayed operation. A row whose address had one is
  * marked, and not looked at again.
  */
 function purgeIdle({
@@ -117,6 +117,7 @@ function purgeIdle({
         (select true from onchain.working_contract c where c.client = ${address} limit 1),
         (select true from onchain.working_contract c where c.worker = ${address} limit 1),
         (select true from onchain.stake s where s.agent = ${address} limit 1),
+        (select true from onchain.vote v where v.backup_agent = ${address} limit 1),
         (select true from app.operation o where o.caller = ${address} and o.signed
           and (o.state in ('mined', 'final') or (o.state = 'rejected' and o.block_number is not null)) limit 1),
         (select true from app.operation o

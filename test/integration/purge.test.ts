@@ -101,6 +101,7 @@ const PURGES: Purged[] = [
       "a client": older("90 days"),
       "a worker": older("1 year"),
       "a staker": older("90 days"),
+      "a voter": older("90 days"),
       relayed: older("90 days"),
       paying: older("90 days"),
     },
@@ -171,6 +172,7 @@ const CHAIN = `
     ('to be settled', 'created', false), ('settled', 'declined', true), ('with a deferred payout', 'declined', true);
   insert into onchain.working_contract values ('', 'created', true, 'a client', 'a worker');
   create table onchain.stake as select 'a staker' as agent;
+  create table onchain.vote as select 'a voter' as backup_agent;
   create table onchain.deferred_payout (contract_id text, payee text, amount numeric);
   insert into onchain.deferred_payout values
     ('settled', '', 0), ('with a deferred payout', '', 0), ('with a deferred payout', ' ', 1)`;
