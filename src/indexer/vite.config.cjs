@@ -1,6 +1,6 @@
 /**
  * Ponder loads the index through Vite, which transforms every file behind the `ponder` package: with its GraphQL server
- * 400 of them, half of the time of a start. The index needs three exports. CommonJS, because Vite writes a file beside
+ * 400 of them, half of the time of a start. The index needs four exports. CommonJS, because Vite writes a file beside
  * an ES module before it loads it.
  */
 const { join } = require("node:path");

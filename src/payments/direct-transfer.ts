@@ -11,7 +11,7 @@ import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "vie
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
-import { limitsOfRefund } from "../relayer/limits.js";
+import { limitsOfMark, limitsOfRefund } from "../relayer/limits.js";
 import { createOperation, type NewOperation, refundDirectTransferOperation } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
 import { isCanonical } from "../relayer/transaction.js";
@@ -160,7 +160,7 @@ async function findOpeningFromBalance(
   const opening = { blockNumber, blockHash };
   if (deposit.credited.length > 0) return deposit.credited.includes(payment.nonce) ? opening : null;
   if ((await unbookedBalance(deps, payment.to)) < payment.value) return opening;
-  if (!(await isApplied(deps, await enqueueRefund(deps, payment)))) return opening;
+  if (!(await isApplied(deps, await enqueueRefund(deps, payment, limitsOfMark)))) return opening;
   const marked = await readDeposit(deps, payment);
   return marked?.credited.includes(payment.nonce) === true ? opening : null;
 }
@@ -270,10 +270,14 @@ function refundOf(payment: PaymentAuthorization): NewOperation {
   return refundDirectTransferOperation({ escrow, caller, amount, authorization });
 }
 
-async function enqueueRefund(deps: Deps, payment: PaymentAuthorization): Promise<OperationRow> {
+async function enqueueRefund(
+  deps: Deps,
+  payment: PaymentAuthorization,
+  limitsOf = limitsOfRefund,
+): Promise<OperationRow> {
   const earlier = await findRefund(deps, payment);
   if (earlier !== undefined) return earlier;
-  const gasLimits = await limitsOfRefund(deps, payment.from);
+  const gasLimits = await limitsOf(deps, payment.from);
   return (await enqueue(deps.db, { ...refundOf(payment), gasLimits })).operation;
 }
 

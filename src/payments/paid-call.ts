@@ -91,8 +91,10 @@ async function pay(
   const accepted = await acceptPayment(deps, { call, payment, action });
   if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
 
+  // A refused credit can still be refunded: by then the service has to know the terms.
+  if (accepted.isDirectTransfer) await call.store?.(action, "credit");
   const gasLimits = await limitsOf(deps, { call, action, accepted, relaying });
-  await call.store?.(action, accepted.isDirectTransfer ? "credit" : "operation");
+  if (!accepted.isDirectTransfer) await call.store?.(action, "operation");
   const fresh = { ...toOperation(deps, { call, action, accepted }), gasLimits };
   const stored = await storeOperation(deps, { action, fresh });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });

@@ -75,7 +75,7 @@ const CALL_ENDS = {
 };
 
 const NOT_STORED = {
-  fate: "Other calls used up the gas meanwhile, so this one was not stored, and took no payment.",
+  fate: "Other calls used up the gas meanwhile, so nothing was stored.",
   hint: "Repeat the identical request then.",
 };
 

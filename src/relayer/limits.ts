@@ -75,8 +75,8 @@ const ACTION_WAITS: Refusal = {
   hint: "You can also send it from your own account: the escrow takes it from its agent.",
 };
 const SIGN_IN_WAITS: Refusal = {
-  fate: "This sign-in changes what is delegated, and nothing was issued.",
-  hint: "Sign in with what is delegated already, or register the new text on chain yourself (`onChain.register` of the client).",
+  fate: "This sign-in leaves less than what is delegated, and nothing was issued.",
+  hint: "Sign in with what is delegated already, or revoke all keys first, or register the new text on chain yourself (`onChain.register` of the client).",
 };
 const CREDIT_WAITS: Refusal = {
   fate: "Your payment reached the escrow's address by a direct transfer, and this call is not relayed yet.",
@@ -84,7 +84,11 @@ const CREDIT_WAITS: Refusal = {
 };
 const REFUND_WAITS: Refusal = {
   fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
-  hint: "Repeat the identical request then. Later anyone can refund it on chain (docs/rules.md 12).",
+  hint: "Repeat the identical request then. Anyone can also open the escrow with it, or later refund it, on chain (docs/rules.md 12).",
+};
+const MARK_WAITS: Refusal = {
+  fate: "The contract is open; whether this payment was its deposit is not known yet.",
+  hint: "Repeat the identical request then.",
 };
 
 /**
@@ -119,9 +123,14 @@ export async function limitsOfCredit(
 export const limitsOfRefund = (deps: LimitDeps, payer: Address): Promise<GasLimits> =>
   limitsOfAnyone(deps, payer, REFUND_WAITS);
 
-/** The limits of a sign-in that replaces what the address has delegated. */
-export const limitsOfReplacement = (deps: LimitDeps, agent: Address): Promise<GasLimits> =>
-  limitsOfAnyone(deps, agent, SIGN_IN_WAITS);
+/** As {@link limitsOfRefund}, if the operation marks which transfer was an open escrow's deposit. */
+export const limitsOfMark = (deps: LimitDeps, payer: Address): Promise<GasLimits> =>
+  limitsOfAnyone(deps, payer, MARK_WAITS);
+
+/** Throws `rate_limited` if a sign-in that leaves less than what the address has delegated would exceed the limits. */
+export async function assertNarrowable(deps: LimitDeps, agent: Address): Promise<void> {
+  await limitsOfAnyone(deps, agent, SIGN_IN_WAITS);
+}
 
 async function limitsOfAnyone(deps: LimitDeps, agent: Address, refusal: Refusal): Promise<GasLimits> {
   return requireGas(deps, agent, await readState(deps, agent, refusal), refusal);

@@ -118,7 +118,8 @@ function valuesOf(newOperation: NewOperation): Record<string, unknown> {
 
 export function queueFull(): AppError {
   return new AppError("unavailable", {
-    message: "Too many operations are waiting for the chain. No payment was taken; retry later.",
+    message:
+      "Too many operations are waiting for the chain, so nothing was stored; repeat the identical request later.",
     retryAfterSeconds: 10,
   });
 }

@@ -262,7 +262,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
     },
     /** Lower case; zero if no one has accepted a listing. */
     client: () => addressIn("client()"),
-    /** Who accepted it, as long as someone has. */
+    /** Its counterparty, as long as someone has accepted. */
     acceptor: () => addressIn(terms.workerInitiated ? "client()" : "worker()"),
     deliveryHash: async () =>
       sliceHex((await emitted("WorkingContractDelivered(bytes32,bytes32,uint24)")).data, 0, 32),

@@ -1,6 +1,7 @@
 /** Issues, revokes and lists an agent's API keys. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Permission } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, isNotNull, isNull, lte, ne, sql } from "drizzle-orm";
 import { type Executor, NOTIFICATION_LEASE_MS, type Transaction } from "../../db/client.js";
@@ -9,7 +10,7 @@ import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import { pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
-import { limitsOfReplacement } from "../../relayer/limits.js";
+import { assertNarrowable } from "../../relayer/limits.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { type AddressClaim, type AddressProof, invalidChallenge, proveAddress, redeem } from "./challenge.js";
@@ -28,7 +29,7 @@ export interface IssuedKey {
  * Redeems a challenge for a new API key. With an idempotency key the same claim gets the same API key for as long as the
  * challenge would be valid: the key is derived from both, because its plain text is not stored. Throws
  * `invalid_challenge` or `invalid_signature`, `unavailable` while a revocation of the address is pending, and
- * `rate_limited` if the sign-in changes what is delegated and is beyond the gas limits.
+ * `rate_limited` if the sign-in leaves less than what is delegated and is beyond the gas limits.
  */
 export async function issueKey(
   deps: Deps,
@@ -66,7 +67,7 @@ async function storeKey(
     throw invalidChallenge("The address was revoked on chain after this challenge was issued.");
   }
 
-  if (await isReplacing(deps.db, proof)) await limitsOfReplacement(deps, address);
+  if (await isNarrowing(deps.db, proof, deps.clock.now())) await assertNarrowable(deps, address);
 
   const keyId = randomUUID();
   await deps.db.transaction(async (tx) => {
@@ -75,7 +76,7 @@ async function storeKey(
     await redeem(tx, proof, "issue");
     await forgetOlderSignatures(tx, proof);
     await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
-    await replaceDelegation(tx, deps, proof);
+    await narrowDelegation(tx, deps, proof);
   });
   return { address, apiKey: key.apiKey, keyId, label };
 }
@@ -161,20 +162,30 @@ async function forgetOlderSignatures(
     );
 }
 
-/** Whether a sign-in allows anything else than what is delegated already. */
-async function isReplacing(db: Executor, proof: AddressProof): Promise<boolean> {
-  const { grant, permission } = proof;
-  const isSame = permission.actions === grant.actions && permission.until === grant.until;
-  return !isSame && (await isDelegated(db, proof));
+/**
+ * Whether a sign-in leaves the operator less than what is delegated, or than a pending delegation might. A sign-in that
+ * leaves more is registered when an action first needs it.
+ */
+async function isNarrowing(
+  db: Executor,
+  { address, grant, permission }: AddressProof,
+  now: number,
+): Promise<boolean> {
+  const endOf = ({ until }: Permission) => (until === 0 ? Number.POSITIVE_INFINITY : until);
+  const isLive = grant.issuedAt > grant.revokedAt && endOf(grant) > now;
+  const losesActions = (grant.actions & ~permission.actions) !== 0;
+  if (isLive && (losesActions || endOf(permission) < endOf(grant))) return true;
+  const newest = await newestDelegationOperation(db, address);
+  return newest?.kind === "delegate" && newest.isPending;
 }
 
-/** Registers a sign-in that replaces what is delegated: the newest counts alone. */
-async function replaceDelegation(
+/** Registers a sign-in that leaves less than what is delegated: the newest counts alone. */
+async function narrowDelegation(
   tx: Transaction,
-  { deployment, config: { gasLimits } }: Deps,
+  { deployment, clock, config: { gasLimits } }: Deps,
   proof: AddressProof,
 ): Promise<void> {
-  if (!(await isReplacing(tx, proof))) return;
+  if (!(await isNarrowing(tx, proof, clock.now()))) return;
   const delegation = { deployment, agent: proof.address, ...proof, ...proof.permission };
   await enqueue(tx, { ...delegateOperation(delegation), gasLimits });
 }

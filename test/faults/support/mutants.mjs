@@ -53,7 +53,7 @@ export const MUTANTS = {
     file: "src/payments/direct-transfer.ts",
     edits: [
       [
-        "  const gasLimits = await limitsOfRefund(deps, payment.from);\n  return",
+        "  const gasLimits = await limitsOf(deps, payment.from);\n  return",
         "  const gasLimits = undefined;\n  return",
       ],
     ],
