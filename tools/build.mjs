@@ -36,6 +36,8 @@ const BUNDLES = [
     entry: join(PACKAGES, "client/src/index.ts"),
     outfile: join(PACKAGES, "client/dist/index.js"),
     ...PACKAGE,
+    // Every later part needs the first, which otherwise is split by what each of them uses of it.
+    inject: [join(PACKAGES, "client/src/index.ts")],
     splitting: true,
     format: "esm",
     minify: true,
