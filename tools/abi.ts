@@ -72,7 +72,7 @@ const HEAD = `// Generated from contracts/ by \`npm run abi\`.\nimport { parseAb
 
 const origin = { from: "the compiled contracts", command: "npm run abi" };
 writeGenerated("packages/protocol/src/abi.ts", HEAD + sections.join("\n"), origin);
-writeGenerated("packages/client/src/abi.ts", HEAD + declarationOf("clientAbi", clientItems()), origin);
+writeGenerated("packages/client/src/abi.ts", clientText(signaturesOf(clientItems())), origin);
 
 const codes = Object.entries(IMMUTABLES).map(([name, [contract, ...immutables]]) => {
   const { object, immutableReferences } = readArtifact(contract).deployedBytecode;
@@ -82,7 +82,7 @@ const codes = Object.entries(IMMUTABLES).map(([name, [contract, ...immutables]])
     const found = references.filter((_, i) => immutables[i] === immutable).flat();
     return `${immutable}: [${found.map(({ start }) => start).join(", ")}]`;
   });
-  return `  ${name}: {\n    hash: "${keccak256(object)}",\n    immutables: {\n      ${places.join(",\n      ")},\n    },\n  },\n`;
+  return `  ${name}: {\n    hash: "${keccak256(object)}",\n    ${places.join(",\n    ")},\n  },\n`;
 });
 /** Of the contracts to which the client sends transactions. The ABI's own type would add 100 kB of declarations. */
 const errors = Object.keys(CLIENT_CALLS).flatMap((contract) =>
@@ -118,6 +118,25 @@ function clientItems(): Item[] {
 /** Libraries declare others, which no call of an agent can cause. */
 function isAgentsError({ type, name = "" }: Item): boolean {
   return type === "error" && !/^(Checkpoint|Create2|Ownable|Strings)/.test(name);
+}
+
+/** Few bytes, because agents load it: each kind's word is written once. */
+function clientText(signatures: string[]): string {
+  const kinds = ["struct", "function", "event", "error"].map((kind) => {
+    const own = signatures.filter((signature) => signature.startsWith(`${kind} `));
+    const items = own.map((signature) => signature.slice(kind.length + 1).replaceAll(/([,;{]) /g, "$1"));
+    return `  ${kind}: \`${items.join("\n")}\`,\n`;
+  });
+  return `// Generated from contracts/ by \`npm run abi\`.
+import type { delegationAbi, escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { parseAbi } from "viem";
+
+const KINDS = {
+${kinds.join("")}};
+export const clientAbi = parseAbi(
+  Object.entries(KINDS).flatMap(([kind, items]) => items.split("\\n").map((item) => \`\${kind} \${item}\`)),
+) as unknown as [...typeof escrowAbi, ...typeof delegationAbi, ...typeof registryAbi];
+`;
 }
 
 function unnamed(parameter: Parameter): Parameter {

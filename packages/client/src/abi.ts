@@ -1,109 +1,113 @@
 // Generated from contracts/ by `npm run abi`.
+import type { delegationAbi, escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { parseAbi } from "viem";
 
-export const clientAbi = /* @__PURE__ */ parseAbi([
-  "struct Authorization { uint256 validAfter; uint256 validBefore; bytes32 nonce; bytes signature; }",
-  "struct Delegation { address agent; address operator; uint8 actions; uint40 until; bytes32 nonce; uint40 issuedAt; uint40 expiresAt; }",
-  "struct Jury { uint40 disputedAt; uint40 drawBlock; uint16 sealedVotes; bool drawn; uint96 held; }",
-  "struct Payout { uint256 client; uint256 worker; uint256 treasury; }",
-  "function create(bytes, Authorization) returns (address escrow)",
-  "error FailedDeployment()",
-  "error InsufficientBalance(uint256, uint256)",
-  "error InvalidParameters(string)",
-  "error InvalidTerms(string)",
-  "error UnknownParameters()",
-  "error ZeroAddress()",
-  "function accept(address, Authorization)",
-  "function approve()",
-  "function ballotOf(address) view returns (uint256)",
-  "function cancel()",
-  "function cancelSignatures()",
-  "function claim(address)",
-  "function claimDeferred(address)",
-  "function decline()",
-  "function deliver(bytes32, bytes32, uint24)",
-  "function dispute(Authorization)",
-  "function draw()",
-  "function jury() view returns (Jury)",
-  "function openVote(address, uint24, bytes32)",
-  "function settle()",
-  "function status() view returns (uint8)",
-  "function tally()",
-  "function vote(address, bytes32, Authorization)",
-  "function withdraw()",
-  "event ActionSigned(address indexed agent)",
-  "event BackupAgentsDrawn(address[] backupAgents)",
-  "event DirectTransferCredited(address indexed payer, bytes32 nonce, uint256 amount)",
-  "event DirectTransferRefunded(address indexed payer, bytes32 nonce, uint256 amount)",
-  "event PayoutClaimed(address indexed payee, uint256 amount)",
-  "event PayoutDeferred(address indexed payee, uint256 amount)",
-  "event RewardDeferred(address indexed backupAgent, uint256 reward)",
-  "event VoteClaimed(address indexed backupAgent, uint256 amount, uint256 reward)",
-  "event VoteOpened(address indexed backupAgent, uint24 votes)",
-  "event VoteSealed(address indexed backupAgent, bytes32 commitment, uint256 bond)",
-  "event WorkingContractApproved(uint24 outcomes)",
-  "event WorkingContractCancelled()",
-  "event WorkingContractCreated(uint256 deposit)",
-  "event WorkingContractDeclined()",
-  "event WorkingContractDelivered(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes)",
-  "event WorkingContractDisputed(uint256 bond, uint40 votingClosesAt)",
-  "event WorkingContractMatched(address indexed counterparty, uint256 deposit)",
-  "event WorkingContractSettled(uint8 indexed status, address client, address worker, address treasury, Payout payout)",
-  "event WorkingContractTallied(uint24 outcomes)",
-  "event WorkingContractWithdrawn()",
-  "error AddressEmptyCode(address)",
-  "error AlreadySettled()",
-  "error AlreadyVoted(address)",
-  "error AuthorizationSpent(address, bytes32)",
-  "error CommitmentMismatch(address)",
-  "error DeadlinePassed(uint40)",
-  "error DirectTransferNotRefundable(uint40)",
-  "error FailedCall()",
-  "error InitiatorCannotAccept(address)",
-  "error InsufficientUnbookedBalance(uint256, uint256)",
-  "error InvalidActionDeadline(uint40)",
-  "error InvalidActionSignature(address)",
-  "error InvalidAuthorization(address, bytes32)",
-  "error InvalidOutcomes(uint24)",
-  "error NoDraw()",
-  "error NotCounterparty(address, address)",
-  "error NotDrawn(address, uint40)",
-  "error NotOperator(address)",
-  "error NotParty(address, address)",
-  "error NotPayerOrOperator(address, address)",
-  "error NothingToClaim(address)",
-  "error NothingToDecline()",
-  "error OpeningClosed(uint40)",
-  "error PanelFull(uint256)",
-  "error PartyCannotVote(address)",
-  "error PaymentFailed(address, uint256)",
-  "error PayoutHeld(uint40)",
-  "error ReentrancyGuardReentrantCall()",
-  "error SafeERC20FailedOperation(address)",
-  "error TallyNotDue(uint40)",
-  "error VoteNotSealed(address)",
-  "error VotingClosed(uint40)",
-  "error VotingOpen(uint40)",
-  "error WrongStatus(uint8, uint8)",
-  "function register(Delegation, bytes)",
-  "function revoke(address, address)",
-  "event DelegationRegistered(address indexed agent, address indexed operator, uint40 issuedAt)",
-  "event DelegationRevoked(address indexed agent, address indexed operator)",
-  "error DelegationOutdated(uint40, uint40)",
-  "error InvalidDelegationSignature(address)",
-  "error NotAgentOrOperator(address, address, address)",
-  "function poolAt(uint256, uint40) view returns (address)",
-  "function poolSize(uint40) view returns (uint256)",
-  "function requestUnstake(address)",
-  "function stake(address, uint256, Authorization)",
-  "function withdrawStake(address)",
-  "event Staked(address indexed agent, uint256 amount, uint256 total)",
-  "event UnstakeRequested(address indexed agent, uint256 amount, uint40 releasableAt)",
-  "event Unstaked(address indexed agent, uint256 amount)",
-  "error NotAgentOrOperator(address, address)",
-  "error NotEligible(address, uint256, uint256)",
-  "error NotEscrow(address)",
-  "error NotReleasable(address, uint40)",
-  "error NotStaked(address)",
-  "error Unbonding(address, uint40)",
-]);
+const KINDS = {
+  struct: `Authorization {uint256 validAfter;uint256 validBefore;bytes32 nonce;bytes signature;}
+Delegation {address agent;address operator;uint8 actions;uint40 until;bytes32 nonce;uint40 issuedAt;uint40 expiresAt;}
+Jury {uint40 disputedAt;uint40 drawBlock;uint16 sealedVotes;bool drawn;uint96 held;}
+Payout {uint256 client;uint256 worker;uint256 treasury;}`,
+  function: `create(bytes,Authorization) returns (address escrow)
+accept(address,Authorization)
+approve()
+ballotOf(address) view returns (uint256)
+cancel()
+cancelSignatures()
+claim(address)
+claimDeferred(address)
+decline()
+deliver(bytes32,bytes32,uint24)
+dispute(Authorization)
+draw()
+jury() view returns (Jury)
+openVote(address,uint24,bytes32)
+settle()
+status() view returns (uint8)
+tally()
+vote(address,bytes32,Authorization)
+withdraw()
+register(Delegation,bytes)
+revoke(address,address)
+poolAt(uint256,uint40) view returns (address)
+poolSize(uint40) view returns (uint256)
+requestUnstake(address)
+stake(address,uint256,Authorization)
+withdrawStake(address)`,
+  event: `ActionSigned(address indexed agent)
+BackupAgentsDrawn(address[] backupAgents)
+DirectTransferCredited(address indexed payer,bytes32 nonce,uint256 amount)
+DirectTransferRefunded(address indexed payer,bytes32 nonce,uint256 amount)
+PayoutClaimed(address indexed payee,uint256 amount)
+PayoutDeferred(address indexed payee,uint256 amount)
+RewardDeferred(address indexed backupAgent,uint256 reward)
+VoteClaimed(address indexed backupAgent,uint256 amount,uint256 reward)
+VoteOpened(address indexed backupAgent,uint24 votes)
+VoteSealed(address indexed backupAgent,bytes32 commitment,uint256 bond)
+WorkingContractApproved(uint24 outcomes)
+WorkingContractCancelled()
+WorkingContractCreated(uint256 deposit)
+WorkingContractDeclined()
+WorkingContractDelivered(bytes32 deliveryHash,bytes32 checkpointsRoot,uint24 outcomes)
+WorkingContractDisputed(uint256 bond,uint40 votingClosesAt)
+WorkingContractMatched(address indexed counterparty,uint256 deposit)
+WorkingContractSettled(uint8 indexed status,address client,address worker,address treasury,Payout payout)
+WorkingContractTallied(uint24 outcomes)
+WorkingContractWithdrawn()
+DelegationRegistered(address indexed agent,address indexed operator,uint40 issuedAt)
+DelegationRevoked(address indexed agent,address indexed operator)
+Staked(address indexed agent,uint256 amount,uint256 total)
+UnstakeRequested(address indexed agent,uint256 amount,uint40 releasableAt)
+Unstaked(address indexed agent,uint256 amount)`,
+  error: `FailedDeployment()
+InsufficientBalance(uint256,uint256)
+InvalidParameters(string)
+InvalidTerms(string)
+UnknownParameters()
+ZeroAddress()
+AddressEmptyCode(address)
+AlreadySettled()
+AlreadyVoted(address)
+AuthorizationSpent(address,bytes32)
+CommitmentMismatch(address)
+DeadlinePassed(uint40)
+DirectTransferNotRefundable(uint40)
+FailedCall()
+InitiatorCannotAccept(address)
+InsufficientUnbookedBalance(uint256,uint256)
+InvalidActionDeadline(uint40)
+InvalidActionSignature(address)
+InvalidAuthorization(address,bytes32)
+InvalidOutcomes(uint24)
+NoDraw()
+NotCounterparty(address,address)
+NotDrawn(address,uint40)
+NotOperator(address)
+NotParty(address,address)
+NotPayerOrOperator(address,address)
+NothingToClaim(address)
+NothingToDecline()
+OpeningClosed(uint40)
+PanelFull(uint256)
+PartyCannotVote(address)
+PaymentFailed(address,uint256)
+PayoutHeld(uint40)
+ReentrancyGuardReentrantCall()
+SafeERC20FailedOperation(address)
+TallyNotDue(uint40)
+VoteNotSealed(address)
+VotingClosed(uint40)
+VotingOpen(uint40)
+WrongStatus(uint8,uint8)
+DelegationOutdated(uint40,uint40)
+InvalidDelegationSignature(address)
+NotAgentOrOperator(address,address,address)
+NotAgentOrOperator(address,address)
+NotEligible(address,uint256,uint256)
+NotEscrow(address)
+NotReleasable(address,uint40)
+NotStaked(address)
+Unbonding(address,uint40)`,
+};
+export const clientAbi = parseAbi(
+  Object.entries(KINDS).flatMap(([kind, items]) => items.split("\n").map((item) => `${kind} ${item}`)),
+) as unknown as [...typeof escrowAbi, ...typeof delegationAbi, ...typeof registryAbi];

@@ -41,6 +41,7 @@ interface Log {
 
 type Rpc = <T>(method: string, params: unknown[]) => Promise<T>;
 
+const callAt = (rpc: Rpc, to: string, data: Hex) => rpc<Hex>("eth_call", [{ to, data }, "latest"]);
 const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
 const DECIMALS = selectorOf("decimals()");
 const DEPENDENCIES = selectorOf("dependencies()");
@@ -102,7 +103,7 @@ export async function requireOnChain(
     packParameters(escrow.terms.parameters),
     "0x000000",
   ]);
-  const validUntil = Number(await rpc<Hex>("eth_call", [{ to: network.factory, data }, "latest"]));
+  const validUntil = Number(await callAt(rpc, network.factory, data));
   if (validUntil <= (await timeOf(rpc, "latest")))
     throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
 }
@@ -129,7 +130,7 @@ export async function requireChain(rpc: Rpc, network: Pick<Protocol, "chainId">)
 function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Protocol): void {
   const at = network[name];
   if (code === "0x") throw new RefusedToSign(name, `the node has no code at ${at}`);
-  const { hash, immutables } = DEPLOYED_CODE[name];
+  const { hash, ...immutables } = DEPLOYED_CODE[name];
   const known = { ...network, asset: network.asset.address, grantDelay: "at least a week", eip712: "" };
   const words = Object.entries(immutables).flatMap(([field, places]: [string, readonly number[]]) =>
     places.map((place) => ({
@@ -185,7 +186,7 @@ async function requireAnswer(
     refusal: [field, difference],
   }: { isRight: (answer: Hex) => boolean; refusal: [field: string, difference: string] },
 ): Promise<void> {
-  const answer = await rpc<Hex>("eth_call", [{ to, data }, "latest"]).catch((error) => {
+  const answer = await callAt(rpc, to, data).catch((error) => {
     if (error instanceof ConnectionError) throw error;
     throw new RefusedToSign(field, `the check of ${to} failed (${error.message})`);
   });
@@ -204,7 +205,7 @@ export const termsIn = (code: Hex = "0x"): EscrowTerms | undefined =>
 
 /** Undefined if it was never paid, or there is no escrow. */
 const statusAt = async (rpc: Rpc, to: string): Promise<Status | undefined> =>
-  STATUSES[Number(await rpc<Hex>("eth_call", [{ to, data: encodeCall("status()") }, "latest"])) - 1];
+  STATUSES[Number(await callAt(rpc, to, encodeCall("status()"))) - 1];
 
 /** Throws RefusedToSign if an escrow that is to be created is there. */
 export async function requireNew(node: Node, id: string): Promise<void> {
@@ -220,7 +221,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   if (terms === undefined || escrowAddress({ factory, implementation, terms }) !== id)
     throw new RefusedToSign("payTo", `the node has no escrow of this deployment at ${id}`);
   const { parameters } = terms;
-  const read = (data: Hex, to: string = id) => rpc<Hex>("eth_call", [{ to, data }, "latest"]);
+  const read = (data: Hex, to: string = id) => callAt(rpc, to, data);
   const holds = async (data: Hex, to?: string): Promise<boolean> => BigInt(await read(data, to)) !== 0n;
   const required = BigInt(parameters.baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
 
@@ -346,7 +347,7 @@ export async function requireDone(
 export function provenReader(
   served: (signal: AbortSignal) => Promise<Contract>,
   [node, network, id]: [node: Node, network: Addresses, id: string],
-  { timeoutMs = Number.POSITIVE_INFINITY, intervalMs }: WaitOptions<Contract>,
+  { timeoutMs = Infinity, intervalMs }: WaitOptions<Contract>,
 ): (signal: AbortSignal) => Promise<Contract> {
   const read = statusReader(node, network, id);
   let known: Contract | undefined;
@@ -387,7 +388,7 @@ export async function grantAt(node: Node, network: Addresses, agent: Address) {
     refusal: ["relay", `the escrows obey another operator than ${network.relay}`],
   });
   const data = encodeCall("grants(address,address)", agent, network.relay as Address);
-  const grant = await rpc<Hex>("eth_call", [{ to: network.relay, data }, "latest"]);
+  const grant = await callAt(rpc, network.relay, data);
   const [issuedAt, revokedAt, until, actions] = [0, 32, 64, 96].map((at) =>
     Number(sliceHex(grant, at, at + 32)),
   ) as [number, number, number, number];
@@ -422,7 +423,7 @@ export async function requireNotWider(
 /** The nonce that the agent's signed actions need at an escrow or the registry. */
 export async function signatureNonceAt(node: Node, contract: string, agent: Address): Promise<bigint> {
   const data = encodeCall("signatureNonce(address)", agent);
-  return BigInt(await requesterOf(node)<Hex>("eth_call", [{ to: contract, data }, "latest"]));
+  return BigInt(await callAt(requesterOf(node), contract, data));
 }
 
 /**

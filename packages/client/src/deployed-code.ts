@@ -2,42 +2,32 @@
 export const DEPLOYED_CODE = {
   factory: {
     hash: "0xb5ebee1c08361a401d78cec7e000e37c2c48d19e3f009906cbff2d0c3c6ce4d8",
-    immutables: {
-      implementation: [5388, 8346],
-    },
+    implementation: [5388, 8346],
   },
   implementation: {
     hash: "0x215671a842ead6d02f9f0161229f0d51e0d74f58f1d9347c7b76221f806b0e9e",
-    immutables: {
-      factory: [10402, 11483, 17039],
-      asset: [3382, 7478, 10447, 15089, 18178, 20533, 20737, 20963, 21500, 23198],
-      relay: [6424, 8627, 10489, 14926, 19820, 19994],
-      registry: [5722, 10534, 13121],
-      protocolToken: [10573, 18603],
-    },
+    factory: [10402, 11483, 17039],
+    asset: [3382, 7478, 10447, 15089, 18178, 20533, 20737, 20963, 21500, 23198],
+    relay: [6424, 8627, 10489, 14926, 19820, 19994],
+    registry: [5722, 10534, 13121],
+    protocolToken: [10573, 18603],
   },
   relay: {
     hash: "0x467fb4c79061288e602d3f85cfe4653e6153153c56e6271490c031766b853838",
-    immutables: {
-      factory: [3303, 5891],
-    },
+    factory: [3303, 5891],
   },
   registry: {
     hash: "0x68f1a3aa233e2adc95882ab7d1548821b366802e2db6a3e68bb73377cd6f97eb",
-    immutables: {
-      protocolToken: [980, 1656, 1718, 3531],
-      factory: [598, 2003, 4025],
-      relay: [2203, 2282, 3034],
-    },
+    protocolToken: [980, 1656, 1718, 3531],
+    factory: [598, 2003, 4025],
+    relay: [2203, 2282, 3034],
   },
   protocolToken: {
     hash: "0x1a2124833bf0da35037ab59c384282137be22e0e7115e3cfaac245c0a5b352a7",
-    immutables: {
-      factory: [2792, 4977],
-      registry: [5849, 7828, 8134],
-      grantDelay: [4058, 6614, 7465, 7681],
-      eip712: [8529, 8718, 8482, 8608, 8646, 3777, 3818],
-    },
+    factory: [2792, 4977],
+    registry: [5849, 7828, 8134],
+    grantDelay: [4058, 6614, 7465, 7681],
+    eip712: [8529, 8718, 8482, 8608, 8646, 3777, 3818],
   },
 } as const;
 
