@@ -146,7 +146,7 @@ function pauseOf({ status, headers }: Response, json: ServiceResponse["json"] | 
     status === 504 ||
     (status === 429 && json?.error?.code === "rate_limited");
   if (!isTemporary) return null;
-  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  const seconds = Number(headers.get("retry-after") ?? NaN);
   return Number.isFinite(seconds) ? seconds * 1000 : DEFAULT_PAUSE_MS;
 }
 

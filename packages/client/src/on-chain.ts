@@ -209,7 +209,7 @@ function unguarded({
       nonce,
     }: { asset: { address: string; name?: string; version?: string }; nonce?: Hex | undefined },
   ) {
-    const { payTo, amount, deadline = Number.POSITIVE_INFINITY } = payment;
+    const { payTo, amount, deadline = Infinity } = payment;
     await requireKnownCode(rpcUrl, pinned());
     await requireTokens(rpcUrl, pinned());
     await beforePayment?.(plannedOf({ ...payment, resource: payTo }, pinned()));

@@ -26,7 +26,7 @@ export async function waitUntil<T>(
   read: (signal: AbortSignal) => Promise<T>,
   isDone: (value: T) => boolean,
   {
-    timeoutMs = Number.POSITIVE_INFINITY,
+    timeoutMs = Infinity,
     intervalMs = 1000,
     signal,
     onChange,

@@ -13,7 +13,6 @@ import {
   type BaseError,
   type Client,
   type Hex,
-  isAddressEqual,
   parseAbi,
   parseEventLogs,
   type TransactionReceipt,
@@ -49,24 +48,24 @@ export async function stepsOf(
   { id, escrow, network }: { id: Address; escrow: EscrowOnChain; network: Protocol },
 ): Promise<Step[]> {
   const { terms, events } = escrow;
-  const range = (to: bigint) => ({ from: BigInt(network.startBlock), to });
-  const matched = events.find(({ name }) => name === "WorkingContractMatched");
-  const disputedIn = events.find(({ name }) => name === "WorkingContractDisputed")?.blockNumber ?? 0n;
+  const range = (toBlock: bigint) => ({ fromBlock: BigInt(network.startBlock), toBlock });
+  const matched = events.find(({ name }) => name === "Matched");
+  const disputedIn = events.find(({ name }) => name === "Disputed")?.blockNumber ?? 0n;
   const acceptor = lower(matched?.args.counterparty ?? terms.counterparty) as Address;
   const [agentClient, worker] = terms.workerInitiated
     ? [acceptor, terms.initiator]
     : [terms.initiator, acceptor];
   const actors: Record<string, [Address, AgentAction]> = {
-    WorkingContractCancelled: [terms.initiator, "cancel"],
-    WorkingContractDeclined: [acceptor, "decline"],
-    WorkingContractWithdrawn: [worker, "withdraw"],
-    WorkingContractDelivered: [worker, "deliver"],
-    WorkingContractApproved: [agentClient, "approve"],
+    Cancelled: [terms.initiator, "cancel"],
+    Declined: [acceptor, "decline"],
+    Withdrawn: [worker, "withdraw"],
+    Delivered: [worker, "deliver"],
+    Approved: [agentClient, "approve"],
   };
   const payers: Record<string, Address> = {
-    WorkingContractCreated: terms.initiator,
-    WorkingContractMatched: acceptor,
-    WorkingContractDisputed: agentClient,
+    Created: terms.initiator,
+    Matched: acceptor,
+    Disputed: agentClient,
   };
 
   /** The escrow accepts a signature, a call by the party or by whom it delegated to; an event shows the first. */
@@ -78,8 +77,8 @@ export async function stepsOf(
     const { blockNumber, logIndex, timestamp } = event;
     const before = events.find((one) => one.blockNumber === blockNumber && one.logIndex === logIndex - 1);
     if (before?.name === "ActionSigned" && lower(before.args.agent) === party) return "its signed action";
-    const isDirect = to !== null && isAddressEqual(to, id);
-    if (isDirect && isAddressEqual(from, party)) return "its own transaction";
+    const isDirect = to !== null && lower(to) === id;
+    if (isDirect && lower(from) === party) return "its own transaction";
     /** The escrow's caller, unless the party's own contract did. */
     const operator = lower(isDirect ? from : (to ?? party)) as Address;
     const granted = await grantOf(party, operator, event);
@@ -101,8 +100,8 @@ export async function stepsOf(
     } as const;
     const changes = await Promise.all(
       (["DelegationRegistered", "DelegationRevoked"] as const).map((eventName) =>
-        inRanges(range(blockNumber), ({ from, to }) =>
-          getContractEvents(client, { ...ofBoth, eventName, fromBlock: from, toBlock: to }),
+        inRanges(range(blockNumber), (blocks) =>
+          getContractEvents(client, { ...ofBoth, eventName, ...blocks }),
         ),
       ),
     );
@@ -126,7 +125,7 @@ export async function stepsOf(
 
   /** The first transfer from the party to this escrow after the event, and the nonce of its authorization if it has one. */
   function paymentIn({ logs }: TransactionReceipt, party: Address, after = -1): { nonce: Hex | null } | null {
-    const ofToken = logs.filter(({ address }) => isAddressEqual(address, network.asset.address as Address));
+    const ofToken = logs.filter(({ address }) => lower(address) === lower(network.asset.address));
     const transfer = parseEventLogs({
       abi: tokenAbi,
       logs: ofToken,
@@ -146,14 +145,13 @@ export async function stepsOf(
 
   /** Money that was at the address before the opening: only an authorization shows that the initiator agreed. */
   async function openedFromBalance({ blockNumber }: EscrowEvent): Promise<string> {
-    const transfers = await inRanges(range(blockNumber), ({ from, to }) =>
+    const transfers = await inRanges(range(blockNumber), (blocks) =>
       getContractEvents(client, {
         address: network.asset.address as Address,
         abi: tokenAbi,
         eventName: "Transfer",
         args: { to: id },
-        fromBlock: from,
-        toBlock: to,
+        ...blocks,
       }),
     );
     const own = transfers.find(({ args }) => args.from !== undefined && lower(args.from) === terms.initiator);
@@ -168,14 +166,14 @@ export async function stepsOf(
     if (commitment !== undefined && paid?.nonce !== bondNonce(commitment as Hex))
       return `${paid ? PAYMENT : USED_BEFORE}; the votes, ${await actionOf(event, receipt, [party, "vote"])}`;
     if (paid !== null) return paid.nonce === null ? "its own transaction" : PAYMENT;
-    return event.name === "WorkingContractCreated" ? openedFromBalance(event) : USED_BEFORE;
+    return event.name === "Created" ? openedFromBalance(event) : USED_BEFORE;
   }
 
   async function stepOf(event: EscrowEvent): Promise<Step> {
     const { name, args, transactionHash } = event;
     const receipt = await getTransactionReceipt(client, { hash: transactionHash });
     const by = (party: unknown, allowedBy: string): Step => {
-      return { step: name.replace("WorkingContract", ""), party: lower(party), allowedBy, transactionHash };
+      return { step: name, party: lower(party), allowedBy, transactionHash };
     };
     const actor = actors[name];
     if (actor !== undefined) return by(actor[0], await actionOf(event, receipt, actor));
@@ -220,7 +218,7 @@ export function signersOf(
       };
       const hash = hashTypedData(actionTypedData(action));
       const key = await recoverAddress({ hash, signature }).catch(() => null);
-      if (key !== null && isAddressEqual(key, agent)) return { complaint, filer, signer: filer };
+      if (key !== null && lower(key) === lower(agent)) return { complaint, filer, signer: filer };
       const wallet = { address: agent, abi: walletAbi, functionName: "isValidSignature" } as const;
       const answer = await readContract(client, { ...wallet, args: [hash, signature] }).catch(ifNo);
       return { complaint, filer, signer: answer === ERC1271_VALID ? filer : `not by its key (${key})` };

@@ -29,20 +29,21 @@ export async function juryByRule(
 ): Promise<Jury | null> {
   const { terms, events, blockNumber } = escrow;
   const draw = events.find(({ name }) => name === "BackupAgentsDrawn");
-  const match = events.find(({ name }) => name === "WorkingContractMatched");
-  if (draw === undefined || match === undefined) return null;
+  const match = events.find(({ name }) => name === "Matched");
+  if (!draw || !match) return null;
   const registry = { address: network.registry as Address, abi: clientAbi } as const;
   const parties = [terms.initiator, lower(match.args.counterparty)];
   const before = match.timestamp;
   const required = BigInt(terms.parameters.baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
 
-  const changes = await inRanges({ from: BigInt(network.startBlock), to: draw.blockNumber }, (range) =>
-    getContractEvents(client, { ...registry, fromBlock: range.from, toBlock: range.to }),
+  const changes = await inRanges(
+    { fromBlock: BigInt(network.startBlock), toBlock: draw.blockNumber },
+    (blocks) => getContractEvents(client, { ...registry, ...blocks }),
   );
 
   /** As `isEligible` of the registry was then: few nodes still serve the state of that block. */
   async function wasEligible(agent: string): Promise<boolean> {
-    const stake = { amount: 0n, since: 0, leftAt: Number.POSITIVE_INFINITY };
+    const stake = { amount: 0n, since: 0, leftAt: Infinity };
     for (const { eventName, args, ...at } of changes) {
       if (!("agent" in args) || lower(args.agent) !== agent) continue;
       if (at.blockNumber === draw?.blockNumber && at.logIndex > draw.logIndex) break;
@@ -51,8 +52,7 @@ export async function juryByRule(
         stake.since = Number((await getBlock(client, { blockNumber: at.blockNumber })).timestamp);
       } else if (eventName === "UnstakeRequested")
         stake.leftAt = (args.releasableAt ?? 0) - UNBONDING_SECONDS;
-      else if (eventName === "Unstaked")
-        Object.assign(stake, { amount: 0n, leftAt: Number.POSITIVE_INFINITY });
+      else if (eventName === "Unstaked") Object.assign(stake, { amount: 0n, leftAt: Infinity });
     }
     return stake.amount !== 0n && stake.amount >= required && stake.since < before && before <= stake.leftAt;
   }

@@ -27,6 +27,7 @@ export interface Protocol {
 }
 
 export interface EscrowEvent {
+  /** Without the prefix `WorkingContract`. */
   name: string;
   args: Record<string, unknown>;
   /** Seconds. */
@@ -60,28 +61,20 @@ export async function readEscrow(
   const block = await getBlock(client, blockNumber === undefined ? { blockTag: "latest" } : { blockNumber });
   const terms = termsIn(await getCode(client, { address: id, blockNumber: block.number }));
   if (terms === undefined) throw new Error(`No escrow at ${id} on chain ${network.chainId}.`);
-  const range = { from: BigInt(network.startBlock), to: block.number };
+  const range = { fromBlock: BigInt(network.startBlock), toBlock: block.number };
   const state = { address: id, abi: clientAbi, blockNumber: block.number } as const;
   const [logs, transfers, status, jury] = await Promise.all([
-    inRanges(range, ({ from, to }) => getLogs(client, { address: id, fromBlock: from, toBlock: to })),
-    inRanges(range, ({ from, to }) =>
-      getLogs(client, {
-        address: network.asset.address as Address,
-        event: tokenAbi[0],
-        args: { from: id },
-        fromBlock: from,
-        toBlock: to,
-      }),
-    ),
+    inRanges(range, (blocks) => getLogs(client, { address: id, ...blocks })),
+    inRanges(range, (blocks) => {
+      const address = network.asset.address as Address;
+      return getLogs(client, { address, event: tokenAbi[0], args: { from: id }, ...blocks });
+    }),
     readContract(client, { ...state, functionName: "status" }),
     readContract(client, { ...state, functionName: "jury" }),
   ]);
   const times = await timesOf(client, [...new Set(logs.map(({ blockNumber }) => blockNumber))]);
   const paid = new Map<string, bigint>();
-  for (const { args } of transfers) {
-    const payee = (args.to as Address).toLowerCase();
-    paid.set(payee, (paid.get(payee) ?? 0n) + (args.value ?? 0n));
-  }
+  for (const { args } of transfers) addTo(paid, lower(args.to), args.value ?? 0n);
   return {
     terms,
     address: escrowAddress({
@@ -91,7 +84,7 @@ export async function readEscrow(
     }),
     events: parseEventLogs({ abi: clientAbi, logs }).map(
       ({ eventName, args, blockNumber, logIndex, transactionHash }) => ({
-        name: eventName,
+        name: eventName.replace("WorkingContract", ""),
         args: (args ?? {}) as Record<string, unknown>,
         timestamp: times.get(blockNumber) ?? 0,
         transactionHash,
@@ -108,8 +101,8 @@ export async function readEscrow(
 }
 
 interface Range {
-  from: bigint;
-  to: bigint;
+  fromBlock: bigint;
+  toBlock: bigint;
 }
 
 /** Nodes limit the blocks and results of one request, so a request that fails is split in two. */
@@ -117,11 +110,12 @@ export async function inRanges<T>(range: Range, read: (range: Range) => Promise<
   try {
     return await read(range);
   } catch (error) {
-    if (range.from >= range.to) throw error;
-    const middle = (range.from + range.to) / 2n;
+    const { fromBlock, toBlock } = range;
+    if (fromBlock >= toBlock) throw error;
+    const middle = (fromBlock + toBlock) / 2n;
     return [
-      ...(await inRanges({ from: range.from, to: middle }, read)),
-      ...(await inRanges({ from: middle + 1n, to: range.to }, read)),
+      ...(await inRanges({ fromBlock, toBlock: middle }, read)),
+      ...(await inRanges({ fromBlock: middle + 1n, toBlock }, read)),
     ];
   }
 }
@@ -134,6 +128,10 @@ async function timesOf(client: Client, blocks: readonly bigint[]): Promise<Map<b
     }),
   );
   return new Map(times);
+}
+
+export function addTo(sums: Map<string, bigint>, payee: string, amount: bigint): void {
+  sums.set(payee, (sums.get(payee) ?? 0n) + amount);
 }
 
 /** Lower case, as the API writes addresses. */

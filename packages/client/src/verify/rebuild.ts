@@ -15,7 +15,7 @@ import {
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Phase, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Hex } from "viem";
-import { type EscrowEvent, type EscrowOnChain, lower } from "./read-chain.js";
+import { addTo, type EscrowEvent, type EscrowOnChain, lower } from "./read-chain.js";
 
 export interface Rebuilt {
   contract: Record<string, unknown>;
@@ -34,45 +34,35 @@ export interface Rebuilt {
   transfers: { payee: string; moved: string; due: string }[];
 }
 
-const PHASE_OF: Record<string, Exclude<Phase, "none">> = {
-  WorkingContractCreated: "created",
-  WorkingContractMatched: "matched",
-  WorkingContractDeclined: "declined",
-  WorkingContractCancelled: "cancelled",
-  WorkingContractWithdrawn: "withdrawn",
-  WorkingContractDelivered: "delivered",
-  WorkingContractApproved: "approved",
-  WorkingContractDisputed: "disputed",
-  WorkingContractTallied: "tallied",
-};
-const ENDS = new Set(["declined", "cancelled", "withdrawn", "approved", "tallied"]);
+const ENDS = ["Declined", "Cancelled", "Withdrawn", "Approved", "Tallied"];
+/** The events that begin a phase. */
+const PHASES = ["Created", "Matched", "Delivered", "Disputed", ...ENDS];
 
 /** Throws if the escrow was never opened. */
 export function rebuild(escrow: EscrowOnChain): Rebuilt {
   const { terms, events, now } = escrow;
   const named = (name: string): EscrowEvent[] => events.filter((event) => event.name === name);
-  const last = events.findLast(({ name }) => PHASE_OF[name] !== undefined);
-  const created = named("WorkingContractCreated")[0];
-  if (last === undefined || created === undefined)
-    throw new Error(`The escrow ${escrow.address} was never opened.`);
+  const last = events.findLast(({ name }) => PHASES.includes(name));
+  const created = named("Created")[0];
+  if (!last || !created) throw new Error(`The escrow ${escrow.address} was never opened.`);
 
-  const phase = PHASE_OF[last.name] as Exclude<Phase, "none">;
-  const settled = named("WorkingContractSettled")[0];
+  const phase = last.name.toLowerCase() as Exclude<Phase, "none">;
+  const settled = named("Settled")[0];
   const decided = events.findLast(({ args }) => typeof args.outcomes === "number");
   const facts: StatusFacts & { endedAt: number | null } = {
     ...terms,
     phase,
     settled: settled !== undefined,
     outcomes: Number(decided?.args.outcomes ?? 0),
-    endedAt: ENDS.has(phase) ? last.timestamp : null,
+    endedAt: ENDS.includes(last.name) ? last.timestamp : null,
   };
-  const matched = named("WorkingContractMatched")[0];
+  const matched = named("Matched")[0];
   const invited = terms.counterparty === ZERO_ADDRESS ? null : terms.counterparty;
-  const counterparty = matched === undefined ? invited : lower(matched.args.counterparty);
+  const counterparty = matched ? lower(matched.args.counterparty) : invited;
   const client = terms.workerInitiated ? (matched ? counterparty : null) : terms.initiator;
   const worker = terms.workerInitiated ? terms.initiator : counterparty;
-  const disputed = named("WorkingContractDisputed")[0];
-  const delivered = named("WorkingContractDelivered")[0];
+  const disputed = named("Disputed")[0];
+  const delivered = named("Delivered")[0];
   const status = statusOf(facts, now);
 
   const contract = {
@@ -93,13 +83,13 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
     escrowedFunds: !terms.workerInitiated || matched ? formatDecimal(terms.price) : null,
     workerStake:
       terms.workerInitiated || matched ? formatDecimal(workerStake(terms.price, terms.parameters)) : null,
-    disputeBond: disputed === undefined ? null : formatDecimal(disputed.args.bond as bigint),
+    disputeBond: disputed ? formatDecimal(disputed.args.bond as bigint) : null,
   };
   const ended = endedAt(facts, now);
   const { payoutHold } = terms.parameters;
   const heldUntil = ended === null || payoutHold === 0 ? null : ended + payoutHold;
   const legs = legsOf(escrow, facts, {
-    addresses: { client, worker, treasury: settled === undefined ? null : lower(settled.args.treasury) },
+    addresses: { client, worker, treasury: settled ? lower(settled.args.treasury) : null },
     waiting: heldUntil !== null && now < heldUntil ? "held" : "queued",
     settledBy: settled?.transactionHash ?? null,
   });
@@ -109,14 +99,14 @@ export function rebuild(escrow: EscrowOnChain): Rebuilt {
       ending: endingOf(facts, now),
       endedAt: ended === null ? null : isoTime(ended),
       heldUntil: heldUntil === null ? null : isoTime(heldUntil),
-      settledAt: settled === undefined ? null : isoTime(settled.timestamp),
+      settledAt: settled ? isoTime(settled.timestamp) : null,
       transactionHash: settled?.transactionHash ?? null,
       legs: legs.map(({ paid: _, amount, ...leg }) => ({ ...leg, amount: formatDecimal(amount) })),
     },
     deliveryHash: (delivered?.args.deliveryHash as string | undefined) ?? null,
     checkpointsRoot: (delivered?.args.checkpointsRoot as string | undefined) ?? null,
     statedOutcomes:
-      terms.computedCriteria && delivered !== undefined
+      terms.computedCriteria && delivered
         ? unpackOutcomes(Number(delivered.args.outcomes), terms.criteriaCount)
         : null,
     drawn: ((named("BackupAgentsDrawn")[0]?.args.backupAgents ?? []) as string[]).map(lower),
@@ -196,7 +186,7 @@ function refusedByToken(events: readonly EscrowEvent[]): Set<string> {
     if (name !== "PayoutDeferred" && name !== "PayoutClaimed") continue;
     const payee = lower(args.payee);
     const amount = args.amount as bigint;
-    owed.set(payee, (owed.get(payee) ?? 0n) + (name === "PayoutDeferred" ? amount : -amount));
+    addTo(owed, payee, name === "PayoutDeferred" ? amount : -amount);
   }
   return new Set([...owed].filter(([, amount]) => amount > 0n).map(([payee]) => payee));
 }
@@ -204,12 +194,12 @@ function refusedByToken(events: readonly EscrowEvent[]): Set<string> {
 /** Compares payouts that the rules require by now, and refunds of direct transfers, with the token's transfers. */
 function transfersOf({ events, paid }: EscrowOnChain, legs: readonly RebuiltLeg[]): Rebuilt["transfers"] {
   const due = new Map<string, bigint>();
-  const add = (payee: string, amount: bigint): void => void due.set(payee, (due.get(payee) ?? 0n) + amount);
-  for (const { address, amount, paid: isPaid } of legs) if (isPaid && address !== null) add(address, amount);
+  for (const { address, amount, paid: isPaid } of legs)
+    if (isPaid && address !== null) addTo(due, address, amount);
   for (const { name, args } of events) {
-    if (name === "DirectTransferRefunded") add(lower(args.payer), args.amount as bigint);
-    if (name === "PayoutDeferred") add(lower(args.payee), -(args.amount as bigint));
-    if (name === "PayoutClaimed") add(lower(args.payee), args.amount as bigint);
+    if (name === "DirectTransferRefunded") addTo(due, lower(args.payer), args.amount as bigint);
+    if (name === "PayoutDeferred") addTo(due, lower(args.payee), -(args.amount as bigint));
+    if (name === "PayoutClaimed") addTo(due, lower(args.payee), args.amount as bigint);
   }
   return [...new Set([...due.keys(), ...paid.keys()])].map((payee) => ({
     payee,
