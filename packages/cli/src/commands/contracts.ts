@@ -346,7 +346,8 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
     if (error instanceof ServiceError || error instanceof ConnectionError) throw error;
     return error;
   });
-  const advice = "If you are its Client, dispute it before the review deadline";
+  // A node can have a break, too.
+  const advice = "Try again; if it stays so and you are its Client, dispute it before the review deadline";
   return { references, unopened: failure ? `${failure.message}. ${advice}` : undefined };
 }
 
