@@ -123,8 +123,9 @@ export function actions(session: Session) {
           escrow: { id: payTo, terms, isNew: true },
         };
       };
+      let expiresAt = 0;
       const beforeSigning = () => {
-        unused.set(text, { key, payTo: paidTo, expiresAt: performance.now() + USABLE_MS });
+        expiresAt = performance.now() + USABLE_MS;
       };
       const open = async (response: { data: Contract }): Promise<Contract> => {
         // Without a payment, the service could name any contract.
@@ -134,7 +135,11 @@ export function actions(session: Session) {
         if (unused.get(text)?.key === key) unused.delete(text);
         return { ...contract, id };
       };
-      return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, open });
+      return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, open }).catch((error) => {
+        // Not earlier: a program can post two contracts with the same text at a time.
+        if (expiresAt) unused.set(text, { key, payTo: paidTo, expiresAt });
+        throw error;
+      });
     },
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */

@@ -62,15 +62,16 @@ const LOG_BLOCKS = 10_000;
 const REGISTRATION_MS = 30_000;
 /** How far node and service can be apart. */
 const LAG_MS = 30_000;
-const DELIVERED = ["under-review", "disputed", "resolved", "settled-*"];
 const ENDED = ["cancelled-by-initiator", "cancelled-unmatched"];
-/** The statuses that an action leads to, at once or later. Without a dispute too, a contract is settled. */
+const DECIDED = ["resolved", "settled-*"];
+const DELIVERED = ["under-review", "disputed", ...DECIDED];
+/** The statuses that an action leads to, at once or later. */
 const LED_TO = {
   create: ["*"],
   accept: ["matched", "cancelled-withdrawn", "cancelled-absent", ...DELIVERED],
   deliver: DELIVERED,
-  approve: ["resolved", "settled-*"],
-  dispute: ["disputed"],
+  approve: DECIDED,
+  dispute: ["disputed", ...DECIDED],
   cancel: ENDED,
   decline: ENDED,
   withdraw: ["cancelled-withdrawn"],
@@ -188,7 +189,7 @@ async function requireAnswer(
 ): Promise<void> {
   const answer = await callAt(rpc, to, data).catch((error) => {
     if (error instanceof ConnectionError) throw error;
-    throw new RefusedToSign(field, `the check of ${to} failed (${error.message})`);
+    throw new RefusedToSign(field, `the check of ${to} failed (${error.message})`, { cause: error });
   });
   if (!isRight(answer)) throw new RefusedToSign(field, difference);
 }
@@ -210,7 +211,10 @@ const statusAt = async (rpc: Rpc, to: string): Promise<Status | undefined> =>
 /** Throws RefusedToSign if an escrow that is to be created is there. */
 export async function requireNew(node: Node, id: string): Promise<void> {
   if (await statusAt(requesterOf(node), id))
-    throw new RefusedToSign("payTo", `${id} exists: your earlier payment was used`);
+    throw new RefusedToSign(
+      "payTo",
+      `${id} exists: your earlier payment was used. To post another contract, change the draft`,
+    );
 }
 
 async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
@@ -301,40 +305,51 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   };
 }
 
-/** Reads the status of an escrow that the node need not have yet. Throws ConnectionError as long as it has not. */
-function statusReader(node: Node, network: Addresses, id: string) {
+/**
+ * Reads an escrow that the node need not have yet; undefined as long as it has none of this deployment. Throws
+ * ConnectionError as long as the node cannot say.
+ */
+function readerOf<T>(
+  [node, network, id]: [node: Node, network: Addresses, id: string],
+  read: (escrow: Awaited<ReturnType<typeof escrowAt>>) => Promise<T>,
+) {
   let found: ReturnType<typeof escrowAt> | undefined;
-  return async () => {
+  return async (): Promise<T | undefined> => {
     try {
       found ??= escrowAt(node, network, id);
-      const escrow = await found;
-      return { escrow, status: await escrow.status() };
+      return await read(await found);
     } catch (error) {
       found = undefined;
-      if (error instanceof RefusedToSign && error.field !== "payTo") throw error;
-      throw new ConnectionError((error as Error).message, { cause: error });
+      if (!(error instanceof RefusedToSign) || error.cause)
+        throw new ConnectionError((error as Error).message, { cause: error });
+      if (error.field !== "payTo") throw error;
+      return undefined;
     }
   };
 }
 
 /** Throws NotOnChain unless the node shows an action that the service reports as done. */
 export async function requireDone(
-  { network, http: { signal }, signer }: Session,
+  { network, http, signer }: Session,
   node: Node,
   { action, id }: { action: keyof typeof LED_TO; id: string },
 ): Promise<void> {
-  const read = statusReader(node, network, id);
   const me = signer.address.toLowerCase();
-  let acceptor = me;
-  const isDone = async () => {
-    const { escrow, status = "not paid" } = await read();
-    if (!matches(status, LED_TO[action])) return status;
+  const read = readerOf([node, network, id], async ({ status, dispute, acceptor }) => {
+    const shown = await status();
+    if (!shown || !matches(shown, LED_TO[action])) return shown;
+    // Without a dispute too, a contract is decided.
+    if (action === "dispute" && !(await dispute()).disputedAt) return shown;
     // Someone else can have accepted it.
-    if (action === "accept") acceptor = await escrow.acceptor();
-    return acceptor === me || `accepted by ${acceptor}`;
-  };
+    const by = action === "accept" ? await acceptor() : me;
+    return by === me || `accepted by ${by}`;
+  });
+  // Who resumes after an abort wants to know the outcome.
+  const signal = http.signal?.aborted ? undefined : http.signal;
+  const isDone = async () => (await read()) ?? "not paid";
   const isTrue = (shown: unknown) => shown === true;
   await waitUntil(isDone, isTrue, { timeoutMs: LAG_MS, signal }).catch((error) => {
+    signal?.throwIfAborted();
     const message = `The service reports ${action} on ${id} as done, and your node does not (${error.message}): act yourself, in time (onChain, wcontract on-chain)`;
     throw new NotOnChain(message, id, error);
   });
@@ -342,32 +357,38 @@ export async function requireDone(
 
 /**
  * Reads a contract with the status that the node shows: once the service shows the same, or after 30 seconds, but by half
- * of `timeoutMs`. Then also while the service does not respond, if it did before.
+ * of the time that is left. Then also while the service does not respond, if it did before. Throws ConnectionError until
+ * then, and NotOnChain if the node has no such contract after it.
  */
 export function provenReader(
   served: (signal: AbortSignal) => Promise<Contract>,
   [node, network, id]: [node: Node, network: Addresses, id: string],
-  { timeoutMs = Infinity, intervalMs }: WaitOptions<Contract>,
+  { timeoutMs = Infinity }: WaitOptions<Contract>,
 ): (signal: AbortSignal) => Promise<Contract> {
-  const read = statusReader(node, network, id);
+  const read = readerOf([node, network, id], ({ status }) => status());
+  const deadline = performance.now() + timeoutMs;
   let known: Contract | undefined;
+  /** Until when the two may differ. */
+  let end: number | undefined;
   return async (signal) => {
-    const end = performance.now() + Math.min(LAG_MS, timeoutMs / 2);
-    const isLate = () => performance.now() >= end;
-    let claimed: Status | undefined;
-    return waitUntil(
-      async () => {
-        const { status } = await read();
-        known = await served(signal).catch((error) => {
-          if (isOutage(error) && known && isLate()) return known;
-          throw error;
-        });
-        claimed = known.status;
-        return { ...known, status } as Contract;
-      },
-      ({ status }) => status && (claimed === status || isLate()),
-      { signal, ...(intervalMs && { intervalMs }) },
-    );
+    const now = performance.now();
+    const patienceMs = Math.ceil(Math.max(0, Math.min(LAG_MS, (deadline - now) / 2)));
+    const status = await read();
+    end ??= now + patienceMs;
+    const slow = AbortSignal.timeout(patienceMs || LAG_MS);
+    let failure: Error | undefined;
+    try {
+      known = await served(AbortSignal.any([signal, slow]));
+      if (known.status === status) end = undefined;
+    } catch (error) {
+      failure = slow.aborted ? new ConnectionError("The service did not respond in time") : (error as Error);
+      if (!known || !isOutage(failure)) throw failure;
+    }
+    if (end === undefined) return known;
+    const difference = `The service shows ${id} as ${known.status}, and your node as ${status ?? "not paid"}`;
+    if (performance.now() < end) throw failure ?? new ConnectionError(difference);
+    if (status === undefined) throw new NotOnChain(difference, id);
+    return { ...known, status };
   };
 }
 

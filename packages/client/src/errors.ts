@@ -65,8 +65,8 @@ export class RefusedToSign extends Error {
   /** The field that differs: `payTo`, `amount`, `asset`, `network`, `resource`, `terms`, `challenge`... */
   readonly field: string;
 
-  constructor(field: string, difference: string) {
-    super(`Refused to sign (${field}): ${difference}`);
+  constructor(field: string, difference: string, options?: { cause: unknown }) {
+    super(`Refused to sign (${field}): ${difference}`, options);
     this.field = field;
   }
 }
@@ -102,14 +102,14 @@ export class PaymentRejected extends Error {
 }
 
 /**
- * The service reports an action as done, and the caller's own node does not show it. A payment that was signed for it can
+ * The service reports an action as done, or shows a contract, and the caller's own node does not show it. A payment that was signed for it can
  * still be used, for its escrow alone.
  */
 export class NotOnChain extends Error {
   override readonly name = "NotOnChain";
   readonly contractId: string;
 
-  constructor(message: string, contractId: string, cause: Error) {
+  constructor(message: string, contractId: string, cause?: Error) {
     super(message, { cause });
     this.contractId = contractId;
   }

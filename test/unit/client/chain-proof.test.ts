@@ -1,8 +1,14 @@
 /** A service that reports what has not happened on chain, or hides what has. */
 // Loaded before the clock is the test's.
 import "@working-contracts/client/chain-check";
-import { type Contract, PaymentRejected, ServiceError } from "@working-contracts/client/index";
+import {
+  type Contract,
+  OutcomeUnknown,
+  PaymentRejected,
+  ServiceError,
+} from "@working-contracts/client/index";
 import { concatHex, encodeCall, selectorOf } from "@working-contracts/protocol/hex";
+import { disputeBond } from "@working-contracts/protocol/ledger";
 import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import {
   canonicalTerms,
@@ -31,18 +37,34 @@ const escrowCode = concatHex([
   packTerms({ ...escrowTerms, price: BigInt(escrowTerms.price) }),
 ]);
 
-/** A node on which the escrow has this status, and the other worker. */
-function nodeOf(status: () => Status, worker: string = OTHER) {
-  const answers: Record<string, () => string> = {
-    [encodeCall("status()")]: () => word(STATUSES.indexOf(status()) + 1),
+type Call = { method: string; params: [{ to: string; data: string }] };
+
+/** A node on which the escrow has this status, and the other worker; by default it was disputed. */
+function nodeOf(status: () => Status | undefined, worker: string = OTHER, disputedAt = 1) {
+  const answers: Record<string, (to: string) => string> = {
+    [encodeCall("status()")]: () => word(STATUSES.indexOf(status() as Status) + 1),
     [encodeCall("worker()")]: () => word(worker.toLowerCase()),
-    [selectorOf("decimals()")]: () => word(6),
+    [encodeCall("jury()")]: () => word(disputedAt) + "0".repeat(4 * 64),
+    [selectorOf("decimals()")]: (to) => word(to === NETWORK.asset.address ? 6 : 18),
   };
   return {
-    async request({ method, params: [call] }: { method: string; params: [{ to: string; data: string }] }) {
+    async request({ method, params: [call] }: Call): Promise<string> {
       if (method === "eth_chainId") return word(NETWORK.chainId);
       if (method === "eth_getCode") return (call as unknown) === id ? escrowCode : CODE;
-      return (answers[call.data] ?? (() => word(NETWORK.implementation)))();
+      return (answers[call.data] ?? (() => word(NETWORK.implementation)))(call.to);
+    },
+  };
+}
+
+/** The same, but each request fails at first. */
+function failing(node: ReturnType<typeof nodeOf>) {
+  const seen = new Set<string>();
+  return {
+    request(call: Call) {
+      const text = JSON.stringify(call);
+      if (seen.has(text)) return node.request(call);
+      seen.add(text);
+      return Promise.reject(new Error("limit exceeded"));
     },
   };
 }
@@ -79,13 +101,120 @@ describe("an action that the service reports as done", () => {
     expect((lied as Error).message).toContain(`Timed out: "${before}"`);
     status = after;
     expect(await ended(act())).toEqual(contract(after));
+    const failed = failing(nodeOf(() => status, account.address));
+    const again = await agentOf(serve, { node: failed as never });
+    const result = action === "deliver" ? again.deliver(id, "a", { seal: false }) : again[action](id);
+    expect(await ended(result)).toEqual(contract(after));
     if (action !== "accept") return;
     const outrun = await agentOf(serve, { node: nodeOf(() => status) as never });
     expect(((await ended(outrun.accept(id))) as Error).message).toContain(`accepted by ${OTHER}`);
   });
 });
 
+describe("a dispute", () => {
+  it("counts once it is decided, and no decision without it does", async () => {
+    const serve = (request: string) =>
+      request.startsWith("POST ") ? Response.json({ data: contract("resolved") }) : undefined;
+    for (const [disputedAt, result] of [
+      [1, { status: "resolved" }],
+      [0, { name: "NotOnChain" }],
+    ] as const) {
+      const agent = await agentOf(serve, { node: nodeOf(() => "resolved", OTHER, disputedAt) as never });
+      expect(await ended(agent.dispute(id))).toMatchObject(result);
+    }
+  });
+
+  it("whose caller aborts can be resumed, and is then checked", async () => {
+    let status: Status = "under-review";
+    let isLost = true;
+    const caller = new AbortController();
+    const url = `${NETWORK.baseUrl}/v1/contracts/${id}/dispute`;
+    const { price, parameters } = escrowTerms;
+    const amount = String(disputeBond(BigInt(price), parameters));
+    const { network, asset } = NETWORK;
+    const quote = { scheme: "exact", network, asset: asset.address, payTo: id, amount };
+    const required = btoa(JSON.stringify({ x402Version: 2, resource: { url }, accepts: [quote] }));
+    const agent = await agentOf(
+      (request, { headers }) => {
+        if (request.endsWith("/terms")) return Response.json({ data: terms });
+        if (!request.startsWith("POST ")) return undefined;
+        if (!new Headers(headers).has("payment-signature"))
+          return Response.json({}, { status: 402, headers: { "payment-required": required } });
+        if (isLost) caller.abort();
+        return isLost ? Promise.reject(new TypeError("gone")) : Response.json({ data: contract("disputed") });
+      },
+      {
+        node: nodeOf(() => status) as never,
+        spendingLimit: { perCall: "50" },
+        signal: caller.signal,
+      },
+    );
+    const unknown = await ended(agent.dispute(id));
+    expect(unknown).toBeInstanceOf(OutcomeUnknown);
+    isLost = false;
+    status = "disputed";
+    expect(await ended((unknown as OutcomeUnknown).resume())).toEqual(contract("disputed"));
+  });
+
+  it("whose caller aborts the check ends with that", async () => {
+    const caller = new AbortController();
+    const serve = () => Response.json({ data: contract("disputed") });
+    const node = nodeOf(() => "under-review") as never;
+    const agent = await agentOf(serve, { node, signal: caller.signal });
+    const disputing = agent.dispute(id).catch((error) => error);
+    await vi.advanceTimersByTimeAsync(2000);
+    caller.abort(new Error("enough"));
+    expect(await ended(disputing)).toMatchObject({ message: "enough" });
+  });
+});
+
 describe("a wait with a node", () => {
+  it("for a contract that neither knows ends with the service's answer", async () => {
+    const agent = await agentOf(() => undefined, { node: nodeOf(() => "created") as never });
+    expect(await ended(agent.waitFor(OTHER, "matched"))).toMatchObject({ code: "not_found" });
+  });
+
+  it.each<[string, string, Status | undefined]>([
+    ["is not one of the deployment", OTHER, "created"],
+    ["was not paid", id, undefined],
+  ])("for a contract that %s ends after 30 seconds", async (_, other, status) => {
+    const serve = () => Response.json({ data: { id: other, status: "created" } });
+    const agent = await agentOf(serve, { node: nodeOf(() => status) as never });
+    expect(await ended(agent.waitFor(other, "matched"))).toMatchObject({
+      name: "NotOnChain",
+      message: `The service shows ${other} as created, and your node as not paid`,
+    });
+  });
+
+  it("waits for a node that fails, and says why if time runs out", async () => {
+    const serve = () => Response.json({ data: contract("matched") });
+    const node = nodeOf(() => "matched");
+    const agent = await agentOf(serve, { node: failing(node) as never });
+    expect(await ended(agent.waitFor(id, "matched"))).toEqual(contract("matched"));
+    const request = () => Promise.reject(new Error("limit exceeded"));
+    const without = await agentOf(serve, { node: { request } as never });
+    const end = (await ended(without.waitFor(id, "matched", { timeoutMs: 5000 }))) as Error;
+    expect(end).toMatchObject({ name: "ConnectionError" });
+    expect(end.message).toContain("limit exceeded");
+  });
+
+  it("is not held up by a service that no longer responds", async () => {
+    vi.useRealTimers();
+    let status: Status = "matched";
+    let isStalled = false;
+    const serve = (_: string, { signal }: RequestInit) =>
+      isStalled
+        ? new Promise<never>((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)))
+        : Response.json({ data: contract("matched") });
+    const agent = await agentOf(serve, { node: nodeOf(() => status) as never, patienceMs: 60_000 });
+    const onChange = () => {
+      isStalled = true;
+      status = "under-review";
+    };
+    const wait = { timeoutMs: 3000, intervalMs: 50, onChange };
+    expect(await agent.waitFor(id, "under-review", wait)).toMatchObject({ status: "under-review" });
+  });
+
   it.each<[string, Status, Status, string]>([
     ["ends with a status that the service hides", "under-review", "matched", "under-review"],
     ["does not end with one that the chain does not have", "under-review", "disputed", "Timed out: "],
@@ -133,10 +262,11 @@ describe("a creation whose payment the service reports as not used", () => {
   };
   const secondsOf = (time: string) => Date.parse(time) / 1000;
 
-  /** A service that quotes each posted body, and answers the payment as said. */
-  async function posting(answer: () => Response, options: object = {}) {
+  /** A service that quotes each posted body, unless it `claims` that it is paid, and answers the payment as said. */
+  async function posting(answer: () => Response | Promise<Response>, options: object = {}, claims = false) {
     const paid: { payTo: string; key: string }[] = [];
     const served = new Map<string, unknown>();
+    const codes = new Map<string, string>();
     const change = { baVotingWindow: 0 };
     const agent = await agentOf(
       (request, { body, headers }) => {
@@ -175,6 +305,8 @@ describe("a creation whose payment the service reports as not used", () => {
           return answer();
         }
         const resource = { url: `${NETWORK.baseUrl}/v1/contracts` };
+        codes.set(payTo, concatHex([`0x${"00".repeat(45)}`, packTerms(made)]));
+        if (claims) return Response.json({ data: { id: payTo, status: "created" } });
         const { network, asset } = NETWORK;
         const quote = { scheme: "exact", network, asset: asset.address, payTo, amount: "50000000" };
         const required = btoa(JSON.stringify({ x402Version: 2, resource, accepts: [quote] }));
@@ -182,7 +314,7 @@ describe("a creation whose payment the service reports as not used", () => {
       },
       { spendingLimit: { perCall: "50" }, ...options },
     );
-    return { agent, paid, change };
+    return { agent, paid, change, codes };
   }
   const conflict = () => Response.json({ error: { code: "conflict", message: "No." } }, { status: 409 });
 
@@ -215,6 +347,42 @@ describe("a creation whose payment the service reports as not used", () => {
     const rejected = await ended(agent.create(draft));
     expect(rejected).toBeInstanceOf(PaymentRejected);
     expect(rejected).toMatchObject({ payment: { payTo: paid[0]?.payTo } });
+  });
+
+  it("is not done because the service deploys the escrow", async () => {
+    let status: Status | undefined;
+    const chain = nodeOf(() => status);
+    const node = {
+      request: async (call: Call) => {
+        const code = codes.get(String(call.params[0]));
+        return call.method === "eth_getCode" && code ? code : chain.request(call);
+      },
+    };
+    const { agent, codes } = await posting(conflict, { node }, true);
+    expect(await ended(agent.create(draft))).toMatchObject({
+      name: "NotOnChain",
+      message: expect.stringContaining('Timed out: "not paid"'),
+    });
+    status = "created";
+    expect(await ended(agent.create(draft))).toMatchObject({ status: "created" });
+  });
+
+  it("does not keep another one with the same text from being posted at the same time", async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { agent, paid } = await posting(async () => {
+      await held;
+      return Response.json({ data: { status: "created" } });
+    });
+    const one = agent.create(draft);
+    await vi.waitUntil(() => paid.length === 1);
+    const other = agent.create(draft);
+    await vi.waitUntil(() => paid.length === 2);
+    release();
+    const [first, second] = await Promise.all([one, other]);
+    expect(first.id).not.toBe(second.id);
   });
 
   it("posts another contract after one that was posted", async () => {
