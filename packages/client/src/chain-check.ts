@@ -344,7 +344,7 @@ export async function requireDone(
     const by = action === "accept" ? await acceptor() : me;
     return by === me || `accepted by ${by}`;
   });
-  // Who resumes after an abort wants to know the outcome.
+  // A call that is resumed after an abort still needs the outcome.
   const signal = http.signal?.aborted ? undefined : http.signal;
   const isDone = async () => (await read()) ?? "not paid";
   const isTrue = (shown: unknown) => shown === true;
