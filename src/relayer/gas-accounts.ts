@@ -42,7 +42,8 @@ const caller = sql.placeholder("caller");
  */
 export const gasRefusal: SQL = sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
   with pending as (
-    select o.caller, o.gas_limit, coalesce(a.owed, 0) >= 0 as is_unearned
+    select coalesce(sum(o.gas_limit) filter (where o.caller = ${caller}), 0) as own,
+      coalesce(sum(o.gas_limit) filter (where coalesce(a.owed, 0) >= 0), 0) as unearned
     from (
       select caller, gas_limit from app.operation where state in ('queued', 'held')
       union all
@@ -50,10 +51,9 @@ export const gasRefusal: SQL = sql`case when ${limits.allowance}::float8 > 0 or 
       where b.state in ('sent', 'mined', 'quarantined')) o
     left join app.gas_account a on a.address = o.caller where o.caller is not null),
   limits (name, address, most, seconds, pending) as (
-    values ('allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8,
-        (select coalesce(sum(gas_limit), 0) from pending where pending.caller = ${caller})),
-      ('budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8,
-        (select coalesce(sum(gas_limit), 0) from pending where is_unearned))),
+    select 'allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8, own from pending
+    union all
+    select 'budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8, unearned from pending),
   accounts as (
     select limits.*, coalesce(account.owed, 0) + limits.pending as used,
       coalesce(${owedNow(limits)}, 0) + limits.pending - most as excess
