@@ -166,7 +166,7 @@ async function findOffer(
   await call.store?.(action, "quote");
   if (!state.hasRoom) throw queueFull();
   const quote = quoteOf(deps, call, action);
-  const extensions = await offerExtension(deps.config, quote, deps.clock.now());
+  const extensions = offerExtension(deps.config, quote, deps.clock.now());
   const { headers, body } = paymentRequired({ quote, version, extensions, ...(rejection && { rejection }) });
   return { status: 402, headers, body: JSON.stringify(body) };
 }
@@ -270,7 +270,7 @@ async function storeOperation(
     if (payer === fresh.payment?.payer && nonce === fresh.payment.nonce) return stored;
     const other = await deps.outbox.waitFor(id, { timeoutMs: deps.config.settlementWaitMs });
     if (other === null) break;
-    if (other.state !== "rejected") throw action.alreadyDone;
+    if (other.state !== "rejected") throw action.alreadyDone();
   }
   throw new AppError("conflict", {
     message:
@@ -286,7 +286,7 @@ function refusalOnChain(rejected: OperationRow, action: PaidAction): AppError | 
   const { reason, kind } = rejected;
   const meaning = PAYMENT_FAULTS.has(reason ?? "") ? null : meaningOf(reason ?? "");
   if (meaning === null) return null;
-  if (reason === "WrongStatus" && kind === "create") return action.alreadyDone;
+  if (reason === "WrongStatus" && kind === "create") return action.alreadyDone();
   return new AppError(meaning.code, {
     message: `${meaning.message}.${paymentFate(rejected)}`,
     details: { reason },
@@ -358,18 +358,18 @@ async function adoptOpening(
 }
 
 /** The receipt is not stored with the response, because a replay can use the other x402 version. */
-async function withReceipt(
+function withReceipt(
   { deployment, config }: Deps,
   settled: Omit<Applied, "ok"> & {
     call: PaidCall;
     payment: Pick<PaymentAuthorization, "version" | "from" | "value">;
   },
-): Promise<StoredResponse> {
+): StoredResponse {
   const { call, response, transaction, settledAt, payment } = settled;
   const { version, from: payer, value: amount } = payment;
   const { chainId } = deployment;
   const paid = { chainId, resourceUrl: resourceOf({ config }, call), payer, transaction };
-  const extensions = await receiptExtension(config, paid, settledAt);
+  const extensions = receiptExtension(config, paid, settledAt);
   const outcome = { success: true, transaction, payer, amount } as const;
   const receipt = receiptHeaders({ version, chainId, outcome, extensions });
   return { ...response, headers: { ...response.headers, ...receipt } };

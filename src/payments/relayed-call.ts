@@ -212,7 +212,7 @@ interface Price {
   /** Last second in which the action can succeed on chain, if a deadline limits it. */
   lastSecond?: number;
   /** Refuses a second payment after another one has paid for the same action. */
-  alreadyDone: AppError;
+  alreadyDone(): AppError;
 }
 
 /** The operation's kind, with the arguments that only this kind has. */

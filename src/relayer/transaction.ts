@@ -15,6 +15,7 @@ import {
   type PublicClient,
   parseAbi,
   parseEventLogs,
+  prepareEncodeFunctionData,
   type TransactionReceipt,
   toHex,
 } from "viem";
@@ -75,6 +76,8 @@ export function batchGas(calls: readonly RelayedCall[]): bigint {
   return BigInt(Math.min(gas, MAX_TRANSACTION_GAS));
 }
 
+const execute = prepareEncodeFunctionData({ abi: relayAbi, functionName: "execute" });
+
 export function encodeBatch(calls: readonly RelayedCall[]): Hex {
   const packed = calls.map(({ target, gasLimit, data }) =>
     encodePacked(
@@ -82,7 +85,7 @@ export function encodeBatch(calls: readonly RelayedCall[]): Hex {
       [target as Address, gasLimit, byteLength(data), data as Hex],
     ),
   );
-  return encodeFunctionData({ abi: relayAbi, functionName: "execute", args: [concatHex(packed)] });
+  return encodeFunctionData({ ...execute, args: [concatHex(packed)] });
 }
 
 export function byteLength(data: string): number {
@@ -236,6 +239,7 @@ export async function simulateOperations({
 function readSimulated(relay: Address, call: SimulatedCall, gasLimit: number): SimulationResult {
   if (BigInt(call.status) !== 1n) throw new Error("the Relay reverted a simulated batch");
   const logs = (call.logs ?? []).filter(({ address }) => address.toLowerCase() === relay);
+  if (logs.length === 0) return { success: true };
   const [failure] = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs: logs as never });
   if (failure === undefined) return { success: true };
   const data = failure.args.reason;

@@ -86,7 +86,7 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
     lastSecond: escrowTerms.matchDeadline - 1,
     terms: escrowTerms,
     attempt,
-    alreadyDone: duplicate(id),
+    alreadyDone: () => duplicate(id),
   };
 }
 

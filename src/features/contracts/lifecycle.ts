@@ -183,7 +183,7 @@ export async function performPaidAction(
         amount: amountOf(facts),
         description: `${payment(facts)} the contract "${row.terms.title}"`,
         lastSecond: Number(row.chain[deadline]) - 1,
-        alreadyDone: new AppError("conflict", { message: alreadyDone }),
+        alreadyDone: () => new AppError("conflict", { message: alreadyDone }),
       };
     },
     respond: async () => ({ data: await viewContract(deps, id) }),

@@ -140,10 +140,11 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
     amount,
     description: `Backup Agent stake of ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens`,
     onceKey: `stake:${caller}:${newest}`,
-    alreadyDone: new AppError("conflict", {
-      message:
-        "A concurrent request added to your stake; this payment was not taken. Read your stake before you add more.",
-    }),
+    alreadyDone: () =>
+      new AppError("conflict", {
+        message:
+          "A concurrent request added to your stake; this payment was not taken. Read your stake before you add more.",
+      }),
   };
 }
 

@@ -75,9 +75,10 @@ async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<
     description: `Backup Agent Bond for ${criteriaCount} criteria of the contract "${row.terms.title}"`,
     lastSecond: votingClosesAt(row.chain) - 1,
     ...sealed,
-    alreadyDone: new AppError("conflict", {
-      message: "You have already voted on this contract, with another payment.",
-    }),
+    alreadyDone: () =>
+      new AppError("conflict", {
+        message: "You have already voted on this contract, with another payment.",
+      }),
   };
 }
 

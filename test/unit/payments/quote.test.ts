@@ -201,7 +201,7 @@ describe("a signed receipt", () => {
       payer: quote.payTo,
       transaction: `0x${"22".repeat(32)}`,
     } as const;
-    const forged = await receiptExtension(issuer, paid, 1);
+    const forged = receiptExtension(issuer, paid, 1);
     const [method] = didDocument({ ...issuer, masterKeysOld: [] }).verificationMethod;
     const key = await importJWK(method?.publicKeyJwk ?? {}, "EdDSA");
     const { payload } = await compactVerify(forged["offer-receipt"].info.receipt.signature, key);
