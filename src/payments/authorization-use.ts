@@ -43,10 +43,11 @@ const TOO_MUCH_ASKED: ReadonlySet<number | undefined> = new Set([400, 413, 422])
 /** Whether this authorization has been used or cancelled. */
 export function isUsed(
   { publicClient, deployment }: UseDeps,
-  payment: PaymentAuthorization,
+  payment: Pick<PaymentAuthorization, "from" | "nonce">,
+  token = deployment.asset.address,
 ): Promise<boolean> {
   return publicClient.readContract({
-    address: deployment.asset.address,
+    address: token,
     abi: eip3009ABI,
     functionName: "authorizationState",
     args: [payment.from, payment.nonce],

@@ -2,6 +2,7 @@
  * A paid call, from the payment header to the response (docs/rules.md 9 to 18). One relayed operation takes the money
  * and changes the state together; every repetition of the call gets the same response.
  */
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, isNotNull, isNull } from "drizzle-orm";
 import { meaningOf } from "../chain/errors.js";
@@ -13,11 +14,13 @@ import {
   assertRelayable,
   limitsOfCredit,
   limitsOfSigned,
+  type OutboxState,
   type RelayingState,
   readOutboxState,
 } from "../relayer/limits.js";
 import type { NewOperation } from "../relayer/operations.js";
 import { enqueue, type OperationRow, queueFull, readOperation } from "../relayer/outbox.js";
+import { isUsed } from "./authorization-use.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -159,9 +162,10 @@ async function findOffer(
   const state = await readOutboxState(deps.db, {
     caller: call.caller,
     limits: deps.config.gasLimits,
-    action: { kind, requestHash: requestHash(call), escrow },
+    action: { kind, requestHash: requestHash(call), escrow, headTime: deps.clock.head()?.timestamp ?? 0 },
   });
   if (state.unanswered !== null) return { unanswered: state.unanswered, amount };
+  if (state.published !== null) await assertUnusable(deps, call, state.published);
   assertRelayable(deps, { caller: call.caller, kind }, state);
   await call.store?.(action, "quote");
   if (!state.hasRoom) throw queueFull();
@@ -169,6 +173,21 @@ async function findOffer(
   const extensions = offerExtension(deps.config, quote, deps.clock.now());
   const { headers, body } = paymentRequired({ quote, version, extensions, ...(rejection && { rejection }) });
   return { status: 402, headers, body: JSON.stringify(body) };
+}
+
+/** Throws 409 while anyone could still use a payment that was published without being taken. */
+async function assertUnusable(
+  deps: Deps,
+  call: PaidCall,
+  { nonce, notAfter }: NonNullable<OutboxState["published"]>,
+): Promise<void> {
+  if (await isUsed(deps, { from: call.caller, nonce }, assetOf(deps, call).address)) return;
+  const end = notAfter === null ? "" : ` It expires after ${isoTime(notAfter)}.`;
+  throw new AppError("conflict", {
+    message: `Your earlier payment for this action, with nonce ${nonce}, was published in a transaction that did not take it, and anyone could still use it. Repeat the request with it, or cancel it at the token before you sign another.${end}`,
+    details: { nonce },
+    ...(notAfter !== null && { retryAfterSeconds: Math.max(1, notAfter + 1 - deps.clock.now()) }),
+  });
 }
 
 async function respondWith(deps: Deps, call: PaidCall, offer: Offer): Promise<StoredResponse> {

@@ -25,6 +25,8 @@ const MAX_FAILED = 3;
 /** Signatures of one agent that the relayer's simulation can refuse within the window: each had passed the same check. */
 const MAX_REFUSED = 30;
 const WINDOW_SECONDS = 3600;
+/** A stake can be added to at any time: a request this long after a payment means another one. */
+const STAKE_REPEAT_SECONDS = 3600;
 
 export interface RelayingState {
   /** Seconds since the failure that makes the agent wait; null if it need not. */
@@ -201,21 +203,29 @@ export interface OutboxState extends RelayingState {
   earlier: bigint | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
   unanswered: bigint | null;
+  /** A payment of the caller for this action that was published and not taken, and has not expired by the newest block. */
+  published: { nonce: Hex; notAfter: number | null } | null;
   /** Whether `enqueue` accepts new work. */
   hasRoom: boolean;
 }
+
+const forAction = sql`caller = ${caller} and kind = ${sql.placeholder("kind")}
+      and (request_hash = ${sql.placeholder("requestHash")} or escrow = ${sql.placeholder("escrow")}) and nonce is not null`;
 
 export const outboxStateSql = sql`select
     (select id from app.operation
      where asset = ${sql.placeholder("asset")} and payer = ${sql.placeholder("payer")}
        and nonce = ${sql.placeholder("nonce")} and state <> 'rejected') as earlier,
     (select max(id) from app.operation
-     where caller = ${caller} and kind = ${sql.placeholder("kind")}
-       and (request_hash = ${sql.placeholder("requestHash")} or escrow = ${sql.placeholder("escrow")})
-       and state <> 'rejected' and nonce is not null and response is null) as unanswered,
+     where ${forAction} and state <> 'rejected' and response is null
+       and (kind <> 'stake' or created_at > now() - make_interval(secs => ${STAKE_REPEAT_SECONDS}))) as unanswered,
+    (select json_build_object('nonce', nonce, 'notAfter', not_after) from app.operation
+     where ${forAction} and state = 'rejected' and published_at is not null
+       and (not_after is null or not_after >= ${sql.placeholder("headTime")}::bigint)
+     order by updated_at desc limit 1) as published,
     ${throttlingFailure} as "failureAge", ${gasRefusal} as "gasRefusal", ${hasRoom} as "hasRoom"`;
 const outboxState = prepare<
-  RelayingState & { earlier: string | null; unanswered: string | null; hasRoom: boolean }
+  Omit<OutboxState, "earlier" | "unanswered"> & { earlier: string | null; unanswered: string | null }
 >("outbox_state", outboxStateSql);
 
 export async function readOutboxState(
@@ -229,10 +239,19 @@ export async function readOutboxState(
     caller: Address;
     limits: GasLimits;
     authorization?: { asset: Address; payer: Address; nonce: Hex };
-    action?: { kind: OperationKind; requestHash: string; escrow: Address };
+    /** `headTime`: the newest block's time, in seconds. */
+    action?: { kind: OperationKind; requestHash: string; escrow: Address; headTime: number };
   },
 ): Promise<OutboxState> {
-  const nothing = { asset: null, payer: null, nonce: null, kind: null, requestHash: null, escrow: null };
+  const nothing = {
+    asset: null,
+    payer: null,
+    nonce: null,
+    kind: null,
+    requestHash: null,
+    escrow: null,
+    headTime: 0,
+  };
   const given = { ...nothing, caller, allowance, budget, maxQueued: MAX_QUEUED, ...authorization, ...action };
   const [row] = await outboxState(db, given);
   if (row === undefined) throw new Error("A select without a table returned no row");

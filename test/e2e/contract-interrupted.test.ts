@@ -197,6 +197,10 @@ test("an authorization that was published is never answered with a fresh quote w
   expect(refused.error).toMatchObject({ code: "conflict", details: { reason: "insufficient_funds" } });
 
   await sendUsd(other, payer);
+  // A client that starts from scratch would sign a second payment.
+  const again = await payer.post("/v1/contracts", body);
+  expect(again.headers.get("payment-required")).toBeNull();
+  expect(again.error).toMatchObject({ code: "conflict", details: { nonce: expect.any(String) } });
   await expect.poll(async () => (await payer.post("/v1/contracts", body, headers)).status).toBe(200);
   expect(await world.usdOf(payer.address)).toBe(950_000_000n);
 });
@@ -273,6 +277,18 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
   // From now on it asks for another stake.
   expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
   expect((await agent.pay<StakeView>(path, body)).data?.staked).toBe("20.0");
+
+  // Its response was never read: an hour later, the same bytes ask for another stake.
+  const last = version2(quote, await authorize(agent, quote, world));
+  await withoutBlocks(async () => {
+    expect((await agent.post(path, body, last)).error?.code).toBe("settlement_pending");
+  });
+  const age = `update app.operation set created_at = now() - interval '1 hour'
+    where caller = $1 and state in ('mined', 'final') and response is null`;
+  await expect
+    .poll(async () => (await world.pool.query(age, [agent.address.toLowerCase()])).rowCount)
+    .toBe(1);
+  expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
 });
 
 test("a price whose stakes and bonds round down to zero works with payments of zero", async () => {
