@@ -5,7 +5,7 @@ import { complaintCall } from "@working-contracts/protocol/signatures";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
-import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, isNotNull, isNull, sql } from "drizzle-orm";
 import { type Database, type Executor, lock, type Transaction } from "../../db/client.js";
 import { complaint, event } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -115,6 +115,8 @@ export async function fileComplaint(
     if (first !== undefined) return first;
     const now = clock.now();
     requireOpenWindow(row, now);
+    const same = signed && (await findSigned(tx, { contractId: id, filedBy: caller, evidence, signed }));
+    if (same) return same;
     await assertBelowLimit(tx, id, role);
     const [stored] = await tx
       .insert(complaint)
@@ -144,6 +146,22 @@ export async function fileComplaint(
 async function findComplaint(db: Executor, id: string): Promise<ComplaintView | undefined> {
   const [row] = await db.select().from(complaint).where(eq(complaint.id, id));
   return row && toComplaint(row);
+}
+
+/** The complaint that this signed message has filed: everyone can read its signature, so it counts once. */
+async function findSigned(
+  tx: Transaction,
+  filed: Pick<ComplaintRow, "contractId" | "filedBy" | "evidence" | "signed">,
+): Promise<ComplaintView | undefined> {
+  const message = ({ signed, evidence }: typeof filed) =>
+    canonicalize({ nonce: signed?.nonce, deadline: signed?.deadline, evidence });
+  const ofFiler = and(eq(complaint.contractId, filed.contractId), eq(complaint.filedBy, filed.filedBy));
+  const rows = await tx
+    .select()
+    .from(complaint)
+    .where(and(ofFiler, isNotNull(complaint.signed)));
+  const found = rows.find((row) => message(row) === message(filed));
+  return found && toComplaint(found);
 }
 
 /** The filer's signature over the evidence; null if its newest sign-in lets the key alone complain. */

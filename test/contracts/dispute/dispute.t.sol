@@ -71,6 +71,17 @@ contract DisputeTest is BaseTest {
         _assertDisputed();
     }
 
+    function test_GivenTokenPaused() public {
+        Authorization memory bond = _authorize(client, address(escrow), BOND);
+        usd.setPaused(true);
+        _expectPaymentFailed(client, BOND);
+        vm.prank(operator);
+        escrow.dispute(bond);
+        vm.warp(t.reviewDeadline);
+        assertStatus(escrow, Status.Resolved);
+        assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.Met), "approved");
+    }
+
     function test_GivenComputedCriteria() public {
         Terms memory computed = _newTerms();
         computed.computedCriteria = true;
