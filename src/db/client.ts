@@ -33,11 +33,6 @@ export function hasSqlState(error: unknown, state: string): boolean {
   return false;
 }
 
-/** Serialises everything that takes the lock of this name until the transaction ends. */
-export async function lock(tx: Transaction, name: string): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`);
-}
-
 /** The table of applied migrations is in `app` too, so that a dump of that schema is complete. */
 const MIGRATIONS = {
   migrationsFolder: fileURLToPath(new URL("./migrations", import.meta.url)),
@@ -218,6 +213,27 @@ export function rowOf<T extends PgTable>(table: T, raw: Record<string, unknown>)
     return [key, value === null ? null : column.mapFromDriverValue(value)];
   });
   return Object.fromEntries(values);
+}
+
+/** A {@link prepare}d statement for rows of `table`; `condition` follows its name. */
+export function prepareRows<T extends PgTable>(
+  name: string,
+  table: T,
+  condition: SQL,
+): Statement<T["$inferSelect"]> {
+  const columns = sql.join(Object.values(getTableColumns(table)), sql`, `);
+  const read = prepare<Record<string, unknown>>(name, sql`select ${columns} from ${table} ${condition}`);
+  return async (db, values) => (await read(db, values)).map((row) => rowOf(table, row));
+}
+
+const locking = prepare(
+  "transaction_lock",
+  sql`select pg_advisory_xact_lock(hashtextextended(${sql.placeholder("name")}, 0))`,
+);
+
+/** Serialises everything that takes the lock of this name until the transaction ends. */
+export async function lock(tx: Transaction, name: string): Promise<void> {
+  await locking(tx, { name });
 }
 
 const RECONNECT_DELAY_MS = 500;

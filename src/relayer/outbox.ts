@@ -1,6 +1,6 @@
 /** The outbox: actions are stored here before anything is sent, and callers wait here for what becomes of them. */
-import { and, eq, inArray, ne, sql } from "drizzle-orm";
-import { type Executor, type Notifications, prepare, rowOf } from "../db/client.js";
+import { sql } from "drizzle-orm";
+import { type Executor, type Notifications, prepare, prepareRows, rowOf } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { AppError } from "../errors.js";
 import { assertGas, gasRefusal } from "./gas-accounts.js";
@@ -61,30 +61,28 @@ export async function assertQueueCapacity(
   if (row?.has_room !== true) throw queueFull();
 }
 
+const byId = prepareRows("operation_by_id", operation, sql`where id = ${sql.placeholder("id")}::bigint`);
+
 /** The operation with this id: one that a caller waits for is never deleted. */
 export async function readOperation(db: Executor, id: bigint): Promise<OperationRow> {
-  const [row] = await db.select().from(operation).where(eq(operation.id, id));
+  const [row] = await byId(db, { id });
   if (row === undefined) throw new Error(`Operation ${id} vanished`);
   return row;
 }
+
+const byAuthorization = prepareRows(
+  "operation_by_authorization",
+  operation,
+  sql`where asset = ${sql.placeholder("asset")} and payer = ${sql.placeholder("payer")}
+    and nonce = ${sql.placeholder("nonce")} and state <> 'rejected'`,
+);
 
 /** Returns the operation with this payment authorization that is not rejected; a retried request resumes it. */
 export async function findByAuthorization(
   db: Executor,
   payment: { asset: string; payer: string; nonce: string },
 ): Promise<OperationRow | undefined> {
-  const [row] = await db
-    .select()
-    .from(operation)
-    .where(
-      and(
-        eq(operation.asset, payment.asset),
-        eq(operation.payer, payment.payer),
-        eq(operation.nonce, payment.nonce),
-        ne(operation.state, "rejected"),
-      ),
-    )
-    .limit(1);
+  const [row] = await byAuthorization(db, payment);
   return row;
 }
 
@@ -99,13 +97,15 @@ async function findExisting(
   return onceKey === undefined ? undefined : findByOnceKey(db, onceKey);
 }
 
+const byOnceKey = prepareRows(
+  "operation_by_once_key",
+  operation,
+  sql`where once_key = ${sql.placeholder("onceKey")} and state <> 'rejected'`,
+);
+
 /** The operation with this once-key that is not rejected: pending, or done. */
 export async function findByOnceKey(db: Executor, onceKey: string): Promise<OperationRow | undefined> {
-  const [row] = await db
-    .select()
-    .from(operation)
-    .where(and(eq(operation.onceKey, onceKey), ne(operation.state, "rejected")))
-    .limit(1);
+  const [row] = await byOnceKey(db, { onceKey });
   return row;
 }
 
@@ -148,6 +148,13 @@ export interface OutboxWaiter {
   stop(): void;
 }
 
+/** The subselect hides how many ids there are: Postgres would plan a short list from scratch each time. */
+const awaited = prepareRows(
+  "operations_awaited",
+  operation,
+  sql`where id = any((select ${sql.placeholder("ids")}::bigint[])::bigint[])`,
+);
+
 type Resolve = (row: OperationRow | null) => void;
 
 export function createOutboxWaiter({
@@ -172,11 +179,7 @@ export function createOutboxWaiter({
   /** Waiters keep waiting if the database does not respond; the next poll retries. */
   const look = async (ids: bigint[]): Promise<void> => {
     for (let start = 0; start < ids.length; start += MAX_IDS) {
-      const rows = await db
-        .select()
-        .from(operation)
-        .where(inArray(operation.id, ids.slice(start, start + MAX_IDS)))
-        .catch(() => []);
+      const rows = await awaited(db, { ids: ids.slice(start, start + MAX_IDS) }).catch(() => []);
       for (const row of rows) settle(row);
     }
   };
