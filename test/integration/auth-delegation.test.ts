@@ -13,6 +13,8 @@ import {
 } from "viem";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Deps } from "../../src/deps.js";
+import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import {
@@ -72,6 +74,33 @@ async function delegate(agent: Address) {
   const { target, data } = await delegationOf(agent);
   await network.relay(target, data);
   expect(await network.isDelegated(agent)).toBe(true);
+}
+
+/** As a call does that has checked the limits. */
+function register(agent: Address) {
+  const { gasLimits } = network.deps.config;
+  return ensureDelegation(network.deps as Deps, agent, "vote", gasLimits);
+}
+
+/** Runs `run` while a transaction that sent `statements` is open; `blocked` waits until so many others wait for it. */
+async function whileBlocked<T>(
+  statements: string,
+  run: (blocked: (count: number) => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const holder = await network.pool.connect();
+  const waiting =
+    "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+  await holder.query(`begin; ${statements}`);
+  try {
+    return await run(async (count) => {
+      // Before Postgres ends the idle transaction.
+      await expect
+        .poll(async () => (await network.pool.query(waiting)).rowCount, { timeout: 15_000 })
+        .toBe(count);
+    });
+  } finally {
+    await holder.query("commit").finally(() => holder.release());
+  }
 }
 
 describe("delegation", () => {
@@ -145,6 +174,41 @@ describe("delegation", () => {
     ]);
     await client.revoke(agent.address, await client.prove(agent));
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
+  });
+
+  it("is revoked even if it is stored while the keys are being revoked", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    const registered = { promise: Promise.resolve(false) };
+    const revoked = await whileBlocked("lock table app.operation in share mode", async (blocked) => {
+      registered.promise = register(addressOf(agent));
+      await blocked(1);
+      const revocation = client.revoke(agent.address, await client.prove(agent));
+      await blocked(2);
+      return { revocation };
+    });
+    await expect(registered.promise).rejects.toMatchObject({ code: "settlement_pending" });
+    expect(await revoked.revocation).toMatchObject({ status: 200 });
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
+  });
+
+  it("is not stored once its sign-in is being revoked, unless there is a newer one", async () => {
+    const [left, back] = [newAgent(), newAgent()];
+    await client.signIn(left);
+    await client.signIn(back);
+    const revocation = `update app.challenge set signature = null where address in ('${addressOf(left)}', '${addressOf(back)}')`;
+    const signIn = `insert into app.challenge select id || 'newer', address, nonce, message, issued_at, expires_at, actions,
+      until, failed_attempts, redeemed_at, '0xabcd', purpose from app.challenge where address = '${addressOf(back)}'`;
+    const { ofLeft, ofBack } = await whileBlocked(`${revocation}; ${signIn}`, async (blocked) => {
+      const calls = { ofLeft: register(addressOf(left)), ofBack: register(addressOf(back)) };
+      await blocked(2);
+      return calls;
+    });
+    const [, refused] = await Promise.allSettled([ofBack, ofLeft]);
+    expect(refused).toEqual({ status: "fulfilled", value: false });
+    expect(await operationsOf(addressOf(left), "delegate")).toEqual([]);
+    const stored = await operationsOf(addressOf(back), "delegate");
+    expect(stored.map(({ data }) => data.includes("abcd"))).toEqual([true]);
   });
 
   it("can be granted again right after a revocation, because the new challenge is dated after it", async () => {

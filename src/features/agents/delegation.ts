@@ -13,16 +13,17 @@ import {
 } from "@working-contracts/protocol/signatures";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, desc, eq, gt, isNotNull, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import { hashTypedData } from "viem";
 import { meaningOf } from "../../chain/errors.js";
 import { verifyActionSignature } from "../../chain/signatures.js";
-import { type Executor, lock, type Transaction } from "../../db/client.js";
+import { type Executor, lock, prepareRows, type Transaction } from "../../db/client.js";
 import { challenge, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import type { ActionHeaders } from "../../http/operation.js";
 import { settlementPending } from "../../payments/relayed-call.js";
+import type { GasLimits } from "../../relayer/gas-accounts.js";
 import { limitsOfDelegation, limitsOfSigned } from "../../relayer/limits.js";
 import { carrySigned, delegateOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
@@ -123,25 +124,31 @@ function typedJson(action: SignedAction) {
 /**
  * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on
  * chain. The newest sign-in that issued a key after the last revocation decides, registered or not; one that allows the
- * same as the chain is not registered.
+ * same as the chain is not registered. A call that passed `gasLimits` just now also registers within them.
  */
-export async function ensureDelegation(deps: Deps, agent: Address, action: AgentAction): Promise<boolean> {
+export async function ensureDelegation(
+  deps: Deps,
+  agent: Address,
+  action: AgentAction,
+  gasLimits?: GasLimits,
+): Promise<boolean> {
   const grant = await readGrant(deps, agent);
   const now = deps.clock.now();
   const mayRegister = (proof: Proof | null): proof is Proof =>
     proof !== null && permits({ ...proof, revokedAt: 0 }, action, now);
-  const newest = await newestProof(deps.db, agent, grant.revokedAt);
-  const isNewer = newest !== null && newest.issuedAt > grant.issuedAt;
-  if (permits(grant, action, now) && (!isNewer || mayRegister(newest))) return true;
-  if (!mayRegister(newest)) return false;
-  const gasLimits = await limitsOfDelegation(deps, agent);
+  const isGranted = permits(grant, action, now);
+  if (isGranted || gasLimits === undefined) {
+    const newest = await newestProof(deps.db, agent, grant.revokedAt);
+    const isNewer = newest !== null && newest.issuedAt > grant.issuedAt;
+    if (isGranted && (!isNewer || mayRegister(newest))) return true;
+    if (!mayRegister(newest)) return false;
+  }
+  const limits = gasLimits ?? (await limitsOfDelegation(deps, agent));
 
   const operation = await deps.db.transaction(async (tx) => {
-    // A revocation of all keys takes the same lock: it either deletes the proof first, or finds our operation.
-    await lockAddress(tx, agent);
-    const proof = await newestProof(tx, agent, grant.revokedAt);
+    const proof = await lockNewestProof(tx, agent, grant.revokedAt);
     if (!mayRegister(proof)) return null;
-    return (await enqueue(tx, { ...registration(deps, proof), gasLimits })).operation;
+    return (await enqueue(tx, { ...registration(deps, proof), gasLimits: limits })).operation;
   });
   if (operation === null) return false;
   const done = await deps.outbox.waitFor(operation.id, { timeoutMs: deps.config.settlementWaitMs });
@@ -180,22 +187,27 @@ export async function mayComplain(
 
 type Proof = typeof challenge.$inferSelect;
 
+const ofNewest = sql`where address = ${sql.placeholder("agent")} and purpose = 'issue' and signature is not null
+  and issued_at > ${sql.placeholder("since")} order by issued_at desc, redeemed_at desc limit 1`;
+const proofs = prepareRows("delegation_proof", challenge, ofNewest);
+const lockedProofs = prepareRows("delegation_proof_locked", challenge, sql`${ofNewest} for update`);
+
 /** The newest sign-in of `agent` after `since` whose signature is kept. */
 async function newestProof(db: Executor, agent: Address, since: number): Promise<Proof | null> {
-  const [proof] = await db
-    .select()
-    .from(challenge)
-    .where(
-      and(
-        eq(challenge.address, agent),
-        eq(challenge.purpose, "issue"),
-        isNotNull(challenge.signature),
-        gt(challenge.issuedAt, since),
-      ),
-    )
-    .orderBy(desc(challenge.issuedAt), desc(challenge.redeemedAt))
-    .limit(1);
+  const [proof] = await proofs(db, { agent, since });
   return proof ?? null;
+}
+
+/**
+ * As {@link newestProof}. Revocations and sign-ins delete older signatures before they look for delegations: they did so
+ * before this, or wait until the transaction ends, and find its operation.
+ */
+async function lockNewestProof(tx: Transaction, agent: Address, since: number): Promise<Proof | null> {
+  const [proof] = await lockedProofs(tx, { agent, since });
+  if (proof !== undefined) return proof;
+  // Deleted while we waited, maybe in favour of a newer one, which only another statement sees.
+  const [newer] = await lockedProofs(tx, { agent, since });
+  return newer ?? null;
 }
 
 /** The operation that registers a sign-in on chain. */

@@ -49,6 +49,12 @@ export const MUTANTS = {
     tests: "test/e2e/contract-payments.test.ts",
     only: "with actions that it signs",
   },
+  "sign-in-unlocked": {
+    file: "src/features/agents/delegation.ts",
+    edits: [[" for update", ""]],
+    tests: "test/integration/auth-delegation.test.ts",
+    only: "while the keys are being revoked",
+  },
   "refund-unthrottled": {
     file: "src/payments/direct-transfer.ts",
     edits: [
