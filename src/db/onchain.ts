@@ -8,7 +8,7 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { StatusFacts } from "@working-contracts/protocol/status";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
-import { type SQL, sql } from "drizzle-orm";
+import { and, eq, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
 import { AppError } from "../errors.js";
 import * as columns from "../indexer/columns.js";
@@ -73,6 +73,23 @@ export function lockedUntil(agent: SQL): SQL {
     select max(${openingEndsAtSql})
     from onchain.vote v join onchain.working_contract c on c.id = v.contract_id
     where v.backup_agent = ${agent})`;
+}
+
+/** The facts on chain about one agent and one dispute. */
+export interface VoterFacts {
+  stake: Loose<Pick<typeof stake.$inferSelect, "amount" | "since" | "releasableAt">> | null;
+  drawn: boolean;
+  voted: boolean;
+}
+
+/** SQL: the {@link VoterFacts} about `agent` and the contract `id`. */
+export function voterFacts(id: Placeholder, agent: Placeholder): SQL<VoterFacts> {
+  const isIn = (table: typeof draw | typeof vote) =>
+    sql`exists (select 1 from ${table} where ${and(eq(table.contractId, id), eq(table.backupAgent, agent))})`;
+  return sql`json_build_object('drawn', ${isIn(draw)}, 'voted', ${isIn(vote)}, 'stake', (
+    select json_build_object('amount', ${stake.amount}::text, 'since', ${stake.since}::text,
+      'releasableAt', ${stake.releasableAt}::text)
+    from ${stake} where ${eq(stake.agent, agent)}))`;
 }
 
 /** `app.terms.escrow_terms`: the on-chain half of the terms. Integers above 2^53 are stored as decimal strings. */

@@ -6,14 +6,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ZERO_HASH } from "@working-contracts/protocol/checkpoints";
 import type { Hex } from "@working-contracts/protocol/types";
-import { and, desc, eq, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { bytesToHex, hexToBytes, keccak256 } from "viem";
 import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 
 export interface CheckpointTrees {
-  /** The tree over all checkpoints so far. Concurrent callers share one build. */
-  of(db: Executor, by: CheckpointsBy): Promise<CheckpointTree>;
+  /** The tree over all checkpoints so far, whose number can be known. Concurrent callers share one build. */
+  of(db: Executor, by: CheckpointsBy, count?: number): Promise<CheckpointTree>;
 }
 
 /** The checkpoints of a Working Contract by its Worker; none before it is matched. */
@@ -51,12 +51,10 @@ export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}): Checkpoint
   };
 
   return {
-    async of(db, by) {
+    async of(db, by, count) {
       const name = `${by.contractId}:${by.worker}`;
-      const last = await readLastCheckpoint(db, by);
-      const leafCount = last === null ? 0 : last.position + 1;
+      const leafCount = count ?? (await countCheckpoints(db, by));
       const known = trees.get(name);
-      // Checkpoints are only ever added, so their number identifies the state.
       if (known?.leafCount === leafCount) {
         keep(name, known);
         return known;
@@ -73,6 +71,17 @@ export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}): Checkpoint
       return tree;
     },
   };
+}
+
+/** SQL: the number of a Worker's checkpoints. They are only ever added, so it identifies their state. */
+export function checkpointCount(id: SQLWrapper, worker: SQLWrapper): SQL<number> {
+  return sql`(select coalesce(max(position) + 1, 0) from app.checkpoint where contract_id = ${id} and worker = ${worker})`;
+}
+
+/** As {@link checkpointCount}, in a separate statement. */
+export async function countCheckpoints(db: Executor, by: CheckpointsBy): Promise<number> {
+  const last = await readLastCheckpoint(db, by);
+  return last === null ? 0 : last.position + 1;
 }
 
 /** The newest checkpoint. */

@@ -5,10 +5,10 @@
 import { type Status, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, eq, isNull, ne, type SQL, sql } from "drizzle-orm";
+import { eq, type SQL, sql } from "drizzle-orm";
 import { meaningOf } from "../../chain/errors.js";
-import type { Executor } from "../../db/client.js";
-import { requireIndex, workingContract } from "../../db/onchain.js";
+import { type Executor, prepareRows } from "../../db/client.js";
+import { requireIndex, voterFacts, workingContract } from "../../db/onchain.js";
 import { operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -22,14 +22,22 @@ import {
 } from "../../payments/relayed-call.js";
 import type { OperationKind } from "../../relayer/operations.js";
 import type { OperationRow } from "../../relayer/outbox.js";
+import { checkpointCount } from "../checkpoints/checkpoint-trees.js";
 import { type ContractRow, factsOf, noContract, selectContracts } from "./view.js";
+
+/** A contract's row, with the number of its Worker's checkpoints and the facts about one agent that might vote on it. */
+export type ActionRow = Awaited<ReturnType<ReturnType<typeof prepareOn>["execute"]>>[number];
 
 /**
  * The row of one contract. Throws 404 `not_found`, and 503 `unavailable` while the index lacks an operation on it that was
  * reported as applied: no one is refused, or asked for money, because of a state that is about to change.
  */
-export async function loadContractForAction(db: Executor, id: Address): Promise<ContractRow> {
-  const [row] = await preparedOn(db).execute({ id });
+export async function loadContractForAction(
+  db: Executor,
+  id: Address,
+  voter: Address | null = null,
+): Promise<ActionRow> {
+  const [row] = await preparedOn(db).execute({ id, voter });
   if (row !== undefined) {
     await requireIndex(db, [row]);
     if (row.isReorganized) throw reorganized();
@@ -49,8 +57,11 @@ const prepared = new WeakMap<Executor, ReturnType<typeof prepareOn>>();
 
 function prepareOn(db: Executor) {
   const id = sql.placeholder("id");
-  const isReorganized = lacksReported(sql`${id}`);
-  return selectContracts(db, eq(workingContract.id, id), { isReorganized })
+  return selectContracts(db, eq(workingContract.id, id), {
+    isReorganized: lacksReported(sql`${id}`),
+    checkpoints: checkpointCount(workingContract.id, workingContract.worker),
+    voter: voterFacts(id, sql.placeholder("voter")),
+  })
     .limit(1)
     .prepare("contract_for_action");
 }
@@ -189,31 +200,29 @@ async function storeOperation(deps: Deps, call: UnpaidCall, hash: string): Promi
   return stored.operation;
 }
 
+const identical = (by: string, ofSubject: SQL) =>
+  prepareRows(
+    `operation_identical_by_${by}`,
+    operation,
+    sql`where ${ofSubject} and request_hash = ${sql.placeholder("hash")} and state <> 'rejected'
+      and (response is null or ${sql.placeholder("isAnswered")}::boolean) limit 1`,
+  );
+const IDENTICAL = {
+  escrow: identical("escrow", sql`escrow = ${sql.placeholder("escrow")}`),
+  onceKey: identical("once_key", sql`once_key = ${sql.placeholder("onceKey")}`),
+  kind: identical("kind", sql`caller = ${sql.placeholder("caller")} and kind = ${sql.placeholder("kind")}`),
+};
+
 /**
  * The operation of an identical call: only one without a response yet, or `isAnswered` one with a response, too, however
  * much has changed since.
  */
 async function findOperation(
-  deps: Deps,
+  { db }: Deps,
   { subject, caller }: UnpaidCall,
-  { hash, isAnswered }: { hash: string; isAnswered: boolean },
+  given: { hash: string; isAnswered: boolean },
 ): Promise<OperationRow | undefined> {
-  const ofSubject = (): SQL | undefined => {
-    if ("escrow" in subject) return eq(operation.escrow, subject.escrow);
-    const isOwn = and(eq(operation.caller, caller), eq(operation.kind, subject.kind));
-    return isAnswered ? isOwn : eq(operation.onceKey, subject.onceKey);
-  };
-  const [row] = await deps.db
-    .select()
-    .from(operation)
-    .where(
-      and(
-        ofSubject(),
-        eq(operation.requestHash, hash),
-        ne(operation.state, "rejected"),
-        isAnswered ? undefined : isNull(operation.response),
-      ),
-    )
-    .limit(1);
+  const by = "escrow" in subject ? "escrow" : given.isAnswered ? "kind" : "onceKey";
+  const [row] = await IDENTICAL[by](db, { ...subject, caller, ...given });
   return row;
 }

@@ -7,9 +7,9 @@ import { computeCriteria } from "@working-contracts/protocol/checkpoints";
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { keccak256, stringToHex } from "viem";
-import type { Executor, Transaction } from "../../db/client.js";
+import { type Executor, prepare, type Transaction } from "../../db/client.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
@@ -29,9 +29,16 @@ import {
 } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/delegation.js";
-import { lockCheckpoints, readLastCheckpoint, rootOf } from "../checkpoints/checkpoint-trees.js";
-import { encryptReference } from "../references/vault.js";
 import {
+  checkpointCount,
+  countCheckpoints,
+  lockCheckpoints,
+  readLastCheckpoint,
+  rootOf,
+} from "../checkpoints/checkpoint-trees.js";
+import { encryptReference, sealReference } from "../references/vault.js";
+import {
+  type ActionRow,
   loadContractForAction,
   performAction,
   requireBefore,
@@ -41,7 +48,7 @@ import {
   requireStatus,
   requireWorker,
 } from "./actions.js";
-import { type ContractRow, loadContract, parametersOf, toContract, viewContract } from "./view.js";
+import { type ContractRow, parametersOf, viewContract } from "./view.js";
 
 /** Role (403), status and deadline (409) that an action requires, and the operation it becomes. */
 const ACTIONS = {
@@ -102,10 +109,7 @@ export function performLifecycleAction(
       return deps.db.transaction((tx) => enqueueWithSettlement(tx, ending, id));
     },
     // The contract can be settled by now, even in the same transaction; this action itself did not settle it.
-    respond: async () => {
-      const row = await loadContract(deps.db, id);
-      return { data: toContract({ ...row, chain: { ...row.chain, settled: false } }, deps.clock.now()) };
-    },
+    respond: async () => ({ data: await viewContract(deps, id, { settled: false }) }),
   });
 }
 
@@ -218,14 +222,17 @@ export async function deliver(
       const input = { row, id, caller, reference, requestHash };
       const expected = await buildDelivery(deps.db, deps, input);
       const authorized = await authorize(deps, expected, { action: "deliver", headers: signature });
+      const sealed = await sealReference({ ...placeOf(deps, id), reference });
       return deps.db.transaction(async (tx) => {
         await lockCheckpoints(tx, id);
-        const { data } = await buildDelivery(tx, deps, input);
-        const isSigned = authorized.data !== expected.data;
-        if (isSigned && data !== expected.data) throw checkpointAdded();
-        await storeDelivery(tx, deps, { id, caller, reference });
+        const checkpoints = await storeDelivery(tx, deps, { id, caller, reference, sealed });
+        const isComplete = checkpoints === row.checkpoints;
+        if (!isComplete && authorized.data !== expected.data) throw checkpointAdded();
+        const complete = isComplete
+          ? authorized
+          : await buildDelivery(tx, deps, { ...input, row: { ...row, checkpoints } });
         // In the transaction: of a delivery that loses nothing is stored.
-        return requireOwn(await enqueue(tx, isSigned ? authorized : { ...expected, data }), requestHash);
+        return requireOwn(await enqueue(tx, complete), requestHash);
       });
     },
     respond: async () => ({ data: await viewContract(deps, id) }),
@@ -236,12 +243,12 @@ export async function deliver(
 async function buildDelivery(
   db: Executor,
   deps: Deps,
-  input: { row: ContractRow; id: Address; caller: Address; reference: string; requestHash: string },
+  input: { row: ActionRow; id: Address; caller: Address; reference: string; requestHash: string },
 ): Promise<NewOperation & { caller: Address }> {
   const { row, id, caller, reference, requestHash } = input;
   const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
   const by = { contractId: id, worker: caller };
-  const tree = await deps.checkpointTrees.of(db, by);
+  const tree = await deps.checkpointTrees.of(db, by, row.checkpoints);
   const outcomes = computedCriteria ? packOutcomes(await computeOutcomes(db, by, criteriaCount)) : 0;
   const delivery = deliverOperation({
     escrow: id,
@@ -282,17 +289,47 @@ async function readApplicationTerms(db: Executor, id: Address): Promise<Record<s
   return row?.applicationTerms ?? null;
 }
 
-/** Stored before its hash goes on chain; readers see it once the chain has the hash. */
+const placeOf = ({ config: { masterKey, masterKeysOld } }: Deps, contractId: Address) =>
+  ({ contractId, field: "delivery", masterKey, masterKeysOld }) as const;
+
+const by = { id: sql.placeholder("id"), worker: sql.placeholder("worker") };
+/** Stores a delivery and its new key, and counts the Worker's checkpoints; no row if an earlier delivery left a key. */
+const deliveryInsert = prepare<{ checkpoints: number }>(
+  "delivery_insert",
+  sql`
+    with key as (
+      insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
+      values (${by.id}, 'delivery', ${sql.placeholder("wrappedKey")}, ${sql.placeholder("masterKeyId")})
+      on conflict do nothing returning contract_id),
+    stored as (
+      insert into app.delivery (contract_id, worker, delivery_hash, encrypted)
+      select contract_id, ${by.worker}, ${sql.placeholder("deliveryHash")}, ${sql.placeholder("encrypted")} from key
+      on conflict do nothing)
+    select ${checkpointCount(by.id, by.worker)} as checkpoints from key`,
+);
+
+/**
+ * Stored before its hash goes on chain; readers see it once the chain has the hash. Returns the number of the Worker's
+ * checkpoints, which is final under their lock.
+ */
 async function storeDelivery(
   tx: Transaction,
-  { config }: Deps,
-  { id, caller, reference }: { id: Address; caller: Address; reference: string },
-): Promise<void> {
-  const { masterKey, masterKeysOld } = config;
-  const place = { contractId: id, field: "delivery", masterKey, masterKeysOld } as const;
-  const encrypted = await encryptReference(tx, { ...place, reference });
+  deps: Deps,
+  {
+    id,
+    caller,
+    reference,
+    sealed,
+  }: { id: Address; caller: Address; reference: string; sealed: Awaited<ReturnType<typeof sealReference>> },
+): Promise<number> {
+  const deliveryHash = hashOf(reference);
+  const [stored] = await deliveryInsert(tx, { id, worker: caller, deliveryHash, ...sealed });
+  if (stored !== undefined) return stored.checkpoints;
+  const by = { contractId: id, worker: caller };
+  const encrypted = await encryptReference(tx, { ...placeOf(deps, id), reference });
   await tx
     .insert(delivery)
-    .values({ contractId: id, worker: caller, deliveryHash: hashOf(reference), encrypted })
+    .values({ ...by, deliveryHash, encrypted })
     .onConflictDoNothing();
+  return countCheckpoints(tx, by);
 }

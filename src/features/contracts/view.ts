@@ -68,7 +68,11 @@ const backupAgents = sql<Address[]>`array(
  * Rows of contracts that were opened, and whose terms this service holds. Add order and limit, and pass the rows to
  * {@link requireIndex}.
  */
-export function selectContracts(db: Executor, where?: SQL, { isReorganized = sql<boolean>`false` } = {}) {
+export function selectContracts<Extra extends Record<string, SQL> = Record<never, never>>(
+  db: Executor,
+  where?: SQL,
+  extra = {} as Extra,
+) {
   return db
     .select({
       chain: getTableColumns(w),
@@ -84,7 +88,7 @@ export function selectContracts(db: Executor, where?: SQL, { isReorganized = sql
       delivery: delivery.encrypted,
       backupAgents,
       indexIsWhole: isIndexWhole,
-      isReorganized,
+      ...extra,
     })
     .from(w)
     .innerJoin(terms, eq(terms.id, w.id))
@@ -213,12 +217,16 @@ export function noContract(id: Address): AppError {
   return new AppError("not_found", { message: `Contract not found: ${id}` });
 }
 
-/** One contract as the API shows it now; throws 404 `not_found`. */
-export async function viewContract(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<ContractView> {
+/** One contract as the API shows it now, with `changes`; throws 404 `not_found`. */
+export async function viewContract(
+  deps: Pick<Deps, "db" | "clock">,
+  id: Address,
+  changes: Partial<ShownRow> = {},
+): Promise<ContractView> {
   const row = await readShown(deps.db, id);
   await requireIndex(deps.db, row && [row]);
   if (row === undefined) throw noContract(id);
-  return showRow(row, deps.clock.now());
+  return showRow({ ...row, ...changes }, deps.clock.now());
 }
 
 /** The Contract of a row of {@link shownContracts}. */

@@ -9,11 +9,10 @@ import { bondNonce, type Outcome, packOutcomes, voteCommitment } from "@working-
 import { isVotingClosed, seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { parseEther } from "viem";
-import { type Executor, prepare, selected } from "../../db/client.js";
-import { draw, stake, vote } from "../../db/onchain.js";
-import { sealedVote } from "../../db/schema.js";
+import { prepare } from "../../db/client.js";
+import { type VoterFacts, vote } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
@@ -63,10 +62,10 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
 type VoteAction = PaidAction & { commitment: Hex; entrusted?: { votes: number; salt: Hex } };
 
 async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<VoteAction> {
-  const row = await loadContractForAction(deps.db, id);
+  const row = await loadContractForAction(deps.db, id, caller);
   const { price, criteriaCount } = row.chain;
   const sealed = "commitment" in ballot ? ballot : seal(deps, { id, caller, ballot, criteriaCount });
-  requireVoter(row, caller, { voter: await loadVoter(deps.db, id, caller), now: deps.clock.now() });
+  requireVoter(row, caller, { voter: row.voter, now: deps.clock.now() });
 
   return {
     kind: "vote",
@@ -118,11 +117,20 @@ async function storeVote(
   }
   const decoded = decodePayment(headers);
   const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === bondNonce(commitment);
-  if (!isSigned && !(await ensureDelegation(deps, caller, "vote"))) throw votesNotDelegated();
-  if (entrusted === undefined) return;
-  const row = { contractId: id, backupAgent: caller, commitment, ...entrusted };
-  await deps.db.insert(sealedVote).values(row).onConflictDoNothing();
+  // Checked for the vote just now.
+  const gasLimits = before === "operation" ? deps.config.gasLimits : undefined;
+  if (!isSigned && !(await ensureDelegation(deps, caller, "vote", gasLimits))) throw votesNotDelegated();
+  if (entrusted !== undefined) await sealedVoteInsert(deps.db, { id, caller, commitment, ...entrusted });
 }
+
+const sealedVoteInsert = prepare(
+  "sealed_vote_insert",
+  sql`
+    insert into app.sealed_vote (contract_id, backup_agent, commitment, votes, salt)
+    values (${sql.placeholder("id")}, ${sql.placeholder("caller")}, ${sql.placeholder("commitment")},
+      ${sql.placeholder("votes")}::int, ${sql.placeholder("salt")})
+    on conflict do nothing`,
+);
 
 function votesNotDelegated(): AppError {
   return new AppError("forbidden", {
@@ -171,41 +179,6 @@ export function packBallot(entries: readonly BallotEntry[], criteriaCount: numbe
   });
 }
 
-type Stake = Pick<typeof stake.$inferSelect, "amount" | "since" | "releasableAt">;
-
-/** The facts on chain about one agent and one dispute. */
-export interface VoterFacts {
-  stake: Stake | null;
-  drawn: boolean;
-  voted: boolean;
-}
-
-type Numbers = { amount: string | null; since: string | null; releasableAt: string | null };
-
-const ofVoter = (table: typeof draw | typeof vote): SQL => {
-  const [id, agent] = [sql.placeholder("id"), sql.placeholder("agent")];
-  return sql`exists (select 1 from ${table} where ${and(eq(table.contractId, id), eq(table.backupAgent, agent))})`;
-};
-const voterFacts = prepare<Numbers & Pick<VoterFacts, "drawn" | "voted">>(
-  "voter_facts",
-  sql`select ${selected({
-    amount: stake.amount,
-    since: stake.since,
-    releasableAt: stake.releasableAt,
-    drawn: ofVoter(draw),
-    voted: ofVoter(vote),
-  })} from (values (1)) one left join ${stake} on ${eq(stake.agent, sql.placeholder("agent"))}`,
-);
-
-/** Reads the facts about `agent`. */
-async function loadVoter(db: Executor, id: Address, agent: Address): Promise<VoterFacts> {
-  const [row] = await voterFacts(db, { id, agent });
-  const { amount = null, since = null, releasableAt = null, drawn = false, voted = false } = row ?? {};
-  if (amount === null || since === null) return { stake: null, drawn, voted };
-  const until = releasableAt === null ? null : BigInt(releasableAt);
-  return { stake: { amount: BigInt(amount), since: BigInt(since), releasableAt: until }, drawn, voted };
-}
-
 /** Throws 403 for an agent that may not vote on this contract, then 409 if it is too early or too late, or if the panel is full. */
 export function requireVoter(
   row: ContractRow,
@@ -239,14 +212,15 @@ function requireNoParty({ chain }: ContractRow, agent: Address): void {
   throw new AppError("forbidden", { message: "The contract's client and worker cannot vote on it." });
 }
 
-function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: Stake | null): void {
+function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: VoterFacts["stake"]): void {
   const required = chain.baEligibilityStake;
   const eligible =
     staked !== null &&
-    staked.amount > 0n &&
-    staked.amount >= parseEther(required.toString()) &&
-    staked.since < matchedAt &&
-    (staked.releasableAt === null || matchedAt <= staked.releasableAt - BigInt(LIMITS.unstakingDelay));
+    BigInt(staked.amount) > 0n &&
+    BigInt(staked.amount) >= parseEther(required.toString()) &&
+    BigInt(staked.since) < matchedAt &&
+    (staked.releasableAt === null ||
+      matchedAt <= BigInt(staked.releasableAt) - BigInt(LIMITS.unstakingDelay));
   if (eligible) return;
   throw new AppError("forbidden", {
     message: `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(matchedAt))}, when the parties were matched, and still staked then.`,

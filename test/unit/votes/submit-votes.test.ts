@@ -2,14 +2,10 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { parseEther } from "viem";
 import { describe, expect, test } from "vitest";
+import type { VoterFacts } from "../../../src/db/onchain.js";
 import { AppError } from "../../../src/errors.js";
 import type { ContractRow } from "../../../src/features/contracts/view.js";
-import {
-  type BallotEntry,
-  packBallot,
-  requireVoter,
-  type VoterFacts,
-} from "../../../src/features/votes/ballots.js";
+import { type BallotEntry, packBallot, requireVoter } from "../../../src/features/votes/ballots.js";
 
 const MATCHED_AT = 900_000;
 const DISPUTED_AT = 1_000_000;
