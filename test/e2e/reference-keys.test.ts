@@ -3,7 +3,7 @@ import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose
 import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/routes.js";
-import { readReferenceKey } from "../../src/features/references/vault.js";
+import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { requestUnstake } from "../support/chain.js";
@@ -20,6 +20,8 @@ import {
 import { runOperator } from "../support/programs.js";
 import { useWorld } from "../support/world.js";
 
+/** Of the service. */
+const MASTER_KEY = `0x${"11".repeat(32)}` as const;
 const MATERIALS = "ipfs://materials";
 const DELIVERY = "ipfs://output";
 
@@ -68,6 +70,14 @@ describe("the keys of a contract", () => {
     await world.query(`insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
       values ('${id}', 'delivery', 'unreadable', 'unknown')`);
     expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
+  });
+
+  test("open a delivery for which an earlier one, now lost, left a key", async () => {
+    const { id } = await matched(world, { client, worker });
+    const place = { contractId: id, field: "delivery", masterKey: MASTER_KEY, masterKeysOld: [] } as const;
+    await encryptReference(world.db, { ...place, reference: "ipfs://lost" });
+    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
+    expect(await readable(client, id)).toEqual({ delivery: DELIVERY });
   });
 
   test("do not exist if there is no reference, and an open tender's keys belong to the client", async () => {
@@ -183,7 +193,7 @@ describe("a release that is repeated", () => {
 });
 
 describe("rotating the master key", () => {
-  const current = `0x${"11".repeat(32)}` as const;
+  const current = MASTER_KEY;
   const next = `0x${"22".repeat(32)}` as const;
 
   const rotate = (env: Record<string, string>) =>
