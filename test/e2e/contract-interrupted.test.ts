@@ -33,7 +33,7 @@ import {
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { startStack } from "../support/stack.js";
-import { useWorld } from "../support/world.js";
+import { OWNER, useWorld } from "../support/world.js";
 import { worstGas } from "../support/worst-gas.js";
 
 /** Short, as calls wait this long while the chain is stopped. On a busy machine other calls repeat themselves. */
@@ -227,7 +227,7 @@ async function allowSigners(allowed: boolean): Promise<void> {
   const owner = createSigningClient({
     rpcUrl: info.rpcUrl,
     chain: publicClient.chain,
-    account: localAccount(0),
+    account: OWNER,
   });
   for (const index of [1, 2]) {
     await owner.writeContract({

@@ -22,10 +22,9 @@ import { createSigningClient } from "../../src/chain/clients.js";
 import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import { until } from "../../src/indexer/supervision/processes.js";
-import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
 import { domainOf, type SignedPayment, type Stablecoin } from "./payment.js";
-import type { World } from "./world.js";
+import { OWNER, type World } from "./world.js";
 
 const transferred = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
 const cancelAbi = parseAbi([
@@ -158,7 +157,7 @@ export async function recruit(world: World, baRecruitCount: number): Promise<voi
   const factory = { address: world.deployment.factory, abi: factoryAbi } as const;
   const parameters = await world.publicClient.readContract({ ...factory, functionName: "parameters" });
   const { chain } = world.publicClient;
-  const owner = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: localAccount(0) });
+  const owner = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: OWNER });
   const args = [{ ...parameters, baRecruitCount }] as const;
   await mined(world, await owner.writeContract({ ...factory, functionName: "setParameters", args }));
   // New contracts take their parameters from the index; the factory accepts the former ones for a day.

@@ -14,10 +14,9 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
-import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "./agent.js";
 import { mined, walletOf } from "./chain.js";
-import { turns, type World } from "./world.js";
+import { OWNER, turns, type World } from "./world.js";
 
 const MASTER_KEY = `0x${"11".repeat(32)}` as const;
 /** The errors that stop attacks. */
@@ -30,7 +29,7 @@ export async function openOperator(world: World) {
   const owner = createSigningClient({
     rpcUrl: world.info.rpcUrl,
     chain: world.publicClient.chain,
-    account: localAccount(0),
+    account: OWNER,
   });
   const args = [account.address, true] as const;
   await mined(
