@@ -1,6 +1,6 @@
 /** Requirements for every page: accessible, light and dark, wide and narrow, usable by keyboard and without scripts. */
 import type { Page } from "playwright-core";
-import { describe, expect, inject, test } from "vitest";
+import { beforeAll, describe, expect, inject, test } from "vitest";
 import {
   DESKTOP,
   expectAccessible,
@@ -37,10 +37,19 @@ const PATHS: Record<string, string> = isSkipped
     };
 
 describe.skipIf(isSkipped)("every page", () => {
+  // One context for all: each starts another process.
+  let page: Page;
+  beforeAll(async () => {
+    page = await surfer.open("about:blank");
+  });
+
   test.each(Object.entries(PATHS))(
     "%s is accessible, fits, and runs without an error",
     async (name, path) => {
-      const page = await surfer.open(path, { colorScheme: "light", viewport: DESKTOP });
+      faultsOf(page).length = 0;
+      await page.setViewportSize(DESKTOP);
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.goto(path);
       await expectNoSidewaysScroll(page);
       await expectAccessible(page);
 

@@ -50,7 +50,7 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
   const account = privateKeyToAccount(generatePrivateKey());
   await world.fundUsd(account.address, usd);
   if (tokens > 0) await world.grantTokens(account.address, tokens);
-  const page = await surfer.open("/");
+  const page = await surfer.open("about:blank");
   const asked: string[] = [];
   const own = numberToHex(world.chainId);
   let chain = elsewhere ?? own;
@@ -95,7 +95,7 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
       const text = document.getElementById("told")?.textContent;
       if (text !== told.at(-1)) told.push(text);
     }).observe(document, { childList: true, subtree: true, characterData: true });`);
-  await page.reload();
+  await page.goto("/");
   await page.getByRole("button", { name: "Connect wallet" }).click();
   await page.getByText("Signed in").waitFor();
   return {
