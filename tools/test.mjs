@@ -17,16 +17,17 @@ import { ROOT, runForge, runVitest } from "./run.mjs";
  */
 const SUITES = [
   { name: "contracts", after: ["contract checks"] },
-  { name: "conformance" },
-  { name: "e2e 1/2" },
-  { name: "e2e 2/2" },
+  { name: "e2e 1/3" },
+  { name: "e2e 2/3" },
+  { name: "e2e 3/3" },
+  { name: "browser" },
   { name: "integration 1/2", after: ["contracts", "clients"] },
   { name: "integration 2/2", after: ["contracts", "clients"] },
-  { name: "browser" },
+  { name: "conformance" },
   { name: "unit" },
 ];
 /** Most suites wait for a chain most of the time. */
-const PLACES = availableParallelism() + 1;
+const PLACES = availableParallelism() + 2;
 
 /** Lines of each failure's message that are repeated at the end of the run. */
 const MESSAGE_LINES = 12;
