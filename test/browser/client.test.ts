@@ -1,14 +1,17 @@
 /** The published client in a page of another origin, with the wallet of the browser. */
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { basename } from "node:path";
+import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, type Metafile } from "esbuild";
 import { type Address, hexToString } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { newProject, type Project, packPackages } from "../../tools/packages.js";
+import { ROOT } from "../../src/root.js";
+// @ts-expect-error A plain module: it runs before anything is installed.
+import { writePackages } from "../../tools/build.mjs";
 import { openWorld, type World } from "../support/world.js";
 import { faultsOf, useBrowser } from "./support/browser.js";
 
@@ -35,29 +38,28 @@ window.post = async (baseUrl) => {
 const isSkipped = inject("chromium") === null;
 const surfer = useBrowser();
 let world: World;
-let project: Project;
 let server: Server;
+const dir = join(ROOT, "node_modules/.cache/client-in-browser");
 const files = new Map<string, string>();
 let loaded: Set<string>;
 
 beforeAll(async () => {
   if (isSkipped) return;
   world = await openWorld();
-  const packed = await packPackages({ declarations: false });
-  project = await newProject(packed.client);
-  packed.remove();
+  // As published. Its dependencies, which it pins, are found further up.
+  await writePackages(join(dir, "node_modules/@working-contracts"), { declarations: false });
   const { metafile, outputFiles, warnings } = await build({
-    stdin: { contents: PROGRAM, resolveDir: project.dir },
+    stdin: { contents: PROGRAM, resolveDir: dir },
     bundle: true,
     splitting: true,
     minify: true,
     format: "esm",
     platform: "browser",
-    outdir: project.dir,
+    outdir: dir,
     write: false,
     metafile: true,
     logLevel: "silent",
-    absWorkingDir: project.dir,
+    absWorkingDir: dir,
   });
   expect(warnings).toEqual([]);
   for (const { path, text } of outputFiles) files.set(basename(path), text);
@@ -71,7 +73,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   server?.close();
-  project?.remove();
+  rmSync(dir, { recursive: true, force: true });
   await world?.close();
 });
 
