@@ -559,7 +559,7 @@ describe.concurrent("a delivery", () => {
   });
 });
 
-describe("an action", () => {
+describe.concurrent("an action", () => {
   test("that the service pretends is noticed with a node", async () => {
     const pretending = lying((path) =>
       path.endsWith("/dispute") ? Response.json({ data: { status: "disputed" } }) : null,
@@ -578,7 +578,7 @@ describe("an action", () => {
     }
     rows.push(["pretend an action, such as its dispute", ...results]);
     expect(results).toEqual(["succeeds", "it notices"]);
-  }, 120_000);
+  });
 });
 
 describe.concurrent("a sign-in", () => {
