@@ -47,17 +47,9 @@ function databaseWith(changes: Partial<Record<"username" | "password" | "pathnam
   return Object.assign(new URL(world.info.databaseUrl), changes).href;
 }
 
-test.each<[what: string, settings: () => Record<string, string>, line: () => string]>([
-  [
-    "a port in use",
-    () => ({ PORT: String(busyPort) }),
-    () => `PORT: ${busyPort} is in use; stop the program that listens there, or choose another port`,
-  ],
-  [
-    "an address of another machine",
-    () => ({ HOST: "192.0.2.1" }),
-    () => "HOST: 192.0.2.1 is no address of this machine",
-  ],
+type Fault = [what: string, settings: () => Record<string, string>, line: () => string];
+
+const WRONG_CHAINS: Fault[] = [
   [
     "another chain",
     () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
@@ -68,6 +60,30 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
     () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
     otherChain,
   ],
+];
+const UNKNOWN_DATABASE: Fault = [
+  "an unknown database",
+  () => ({ DATABASE_URL: databaseWith({ pathname: "/none" }) }),
+  () => 'DATABASE_URL: cannot connect to the database (database "none" does not exist)',
+];
+const NO_NODE: Fault = [
+  "no node",
+  () => ({ RPC_URL: "http://127.0.0.1:1" }),
+  () => "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC",
+];
+
+test.each<Fault>([
+  [
+    "a port in use",
+    () => ({ PORT: String(busyPort) }),
+    () => `PORT: ${busyPort} is in use; stop the program that listens there, or choose another port`,
+  ],
+  [
+    "an address of another machine",
+    () => ({ HOST: "192.0.2.1" }),
+    () => "HOST: 192.0.2.1 is no address of this machine",
+  ],
+  ...WRONG_CHAINS,
   [
     "another deployment",
     () => ({ DEPLOYMENT: deploymentWith({ relay: EMPTY }) }),
@@ -80,11 +96,7 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
     () =>
       `RELAYER_PRIVATE_KEYS: the Relay ${world.deployment.relay} does not allow the signer ${privateKeyToAddress(STRANGER)}; its owner must call setSigner`,
   ],
-  [
-    "an unknown database",
-    () => ({ DATABASE_URL: databaseWith({ pathname: "/none" }) }),
-    () => 'DATABASE_URL: cannot connect to the database (database "none" does not exist)',
-  ],
+  UNKNOWN_DATABASE,
   [
     "a database user without rights",
     () => ({ DATABASE_URL: databaseWith({ username: "without_rights", password: "no-rights" }) }),
@@ -99,24 +111,9 @@ test.each<[what: string, settings: () => Record<string, string>, line: () => str
   expect((fault as Error).message).toBe(line());
 });
 
-const NOWHERE = "http://127.0.0.1:1";
-
-test.each<[what: string, settings: () => Record<string, string>, line: () => string]>([
-  [
-    "another chain",
-    () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
-    () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
-  ],
-  [
-    "a chain that was reset",
-    () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
-    otherChain,
-  ],
-  [
-    "no node",
-    () => ({ RPC_URL: NOWHERE }),
-    () => "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC",
-  ],
+test.each<Fault>([
+  ...WRONG_CHAINS,
+  NO_NODE,
   [
     "a port in use",
     // Another start block: the index of the stack has an indexer.
@@ -146,47 +143,38 @@ test.each([
   expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: `${line}\n` });
 });
 
-test.each<[what: string, args: string[], settings: () => Record<string, string>, line: () => string]>([
-  [
-    "an unknown database",
-    ["complaint", "list"],
-    () => ({ DATABASE_URL: databaseWith({ pathname: "/none" }) }),
-    () => 'DATABASE_URL: cannot connect to the database (database "none" does not exist)',
-  ],
-  [
-    "the database of another program",
-    ["complaint", "list"],
-    () => ({ DATABASE_URL: databaseWith({ pathname: "/postgres" }) }),
-    () => "DATABASE_URL: this database has no tables of the service; run npm run migrate first",
-  ],
-  ["a bad database URL", ["complaint", "list"], () => ({ DATABASE_URL: "mysql://x" }), () => DATABASE_LINE],
-  [
-    "a bad node URL",
-    ["grant", EMPTY, "1"],
-    () => ({ RPC_URL: "localhost:8545" }),
-    () =>
-      "RPC_URL: must be a URL starting with http:// or https://\n(or run npm start in another terminal and set none of them)",
-  ],
-  [
-    "no node",
-    ["grant", EMPTY, "1"],
-    () => ({ RPC_URL: NOWHERE }),
-    () => "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC",
-  ],
-  [
-    "another chain",
-    ["grant", EMPTY, "1"],
-    () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
-    () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
-  ],
-  [
-    "a chain that was reset",
-    ["grant", EMPTY, "1"],
-    () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
-    otherChain,
-  ],
-])("an operator's command with %s ends with a line that says so", async (_, args, settings, line) => {
-  const env = { ...serviceEnvironment(world.info, 0), OWNER_PRIVATE_KEY: STRANGER, ...settings() };
-  const { code, stderr } = await runOperator(args, env);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: `${line()}\n` });
-});
+for (const { args, faults } of [
+  {
+    args: ["complaint", "list"],
+    faults: [
+      UNKNOWN_DATABASE,
+      [
+        "the database of another program",
+        () => ({ DATABASE_URL: databaseWith({ pathname: "/postgres" }) }),
+        () => "DATABASE_URL: this database has no tables of the service; run npm run migrate first",
+      ],
+      ["a bad database URL", () => ({ DATABASE_URL: "mysql://x" }), () => DATABASE_LINE],
+    ] satisfies Fault[],
+  },
+  {
+    args: ["grant", EMPTY, "1"],
+    faults: [
+      [
+        "a bad node URL",
+        () => ({ RPC_URL: "localhost:8545" }),
+        () =>
+          "RPC_URL: must be a URL starting with http:// or https://\n(or run npm start in another terminal and set none of them)",
+      ],
+      NO_NODE,
+      ...WRONG_CHAINS,
+    ] satisfies Fault[],
+  },
+])
+  test.each<Fault>(faults)(
+    "an operator's command with %s ends with a line that says so",
+    async (_, settings, line) => {
+      const env = { ...serviceEnvironment(world.info, 0), OWNER_PRIVATE_KEY: STRANGER, ...settings() };
+      const { code, stderr } = await runOperator(args, env);
+      expect({ code, stderr }).toEqual({ code: 1, stderr: `${line()}\n` });
+    },
+  );
