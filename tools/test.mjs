@@ -21,9 +21,10 @@ const SUITES = [
   { name: "e2e 2/3" },
   { name: "e2e 3/3" },
   { name: "browser" },
-  { name: "integration 1/2", after: ["contracts", "clients"] },
-  { name: "integration 2/2", after: ["contracts", "clients"] },
   { name: "conformance" },
+  { name: "integration 1/3", after: ["contracts", "clients"] },
+  { name: "integration 2/3", after: ["contracts", "clients"] },
+  { name: "integration 3/3", after: ["contracts", "clients"] },
   { name: "unit" },
 ];
 /** Most suites wait for a chain most of the time. */
