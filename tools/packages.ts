@@ -31,11 +31,9 @@ export async function newProject(...specifiers: readonly string[]): Promise<Proj
 }
 
 /** Tarballs of the client and the command line, as `npm publish` would send them. */
-export async function packPackages(
-  options: { declarations?: boolean } = {},
-): Promise<{ client: string; cli: string; remove(): void }> {
+export async function packPackages(): Promise<{ client: string; cli: string; remove(): void }> {
   const dir = mkdtempSync(join(tmpdir(), "packages-"));
-  await writePackages(dir, options);
+  await writePackages(dir);
   const pack = async (name: string): Promise<string> => {
     const output = await npm(dir, "pack", "--silent", join(dir, name));
     return join(dir, output.trim());
