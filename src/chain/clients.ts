@@ -157,10 +157,8 @@ export interface ChainClock {
  */
 export function createChainClock({
   publicClient,
-  pollingIntervalMs = POLLING_INTERVAL_MS,
 }: {
   publicClient: Pick<PublicClient, "getBlock">;
-  pollingIntervalMs?: number;
 }): ChainClock {
   let head: ChainHead | null = null;
   let newest = 0;
@@ -185,9 +183,9 @@ export function createChainClock({
   const poll = async (): Promise<void> => {
     // The clock keeps running while the node is unreachable; /ready reports the node.
     await observe().catch(() => undefined);
-    if (!stopped) timer = setTimeout(poll, pollingIntervalMs).unref();
+    if (!stopped) timer = setTimeout(poll, POLLING_INTERVAL_MS).unref();
   };
-  timer = setTimeout(poll, pollingIntervalMs).unref();
+  timer = setTimeout(poll, POLLING_INTERVAL_MS).unref();
 
   return {
     now() {

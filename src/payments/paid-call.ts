@@ -389,8 +389,7 @@ function withReceipt(
   const { chainId } = deployment;
   const paid = { chainId, resourceUrl: resourceOf({ config }, call), payer, transaction };
   const extensions = receiptExtension(config, paid, settledAt);
-  const outcome = { success: true, transaction, payer, amount } as const;
-  const receipt = receiptHeaders({ version, chainId, outcome, extensions });
+  const receipt = receiptHeaders({ version, chainId, transaction, payer, amount, extensions });
   return { ...response, headers: { ...response.headers, ...receipt } };
 }
 

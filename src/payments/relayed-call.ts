@@ -25,7 +25,7 @@ import type { HeaderReader, PaymentAsset, PaymentAuthorization } from "./x402.js
 
 /** A complete HTTP response. The body is JSON text, so a replay is the same to the byte. */
 export interface StoredResponse {
-  status: 200 | 201 | 402;
+  status: 200 | 402;
   headers: Record<string, string>;
   body: string;
 }

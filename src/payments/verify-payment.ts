@@ -25,7 +25,6 @@ export interface VerificationUnavailable {
   ok: false;
   reason: "unavailable";
   message: string;
-  retryable: true;
   cause: unknown;
 }
 
@@ -67,7 +66,7 @@ export async function verifyPayment(input: VerifyPaymentInput): Promise<Verifica
   } catch (cause) {
     if (!(cause instanceof BaseError)) throw cause;
     const message = "The payment cannot be checked right now. No funds moved; retry the identical request.";
-    return { ok: false, reason: "unavailable", message, retryable: true, cause };
+    return { ok: false, reason: "unavailable", message, cause };
   }
 }
 

@@ -38,9 +38,8 @@ export interface PaymentQuote {
   description: string;
 }
 
-/** A complete 402 response. Its body has neither envelope; in version 2 it is empty, or says why a payment was refused. */
+/** Headers and body of a 402. The body has neither envelope; in version 2 it is empty, or says why a payment was refused. */
 interface PaymentRequired {
-  status: 402;
   headers: Record<string, string>;
   body: Record<string, unknown>;
 }
@@ -48,7 +47,7 @@ interface PaymentRequired {
 const MIME_TYPE = "application/json";
 
 /** The chain's name in x402: CAIP-2 in version 2; in version 1 the short name, if there is one. */
-export function networkName(chainId: number, version: X402Version): `${string}:${string}` | string {
+export function networkName(chainId: number, version: X402Version): string {
   return version === 2 ? `eip155:${chainId}` : shortNameOf(chainId);
 }
 
@@ -92,7 +91,6 @@ export function paymentRequired(input: {
     accepts: [quoteEntry(quote, 1)],
   };
   return {
-    status: 402,
     headers: {
       "Payment-Required": encodePaymentRequiredHeader(
         header as unknown as Parameters<typeof encodePaymentRequiredHeader>[0],
@@ -120,26 +118,22 @@ function quoteEntry(quote: PaymentQuote, version: X402Version) {
   };
 }
 
-type SettlementOutcome =
-  | { success: true; transaction: Hex; payer: Address; amount: bigint }
-  | { success: false; errorReason: RejectionReason; errorMessage: string; payer: Address };
-
 /** The receipt header of a paid call, in the payment's own version: `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`. */
 export function receiptHeaders(input: {
   version: X402Version;
   chainId: number;
-  outcome: SettlementOutcome;
+  transaction: Hex;
+  payer: Address;
+  amount: bigint;
   extensions?: Record<string, unknown>;
 }): Record<string, string> {
-  const { version, chainId, outcome, extensions } = input;
+  const { version, chainId, transaction, payer, amount, extensions } = input;
   const receipt = {
-    success: outcome.success,
-    transaction: outcome.success ? outcome.transaction : "",
+    success: true,
+    transaction,
     network: networkName(chainId, version) as `${string}:${string}`,
-    payer: outcome.payer,
-    ...(outcome.success
-      ? { amount: outcome.amount.toString() }
-      : { errorReason: outcome.errorReason, errorMessage: outcome.errorMessage }),
+    payer,
+    amount: amount.toString(),
     ...(extensions && { extensions }),
   };
   const name = version === 2 ? "PAYMENT-RESPONSE" : "X-PAYMENT-RESPONSE";
@@ -173,7 +167,7 @@ export interface PaymentAuthorization {
   accepted: EchoedQuote | null;
 }
 
-export type DecodedPayment = { ok: true; version: X402Version; payment: PaymentAuthorization } | Rejection;
+export type DecodedPayment = { ok: true; payment: PaymentAuthorization } | Rejection;
 
 const AddressSchema = z
   .string()
@@ -271,7 +265,6 @@ function decodeHeader(header: { name: string; value: string; version: X402Versio
   const { scheme, network, accepted, payload } = parsed.data;
   return {
     ok: true,
-    version,
     payment: {
       version,
       scheme: scheme ?? accepted?.scheme ?? null,

@@ -38,7 +38,6 @@ describe("a payment header", () => {
   it("of version 2 decodes to lower-case addresses and bigints", () => {
     expect(decodeV2(version2)).toEqual({
       ok: true,
-      version: 2,
       payment: {
         version: 2,
         scheme: "exact",
@@ -59,8 +58,7 @@ describe("a payment header", () => {
     const decoded = decodePayment(new Headers({ "X-PAYMENT": encode(version1) }));
     expect(decoded).toMatchObject({
       ok: true,
-      version: 1,
-      payment: { scheme: "exact", network: "base-sepolia", accepted: null, value: 50_000_000n },
+      payment: { version: 1, scheme: "exact", network: "base-sepolia", accepted: null, value: 50_000_000n },
     });
   });
 
