@@ -100,7 +100,10 @@ export const terms = app.table(
     /** The on-chain half of the terms, as ABI arguments with decimal strings for large integers. */
     escrowTerms: jsonb("escrow_terms").$type<Record<string, unknown>>().notNull(),
     firstQuotedAt: at("first_quoted_at").notNull().defaultNow(),
-    /** Set once the opening deposit is final enough to list the contract; null while it is only quoted. */
+    /**
+     * Set when the contract is known to be open: with the first response, or by the purge. From then on its terms are
+     * public and kept.
+     */
     openedAt: at("opened_at"),
   },
   (t) => [
@@ -279,7 +282,10 @@ export const operation = app.table(
     asset: text("asset"),
     payer: text("payer"),
     nonce: text("nonce"),
-    /** SHA-256 over method, path, caller and raw body; distinguishes a replay from a misused authorization. */
+    /**
+     * SHA-256 over action, idempotency key if given, caller and raw body; distinguishes a replay from a misused
+     * authorization.
+     */
     requestHash: text("request_hash"),
     /** Identifies an action that can happen only once: at most one operation per key is not rejected. */
     onceKey: text("once_key"),

@@ -1,4 +1,4 @@
-/** The query and the mapper for every response that shows a Contract, and the status rule as SQL, for filters. */
+/** The queries and the mapper for every response that shows a Contract, and the status rule as SQL, for filters. */
 import { setImmediate } from "node:timers/promises";
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
