@@ -1,7 +1,6 @@
-/** Dependencies of services and routes. Only main.ts and the tests build a `Deps`. */
+/** Dependencies of features. Only main.ts and the tests build a `Deps`. */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { PublicClient } from "viem";
 import type { ChainClock } from "./chain/clients.js";
@@ -21,7 +20,6 @@ export interface Deps {
   db: Database;
   /** A separate pool for lists and other slow queries: see {@link reading}. */
   readDb: Database;
-  pool: Pool;
   publicClient: PublicClient;
   clock: ChainClock;
   deployment: Deployment;

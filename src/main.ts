@@ -8,7 +8,7 @@ import type { Hono } from "hono";
 import type { Logger } from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { createChainClients, createChainClock } from "./chain/clients.js";
-import { readDeployment, verifyChain, verifyDeployment, verifyNode } from "./chain/deployment.js";
+import { readDeployment, verifyDeployment, verifyNode } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, createNotifications, databaseOn, migrate } from "./db/client.js";
 import { INDEX_CHANGED, lookWhenIndexed } from "./db/onchain.js";
@@ -65,9 +65,8 @@ export async function createService(
     const { chainId } = deployment;
     const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId });
     const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
-    await verifyChain({ publicClient, deployment });
-    await verifyNode(publicClient);
     await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
+    await verifyNode(publicClient);
 
     const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");
     const connect = (
@@ -128,7 +127,7 @@ export async function createService(
       run(createPurger({ db, logger }));
     }
 
-    const shared = { config, ...serving, readDb, publicClient, clock, deployment, logger, metrics };
+    const shared = { config, db: serving.db, readDb, publicClient, clock, deployment, logger, metrics };
     let app = createProbeApp(shared);
     let endStreams = (): void => {};
     if (roles.has("api")) {

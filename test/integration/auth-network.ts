@@ -50,7 +50,6 @@ export async function startAuthNetwork() {
     config: testConfig({ DATABASE_URL: database.url, RPC_URL: rpcUrl, SETTLEMENT_WAIT_MS: "1000" }),
     db,
     readDb: db,
-    pool,
     publicClient,
     clock,
     deployment,
