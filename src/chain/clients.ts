@@ -118,6 +118,16 @@ async function readWhole(response: Response, maxBytes: number): Promise<string> 
   return Buffer.concat(chunks).toString("utf8");
 }
 
+/** Whether this block is canonical; null if the node does not have it, which proves nothing. */
+export async function isCanonical(
+  { publicClient }: { publicClient: Pick<PublicClient, "getBlock"> },
+  blockNumber: bigint,
+  blockHash: string,
+): Promise<boolean | null> {
+  const block = await publicClient.getBlock({ blockNumber }).catch(() => null);
+  return block === null ? null : block.hash === blockHash;
+}
+
 /** Returns the text of a batch response; throws if any call has no response. */
 function answersOf(asked: string, text: string): string {
   const ids = idsOf(asked);

@@ -16,11 +16,11 @@ import {
   domainSeparator,
   type Hex,
   type PublicClient,
-  parseAbi,
   type Transport,
   zeroAddress,
 } from "viem";
 import { ConfigError } from "../config.js";
+import { tokenAbi } from "./token.js";
 
 /** Reads a deployment file. Throws ConfigError with one line per fault, each naming the file. */
 export function readDeployment(path: string): Deployment {
@@ -195,13 +195,6 @@ export const NETWORKS = {
 } as const satisfies Record<string, KnownNetwork>;
 
 export type NetworkName = keyof typeof NETWORKS;
-
-const tokenAbi = parseAbi([
-  "function name() view returns (string)",
-  "function version() view returns (string)",
-  "function decimals() view returns (uint8)",
-  "function DOMAIN_SEPARATOR() view returns (bytes32)",
-]);
 
 /** Compares a configured network with what the node serves. Returns one line per difference. */
 export async function networkFaults(

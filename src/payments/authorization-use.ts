@@ -1,31 +1,26 @@
 /** Finds the transaction that used an EIP-3009 authorization, whoever sent it. */
 
 import type { Address } from "@working-contracts/protocol/types";
-import { eip3009ABI } from "@x402/evm";
 import {
   BaseError,
+  encodeEventTopics,
   type Hex,
   HttpRequestError,
   numberToHex,
-  parseAbiItem,
   RpcRequestError,
   TimeoutError,
   type TransactionReceipt,
   TransactionReceiptNotFoundError,
-  toEventSelector,
 } from "viem";
+import { tokenAbi } from "../chain/token.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 export type UseDeps = Pick<Deps, "publicClient" | "deployment">;
 
-const authorizationUsed = toEventSelector(
-  parseAbiItem("event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)"),
-);
-const authorizationCanceled = toEventSelector(
-  parseAbiItem("event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)"),
-);
+const [authorizationUsed] = encodeEventTopics({ abi: tokenAbi, eventName: "AuthorizationUsed" });
+const [authorizationCanceled] = encodeEventTopics({ abi: tokenAbi, eventName: "AuthorizationCanceled" });
 
 /** Many nodes answer for some thousand blocks at once, some for ten: a refusal halves the window. */
 const WIDEST_WINDOW = 9_000n;
@@ -48,7 +43,7 @@ export function isUsed(
 ): Promise<boolean> {
   return publicClient.readContract({
     address: token,
-    abi: eip3009ABI,
+    abi: tokenAbi,
     functionName: "authorizationState",
     args: [payment.from, payment.nonce],
   });

@@ -7,23 +7,18 @@ import { escrowAbi } from "@working-contracts/protocol/abi";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { type Log, parseAbi, parseEventLogs, type TransactionReceipt } from "viem";
+import { type Log, parseEventLogs, type TransactionReceipt } from "viem";
+import { isCanonical } from "../chain/clients.js";
+import { tokenAbi } from "../chain/token.js";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { limitsOfMark, limitsOfRefund } from "../relayer/limits.js";
 import { createOperation, type NewOperation, refundDirectTransferOperation } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
-import { isCanonical } from "../relayer/transaction.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
 import { settlementPending } from "./relayed-call.js";
 import type { PaymentAuthorization } from "./x402.js";
-
-const tokenAbi = parseAbi([
-  "function balanceOf(address account) view returns (uint256)",
-  "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
-  "event Transfer(address indexed from, address indexed to, uint256 value)",
-]);
 
 /**
  * Whether this authorization moved its value to the escrow in a transaction in which the escrow itself took no deposit

@@ -1,5 +1,5 @@
 import type { Address } from "@working-contracts/protocol/types";
-import { authorizationTypes, eip3009ABI } from "@x402/evm";
+import { authorizationTypes } from "@x402/evm";
 import {
   BaseError,
   encodeFunctionData,
@@ -7,10 +7,10 @@ import {
   hashTypedData,
   isErc6492Signature,
   type PublicClient,
-  parseAbi,
 } from "viem";
 import { movedClockHint } from "../chain/clients.js";
 import { askWallet, callOrRevert, recoverSigner } from "../chain/signatures.js";
+import { tokenAbi } from "../chain/token.js";
 import {
   type EchoedQuote,
   networkName,
@@ -47,9 +47,6 @@ export interface VerifyPaymentInput {
 type AuthorizationKind = "TransferWithAuthorization" | "ReceiveWithAuthorization";
 
 const KINDS: readonly AuthorizationKind[] = ["TransferWithAuthorization", "ReceiveWithAuthorization"];
-const receiveAbi = parseAbi([
-  "function receiveWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
-]);
 
 /** Time to bring a payment on chain; the x402 reference implementation keeps the same margin. */
 const SETTLEMENT_MARGIN_SECONDS = 6;
@@ -125,7 +122,7 @@ async function explain(refused: {
 }): Promise<Rejection> {
   const { input, payment, digest, late } = refused;
   const { publicClient, quote } = input;
-  const token = { address: quote.asset.address, abi: eip3009ABI } as const;
+  const token = { address: quote.asset.address, abi: tokenAbi } as const;
   const [used, balance, code, block] = await Promise.all([
     publicClient.readContract({
       ...token,
@@ -308,10 +305,9 @@ function transferCall(
 ) {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
   const args = [from, to, value, validAfter, validBefore, nonce, signature] as const;
-  const data =
-    kind === "ReceiveWithAuthorization"
-      ? encodeFunctionData({ abi: receiveAbi, functionName: "receiveWithAuthorization", args })
-      : encodeFunctionData({ abi: eip3009ABI, functionName: "transferWithAuthorization", args });
+  const functionName =
+    kind === "ReceiveWithAuthorization" ? "receiveWithAuthorization" : "transferWithAuthorization";
+  const data = encodeFunctionData({ abi: tokenAbi, functionName, args });
   return { account: payTo, to: asset.address, data };
 }
 

@@ -7,12 +7,13 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
-import { type Hex, parseAbi, type TransactionReceipt } from "viem";
+import type { Hex, TransactionReceipt } from "viem";
 import { decodeRevert } from "../chain/errors.js";
+import { isPaused, tokenAbi } from "../chain/token.js";
 import type { Transaction } from "../db/client.js";
 import type { Candidate } from "./choose.js";
 import type { SignerContext } from "./context.js";
-import { isPaused, stateOf } from "./transaction.js";
+import { stateOf } from "./transaction.js";
 
 export interface Verdict {
   /** `reject`: no retry can succeed. `hold`: the cause is outside the operation and can go away. */
@@ -104,7 +105,6 @@ export function retryDelay(tries: number, { answered = false } = {}): number {
 const MAX_ALLOWANCE = 32;
 /** The token refused a payment: to an escrow, or to the registry, which passes the token's error on. */
 const REFUSED_PAYMENT: ReadonlySet<string> = new Set(["PaymentFailed", "UnknownError"]);
-const tokenAbi = parseAbi(["event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)"]);
 /** Blocks between a simulation and its batch in which someone else can use a payment. A later batch finds it expired. */
 const USED_BLOCKS = 256n;
 
@@ -183,7 +183,9 @@ async function isBeyondPayer(
     nonce !== null &&
     (
       await publicClient.getContractEvents({
-        ...{ address: token, abi: tokenAbi, eventName: "AuthorizationUsed" },
+        address: token,
+        abi: tokenAbi,
+        eventName: "AuthorizationUsed",
         args: { authorizer: payer, nonce },
         fromBlock: blockNumber > USED_BLOCKS ? blockNumber - USED_BLOCKS : 0n,
         toBlock: blockNumber,

@@ -1,6 +1,7 @@
 /** Follows signed batches: receipts, depth, reorgs, lost and stuck transactions. */
 import { and, asc, desc, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import type { TransactionReceipt } from "viem";
+import { isCanonical } from "../chain/clients.js";
 import { batch } from "../db/schema.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
 import { replaceIfStuck } from "./replace.js";
@@ -14,7 +15,7 @@ import {
   requeueBatch,
 } from "./results.js";
 import { broadcastAll } from "./send.js";
-import { findNonceUse, findReceipt, isCanonical, isTrusted, maxCostOf, placeOf } from "./transaction.js";
+import { findNonceUse, findReceipt, isTrusted, maxCostOf, placeOf } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 

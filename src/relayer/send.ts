@@ -2,6 +2,8 @@
 
 import { sql } from "drizzle-orm";
 import { keccak256, type TransactionSerializableEIP1559 } from "viem";
+import { isCanonical } from "../chain/clients.js";
+import { isPaused } from "../chain/token.js";
 import { type BatchAttempt, batch } from "../db/schema.js";
 import { claimOperations, hasWaiting, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
@@ -13,8 +15,6 @@ import {
   encodeBatch,
   estimateFees,
   type Fees,
-  isCanonical,
-  isPaused,
   isTrusted,
   maxCostOf,
   simulateOperations,

@@ -7,18 +7,17 @@ import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import {
   BaseError,
-  ContractFunctionZeroDataError,
   concatHex,
   encodeFunctionData,
   encodePacked,
   type Hex,
   type PublicClient,
-  parseAbi,
   parseEventLogs,
   prepareEncodeFunctionData,
   type TransactionReceipt,
   toHex,
 } from "viem";
+import { isCanonical } from "../chain/clients.js";
 import { failedExecution } from "../chain/errors.js";
 import type { BatchAttempt, batch } from "../db/schema.js";
 import type { Head, SignerContext } from "./context.js";
@@ -284,30 +283,6 @@ async function callOneByOne({
   return results;
 }
 
-const pausableAbi = parseAbi(["function paused() view returns (bool)"]);
-
-/** Whether the token refuses all transfers. One without `paused()` does not; node errors are thrown. */
-export async function isPaused(
-  publicClient: PublicClient,
-  token: Address,
-  at: ReturnType<typeof stateOf> | { blockTag: "latest" },
-): Promise<boolean> {
-  try {
-    return await publicClient.readContract({
-      address: token,
-      abi: pausableAbi,
-      functionName: "paused",
-      ...at,
-    });
-  } catch (error) {
-    const isEmpty =
-      error instanceof BaseError &&
-      error.walk((cause) => cause instanceof ContractFunctionZeroDataError) !== null;
-    if (isEmpty || failedExecution(error) !== null) return false;
-    throw error;
-  }
-}
-
 function isMethodMissing(error: unknown): boolean {
   return (
     error instanceof BaseError &&
@@ -328,16 +303,6 @@ export async function findReceipt(
     if (receipt !== null) return receipt;
   }
   return null;
-}
-
-/** Whether this block is canonical; null if the node does not have it, which proves nothing. */
-export async function isCanonical(
-  { publicClient }: Pick<SignerContext, "publicClient">,
-  blockNumber: bigint,
-  blockHash: string,
-): Promise<boolean | null> {
-  const block = await publicClient.getBlock({ blockNumber }).catch(() => null);
-  return block === null ? null : block.hash === blockHash;
 }
 
 /** Whether `head` builds on this block. If not (above `head`, or on another branch), wait for a head that does. */
