@@ -18,9 +18,9 @@ export default createConfig({
   chains: {
     escrowChain: {
       id: deployment.chainId,
-      rpc: lanes(rpcUrl, Number(process.env.PONDER_REQUESTS_PER_SECOND ?? 160)),
+      rpc: lanes(rpcUrl, Number(required("PONDER_REQUESTS_PER_SECOND"))),
       ...(wsRpcUrl ? { ws: wsRpcUrl } : {}),
-      pollingInterval: Number(process.env.PONDER_POLLING_INTERVAL_MS ?? 250),
+      pollingInterval: Number(required("PONDER_POLLING_INTERVAL_MS")),
     },
   },
   contracts: {

@@ -41,7 +41,8 @@ const url = (...protocols: string[]) =>
     );
 
 const databaseUrl = url("postgres:", "postgresql:");
-export const nodeUrl = url("http:", "https:");
+export const httpUrl = url("http:", "https:");
+const socketUrl = url("ws:", "wss:");
 
 /** The roles of a process. Each role can run in any number of processes. */
 const ROLES = ["api", "relayer", "worker"] as const;
@@ -50,10 +51,6 @@ export type Role = (typeof ROLES)[number];
 const roleList = z
   .string()
   .transform((list) => list.split(",").map((role) => role.trim()))
-  .refine((roles) => !roles.includes("keeper"), {
-    error: "the role keeper is now called worker",
-    abort: true,
-  })
   .pipe(z.array(z.enum(ROLES, `must be a comma-separated list of ${ROLES.join(", ")}`)).min(1))
   .transform((roles): ReadonlySet<Role> => new Set(roles));
 
@@ -65,8 +62,8 @@ const EnvironmentSchema = z
     DATABASE_READ_CONNECTIONS: wholeNumber(10, { min: 1, max: 1000 }),
     DATABASE_WORK_CONNECTIONS: wholeNumber(10, { min: 2, max: 1000 }),
     STATEMENT_TIMEOUT_MS: wholeNumber(10_000, { max: 600_000 }),
-    RPC_URL: nodeUrl,
-    WS_RPC_URL: url("ws:", "wss:").optional(),
+    RPC_URL: httpUrl,
+    WS_RPC_URL: socketUrl.optional(),
     DEPLOYMENT: z.string(),
     ROLES: roleList.optional(),
     RELAYER_PRIVATE_KEYS: hex32List,
@@ -74,9 +71,7 @@ const EnvironmentSchema = z
     MASTER_KEYS_OLD: hex32List,
     HOST: z.string().default("127.0.0.1"),
     PORT: wholeNumber(3000, { max: 65_535 }),
-    BASE_URL: url("http:", "https:")
-      .transform((text) => text.replace(/\/+$/, ""))
-      .optional(),
+    BASE_URL: httpUrl.transform((text) => text.replace(/\/+$/, "")).optional(),
     WC_ENV: z.enum(["live", "test"], "must be live or test").default("test"),
     MINIMUM_PRICE: z
       .string()
@@ -104,10 +99,8 @@ const EnvironmentSchema = z
     TRUSTED_PROXIES: wholeNumber(0, { max: 10 }),
     READY_MAX_HEAD_AGE: wholeNumber(120),
     READY_MAX_INDEX_LAG: wholeNumber(30),
-    EXPLORER_URL: url("http:", "https:")
-      .transform((text) => text.replace(/\/+$/, ""))
-      .optional(),
-    WALLET_NODE_URL: url("http:", "https:").optional(),
+    EXPLORER_URL: httpUrl.transform((text) => text.replace(/\/+$/, "")).optional(),
+    WALLET_NODE_URL: httpUrl.optional(),
     OPERATOR_KEY: z.string().min(16, "must have at least 16 characters").optional(),
     LOG_LEVEL: z
       .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], "must be a pino level")
@@ -209,8 +202,8 @@ const PonderEnvironmentSchema = z.object({
   INDEXER_HOST: z.string().default("127.0.0.1"),
   PONDER_REQUESTS_PER_SECOND: wholeNumber(160, { min: 1, max: 100_000 }),
   PONDER_POLLING_INTERVAL_MS: wholeNumber(250, { min: 1, max: 600_000 }),
-  PONDER_RPC_URL: url("http:", "https:").optional(),
-  PONDER_WS_RPC_URL: url("ws:", "wss:").optional(),
+  PONDER_RPC_URL: httpUrl.optional(),
+  PONDER_WS_RPC_URL: socketUrl.optional(),
   PONDER_LOG_LEVEL: z
     .enum(["error", "warn", "info", "debug", "trace"], "must be error, warn, info, debug or trace")
     .default("warn"),
@@ -222,8 +215,8 @@ export const parsePonderEnvironment = (env: Environment): z.output<typeof Ponder
 
 const IndexerEnvironmentSchema = PonderEnvironmentSchema.extend({
   DATABASE_URL: databaseUrl,
-  RPC_URL: nodeUrl,
-  WS_RPC_URL: url("ws:", "wss:").optional(),
+  RPC_URL: httpUrl,
+  WS_RPC_URL: socketUrl.optional(),
   DEPLOYMENT: z.string(),
   INDEXER_PORT: wholeNumber(42_069, { max: 65_535 }),
 }).transform((env) => ({

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { createChainClients, createSigningClient } from "../src/chain/clients.js";
 import { deployProtocol } from "../src/chain/deploy.js";
 import { NETWORKS, type NetworkName, networkFaults, writeDeployment } from "../src/chain/deployment.js";
-import { nodeUrl } from "../src/config.js";
+import { httpUrl } from "../src/config.js";
 import { ROOT } from "../src/root.js";
 import { compileContracts } from "./local/foundry.js";
 
@@ -38,7 +38,7 @@ const address = z
 
 const SettingsSchema = z
   .object({
-    RPC_URL: nodeUrl,
+    RPC_URL: httpUrl,
     DEPLOYER_PRIVATE_KEY: z
       .string("is required")
       .regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex")

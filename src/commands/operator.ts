@@ -10,7 +10,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
-import { ConfigError, nodeUrl, parseDatabaseUrl, parseMasterKeys } from "../config.js";
+import { ConfigError, httpUrl, parseDatabaseUrl, parseMasterKeys } from "../config.js";
 import { createDatabase, type Database, hasSqlState, SQLSTATE } from "../db/client.js";
 import {
   COMPLAINT_STATUSES,
@@ -58,7 +58,7 @@ class OperatorError extends Error {
 }
 
 const OwnerSettingsSchema = z.object({
-  RPC_URL: nodeUrl,
+  RPC_URL: httpUrl,
   DEPLOYMENT: z.string("is required"),
   OWNER_PRIVATE_KEY: z.string("is required").regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex"),
 });

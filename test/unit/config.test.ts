@@ -147,9 +147,3 @@ describe("a faulty environment", () => {
     expect(faults).not.toMatch(/my-secret|key-one|key-two|hunter2/);
   });
 });
-
-it("refuses the former name of a role, and names the new one", () => {
-  expect(() => parseConfig({ ...complete, ROLES: "relayer,keeper" })).toThrow(
-    "ROLES: the role keeper is now called worker",
-  );
-});
