@@ -116,7 +116,8 @@ function cpuTable(results: WriteResult[]): string {
             .map(([name, ms]) => `${name} ${ms}`)
             .join(", "),
         );
-        return `| ${mining}, ${concurrency} payers | ${cells} | ${sent?.sql}, ${sent?.rpc} |`;
+        const payers = concurrency === 1 ? "1 payer" : `${concurrency} payers`;
+        return `| ${mining}, ${payers} | ${cells} | ${sent?.sql}, ${sent?.rpc} |`;
       }),
   ].join("\n");
 }
@@ -162,10 +163,10 @@ function readTables({
 }: Results["read"]): string {
   const concurrency = reads[0]?.concurrency ?? 0;
   return [
-    `| Read (${concurrency} concurrent, ${SEEDED.toLocaleString("en")} contracts) | per second | failed | p50 / p95 / p99 ms | bare Hono and pg, share of it |`,
-    "| --- | ---: | ---: | --- | --- |",
+    `| Read (${concurrency} concurrent, ${SEEDED.toLocaleString("en")} contracts) | per second | failed | p50 / p95 / p99 ms | Bare Hono and pg, per second | Ratio |`,
+    "| --- | ---: | ---: | --- | ---: | ---: |",
     ...reads.map(({ call, perSecond, failed, latency: { p50, p95, p99 }, bare }) => {
-      const compared = bare ? `${bare.perSecond}, ${round(perSecond / bare.perSecond, 2)}` : "";
+      const compared = bare ? `${bare.perSecond} | ${round(perSecond / bare.perSecond, 2)}` : " | ";
       return `| ${call} | ${perSecond} | ${failed} | ${p50} / ${p95} / ${p99} | ${compared} |`;
     }),
     "",
@@ -181,7 +182,8 @@ function readTables({
     `| From a block to the visible row, p50 / p95 | ${row.p50} / ${row.p95} ms |`,
     `| From a block to the response of the paid call, p50 / p95 | ${answer.p50} / ${answer.p95} ms |`,
     ...Object.entries(idle).map(
-      ([name, before]) => `| Memory of the ${name}: idle / after load | ${before} / ${loaded[name]} MiB |`,
+      ([name, before]) =>
+        `| Memory of ${name === "postgres" ? "Postgres" : `the ${name}`}: idle / after load | ${before} / ${loaded[name]} MiB |`,
     ),
   ].join("\n");
 }
