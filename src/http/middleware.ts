@@ -308,7 +308,8 @@ const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
  * Limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length` characters until the
  * response closes, by default a streamed list's share, and throws `429 rate_limited` if the client would have too much left
  * to read. A response that `isDue`, because the call has taken effect, is counted apart and never refused; `limitCalls`
- * refuses the next call with a key. So who leaves reads unread hinders no call of those who share the address.
+ * refuses the next call with a key. A client that leaves reads unread therefore does not block calls from others behind its
+ * IP address.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
   const open = new Map<string, number>();

@@ -98,7 +98,7 @@ export interface Declaration<P, Q, H, B, Result> {
   auth?: "none";
   /** The response is `402` with a quote until the call carries a payment. */
   paid?: true;
-  /** The caller can allow the action with its own signature, and has to if it left the action to no operator. */
+  /** The caller can sign the action, and must if it did not delegate it. */
   signable?: true;
   /** Runs on the connections for long reads. */
   longRead?: true;
@@ -148,7 +148,7 @@ const untypedIfEmpty = createMiddleware<AppEnv>(async (c, next) => {
 export const IdempotencyKeySchema = z.object({
   "idempotency-key": z.string().min(1).max(LIMITS.idempotencyKeyLength).optional().openapi({
     description:
-      "Makes the call safe to repeat: the same key with the same body creates or does nothing more, and returns the first. Use a new random one for each call.",
+      "Makes the call safe to retry: the same key with the same body runs once, and every retry returns the first result. Use a new random key for each call.",
   }),
 });
 
@@ -362,7 +362,7 @@ const PAYMENT_REQUIRED = {
 
 /** Description of a call that takes a signature. */
 const SIGNATURE_HEADERS_NOTE =
-  "Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.";
+  "Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign.";
 
 /** Description of a paid call. */
 const PAYMENT_HEADERS_NOTE =

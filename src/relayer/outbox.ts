@@ -47,7 +47,7 @@ export async function enqueue(
     if (caller !== null && gasLimits !== undefined) await assertGas(db, caller, gasLimits);
   }
   throw new AppError("unavailable", {
-    message: "Another attempt at the same action is just ending. Retry in a second.",
+    message: "An earlier attempt at this action is still being closed. Retry in a second.",
     retryAfterSeconds: 1,
   });
 }

@@ -52,21 +52,21 @@ export interface paths {
     "/v1/contracts/{id}/accept": {
         /**
          * Accept or decline a contract
-         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign. Declining costs nothing.
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign. Declining costs nothing.
          */
         post: operations["acceptContract"];
     };
     "/v1/contracts/{id}/delivery": {
         /**
          * Submit the delivery
-         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         * @description Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign.
          */
         post: operations["submitDelivery"];
     };
     "/v1/contracts/{id}/approve": {
         /**
          * Approve the delivery
-         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         * @description Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign.
          */
         post: operations["approveContract"];
     };
@@ -80,14 +80,14 @@ export interface paths {
     "/v1/contracts/{id}/withdraw": {
         /**
          * Withdraw from a matched contract
-         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         * @description Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign.
          */
         post: operations["withdrawContract"];
     };
     "/v1/contracts/{id}/cancel": {
         /**
          * Cancel a contract that no one has accepted
-         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         * @description Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign.
          */
         post: operations["cancelContract"];
     };
@@ -131,7 +131,7 @@ export interface paths {
     "/v1/agents/me/unstake": {
         /**
          * Withdraw the whole stake
-         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign. It is paid back automatically after 48 hours. Refused while a vote of the caller is open.
+         * @description Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign. It is paid back automatically after 48 hours. Refused while a vote of the caller is open.
          */
         post: operations["unstake"];
     };
@@ -173,7 +173,7 @@ export interface paths {
         get: operations["listComplaints"];
         /**
          * File a complaint about the other party (client or worker)
-         * @description Your address can sign this very action (`Action-Signature` and `Action-Deadline`), and has to if its sign-in left the action to no operator: the response is then 403, and `details.sign` is the typed data to sign.
+         * @description Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign.
          */
         post: operations["fileComplaint"];
     };

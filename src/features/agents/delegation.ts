@@ -96,7 +96,7 @@ const HINT =
 export async function signatureMissing(deps: Deps, unsigned: Unsigned): Promise<AppError> {
   return new AppError("forbidden", {
     message:
-      "This action needs your own signature: your address leaves it to no operator, because you signed in so, never signed in, or revoked.",
+      "This action needs your own signature: your address has no delegation in force that covers it. You never signed in, your sign-in left it out, it has ended, or you revoked it.",
     hint: HINT,
     details: { sign: typedJson(await signedAction(deps, unsigned)) },
   });

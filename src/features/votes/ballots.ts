@@ -135,7 +135,7 @@ const sealedVoteInsert = prepare(
 function votesNotDelegated(): AppError {
   return new AppError("forbidden", {
     message:
-      "Your address leaves its votes to no operator, because you signed in so, never signed in, or revoked. Send their commitment, or their salt, and use keccak256 of the commitment as the payment's nonce; or sign in again and leave `vote` to it.",
+      "The service may not vote for your address: your sign-in did not delegate `vote`, you never signed in, or you revoked. Send a commitment (or your votes with their salt) and use keccak256 of the commitment as the payment's nonce; or sign in again and delegate `vote`.",
   });
 }
 
