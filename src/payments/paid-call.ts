@@ -11,8 +11,8 @@ import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import type { GasLimits } from "../relayer/gas-accounts.js";
 import {
-  assertRelayable,
   limitsOfCredit,
+  limitsOfPaid,
   limitsOfSigned,
   type OutboxState,
   type RelayingState,
@@ -123,7 +123,7 @@ async function limitsOf(
 ): Promise<GasLimits | undefined> {
   const relayed = { caller: paid.call.caller, kind: paid.action.kind };
   if (paid.accepted.isDirectTransfer) return limitsOfCredit(deps, relayed);
-  return assertRelayable(deps, relayed, paid.relaying) ?? limitsOfSigned(deps, relayed.caller);
+  return limitsOfPaid(deps, relayed, paid.relaying) ?? limitsOfSigned(deps, relayed.caller);
 }
 
 /** Continues with the operation that this payment was stored in, whatever its state. */
@@ -166,7 +166,7 @@ async function findOffer(
   });
   if (state.unanswered !== null) return { unanswered: state.unanswered, amount };
   if (state.published !== null) await assertUnusable(deps, call, state.published);
-  assertRelayable(deps, { caller: call.caller, kind }, state);
+  limitsOfPaid(deps, { caller: call.caller, kind }, state);
   await call.store?.(action, "quote");
   if (!state.hasRoom) throw queueFull();
   const quote = quoteOf(deps, call, action);

@@ -52,7 +52,7 @@ export interface Claim {
  * Rejects unsent operations as `Expired` once their deadline has passed on the chain's clock. A published operation is
  * kept, because only the chain can tell whether it was applied.
  */
-export async function endExpired(context: SignerContext, head: Head): Promise<void> {
+export async function rejectExpired(context: SignerContext, head: Head): Promise<void> {
   const { signer, logger, metrics } = context;
   const ids = await fenced(context, async (tx) => {
     const { rows } = await tx.execute<{ id: string }>(sql`

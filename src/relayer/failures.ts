@@ -61,7 +61,7 @@ export const SIGNATURE_FAULTS: ReadonlySet<string> = new Set([
 const WITHOUT_REASON = "FailedCall";
 
 /** The Solidity error's name, or the relayer's own reason if there is none. */
-export function failureReason(data: Hex, outOfGas: boolean): string {
+export function failureReason(data: Hex, { outOfGas = false } = {}): string {
   const name = data === "0x" ? WITHOUT_REASON : (decodeRevert(data)?.name ?? "UnknownError");
   if (name !== WITHOUT_REASON) return name;
   return outOfGas ? "OutOfGas" : "Reverted";
@@ -152,7 +152,7 @@ export async function signersAtFault(
   failures: ReadonlyMap<bigint, Hex>,
   block: Pick<TransactionReceipt, "blockHash" | "blockNumber">,
 ): Promise<Map<bigint, string>> {
-  const reasons = new Map([...failures].map(([id, data]) => [id, failureReason(data, false)]));
+  const reasons = new Map([...failures].map(([id, data]) => [id, failureReason(data)]));
   const ids = [...reasons].flatMap(([id, reason]) => (SIGNATURE_FAULTS.has(reason) ? [id.toString()] : []));
   if (ids.length === 0) return new Map();
   const { rows } = await context.db.execute<SignedRow>(sql`

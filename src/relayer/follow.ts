@@ -15,7 +15,7 @@ import {
   requeueBatch,
 } from "./results.js";
 import { broadcastAll } from "./send.js";
-import { findNonceUse, findReceipt, isTrusted, maxCostOf, placeOf } from "./transaction.js";
+import { blockRefOf, findNonceUse, findReceipt, isTrusted, maxCostOf } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 
@@ -50,35 +50,35 @@ export async function followBatches(context: SignerContext, head: Head): Promise
  * ones; the newer ones lost their block and are reopened.
  */
 async function followMined(context: SignerContext, head: Head): Promise<void> {
-  const lost: Place[] = [];
-  for (const place of await newestPlaces(context, MAX_OPEN)) {
-    const standing = await stands(context, place);
+  const lost: MinedBatch[] = [];
+  for (const mined of await newestMined(context, MAX_OPEN)) {
+    const standing = await stands(context, mined);
     // A node without this block tells us nothing about it.
     if (standing === null) return;
     if (standing) break;
-    lost.push(place);
+    lost.push(mined);
   }
   await reopen(context, lost);
   await finaliseDeep(context, head);
 }
 
-interface Place {
+interface MinedBatch {
   id: bigint;
   state: Batch["state"];
   blockNumber: bigint | null;
   blockHash: string | null;
 }
 
-const PLACE = {
+const MINED_BATCH = {
   id: batch.id,
   state: batch.state,
   blockNumber: batch.blockNumber,
   blockHash: batch.blockHash,
 };
 
-function newestPlaces({ db, signer }: SignerContext, limit: number): Promise<Place[]> {
+function newestMined({ db, signer }: SignerContext, limit: number): Promise<MinedBatch[]> {
   return db
-    .select(PLACE)
+    .select(MINED_BATCH)
     .from(batch)
     .where(and(eq(batch.signer, signer), inArray(batch.state, ["mined", "final"])))
     .orderBy(desc(batch.blockNumber), desc(batch.accountNonce))
@@ -86,12 +86,15 @@ function newestPlaces({ db, signer }: SignerContext, limit: number): Promise<Pla
 }
 
 /** Whether a batch's block is canonical; null if the node does not have it. */
-async function stands(context: SignerContext, { blockNumber, blockHash }: Place): Promise<boolean | null> {
+async function stands(
+  context: SignerContext,
+  { blockNumber, blockHash }: MinedBatch,
+): Promise<boolean | null> {
   if (blockNumber === null || blockHash === null) return null;
   return isCanonical(context, blockNumber, blockHash);
 }
 
-async function reopen(context: SignerContext, lost: readonly Place[]): Promise<void> {
+async function reopen(context: SignerContext, lost: readonly MinedBatch[]): Promise<void> {
   if (lost.length === 0) return;
   const { signer, logger, metrics } = context;
   const ids = lost.map(({ id }) => id);
@@ -111,14 +114,14 @@ async function finaliseDeep(context: SignerContext, head: Head): Promise<void> {
   const { db, signer, options } = context;
   const deepest = head.number - BigInt(options.confirmations) + 1n;
   const deep = await db
-    .select(PLACE)
+    .select(MINED_BATCH)
     .from(batch)
     .where(and(eq(batch.signer, signer), eq(batch.state, "mined"), lte(batch.blockNumber, deepest)))
     .orderBy(asc(batch.blockNumber))
     .limit(MAX_OPEN);
   const standing = new Map<string | null, boolean | null>();
-  for (const place of deep) {
-    if (!standing.has(place.blockHash)) standing.set(place.blockHash, await stands(context, place));
+  for (const mined of deep) {
+    if (!standing.has(mined.blockHash)) standing.set(mined.blockHash, await stands(context, mined));
   }
   await reopen(
     context,
@@ -161,7 +164,7 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
   for (const one of open) {
     const receipt = await findReceipt(context, one.attempts);
     if (receipt !== null) {
-      if (!(await isTrusted(context, placeOf(receipt), head)) || !(await isAnchored(context))) {
+      if (!(await isTrusted(context, blockRefOf(receipt), head)) || !(await isAnchored(context))) {
         inFlight.push(one);
         continue;
       }
@@ -191,7 +194,7 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
 
 /** Whether the newest recorded block is still canonical. If not, a receipt could come from a different branch. */
 async function isAnchored(context: SignerContext): Promise<boolean> {
-  const [newest] = await newestPlaces(context, 1);
+  const [newest] = await newestMined(context, 1);
   return newest === undefined || (await stands(context, newest)) === true;
 }
 
@@ -206,17 +209,17 @@ async function settleReceipt(
   receipt: TransactionReceipt,
   head: Head,
 ): Promise<void> {
-  const deep = head.number - receipt.blockNumber + 1n >= BigInt(context.options.confirmations);
+  const isDeep = head.number - receipt.blockNumber + 1n >= BigInt(context.options.confirmations);
   if (receipt.status === "success") {
     // Before any operation is recorded as failed: an earlier batch might have applied it.
     await recordGivenUp(context, one.operationIds, head);
-    await recordReceipt(context, one, receipt, deep);
+    await recordReceipt(context, one, receipt, { isDeep });
     forget(context, one.id);
     return;
   }
   context.memory.isAllowed = false;
   // Its operations had no effect, but they can be requeued only once the revert is final.
-  if (!deep) return;
+  if (!isDeep) return;
   raiseAlarm(context, "batch_reverted", { batch: one.id.toString(), hash: receipt.transactionHash });
   context.metrics?.batches("reverted");
   const gasPaid = receipt.gasUsed * receipt.effectiveGasPrice;

@@ -48,7 +48,8 @@ const throttlingFailure = sql`least(
 
 const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: boolean }>(
   "signer_state",
-  // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver.
+  // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver. The first of
+  // the two conditions on `kind` is the partial index's.
   sql`select ${failedAge} as "failureAge", ${gasRefusal} as "gasRefusal",
     coalesce((
       select state <> 'rejected' from app.operation
@@ -172,7 +173,7 @@ function requireGas(
  * The limits under which a paid operation of one of {@link LIMITED_KINDS} is stored. Throws `rate_limited` if the agent
  * exceeds them, or if the agent's operations, of whatever kind, keep failing.
  */
-export function assertRelayable(
+export function limitsOfPaid(
   { config: { gasLimits } }: Pick<LimitDeps, "config">,
   { caller, kind }: { caller: Address; kind: OperationKind },
   { failureAge, gasRefusal: refusal }: RelayingState,

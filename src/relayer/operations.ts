@@ -87,14 +87,14 @@ interface RequestFacts {
   notAfter?: number | undefined;
 }
 
-interface PaidAction extends RequestFacts {
+interface AuthorizedAction extends RequestFacts {
   deployment: Deployment;
   escrow: Address;
   caller: Address;
   authorization: AuthorizationArguments;
 }
 
-interface CreditableAction extends PaidAction {
+interface CreditableAction extends AuthorizedAction {
   /**
    * The authorization was executed as a direct transfer to the escrow. If the token rejects the authorization as used,
    * the escrow credits that transfer instead.
@@ -110,14 +110,14 @@ interface EscrowAction extends KeeperAction {
   caller: Address;
 }
 
-interface AgentAction extends RequestFacts {
+interface AccountAction extends RequestFacts {
   deployment: Deployment;
   agent: Address;
 }
 
 /** Registers the agent's sign-in signature on chain as its delegation to the Relay. */
 export function delegateOperation(
-  action: AgentAction & Omit<Delegation, "operator"> & { signature: Hex },
+  action: AccountAction & Omit<Delegation, "operator"> & { signature: Hex },
 ): NewOperation {
   const { deployment, agent, actions, until, nonce, issuedAt, expiresAt, signature } = action;
   const operator = deployment.relay;
@@ -135,7 +135,7 @@ export function delegateOperation(
 }
 
 /** Revokes the agent's delegation to the Relay, at most once per proof of address (`challengeId`). */
-export function revokeDelegationOperation(action: AgentAction & { challengeId: string }): NewOperation {
+export function revokeDelegationOperation(action: AccountAction & { challengeId: string }): NewOperation {
   const { deployment, agent, challengeId } = action;
   return build("revoke-delegation", action, {
     escrow: null,
@@ -151,7 +151,7 @@ export function revokeDelegationOperation(action: AgentAction & { challengeId: s
 }
 
 /** Deploys the escrow for `terms` and pays the initiator's deposit into it. */
-export function createOperation(action: PaidAction & { terms: EscrowTerms }): NewOperation {
+export function createOperation(action: AuthorizedAction & { terms: EscrowTerms }): NewOperation {
   const { deployment, escrow, caller, terms } = action;
   return build("create", action, {
     escrow,
@@ -243,7 +243,7 @@ export function refundDirectTransferOperation(
 
 /** Stakes protocol tokens to become eligible as a Backup Agent. `authorization` must be for the protocol token. */
 export function stakeOperation(
-  action: AgentAction & { amount: bigint; authorization: AuthorizationArguments },
+  action: AccountAction & { amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
   const { deployment, agent, amount, authorization } = action;
   return build("stake", action, {
@@ -260,12 +260,12 @@ export function stakeOperation(
 }
 
 /** Starts unbonding. It can happen again after a new stake, so pass a `onceKey` that identifies the request. */
-export const requestUnstakeOperation = (action: AgentAction) => onRegistry("request-unstake", action);
+export const requestUnstakeOperation = (action: AccountAction) => onRegistry("request-unstake", action);
 
 /** Withdraws an unbonded stake. It too can happen again, so pass a `onceKey` that identifies the request. */
-export const withdrawStakeOperation = (action: AgentAction) => onRegistry("withdraw-stake", action);
+export const withdrawStakeOperation = (action: AccountAction) => onRegistry("withdraw-stake", action);
 
-function onRegistry(kind: "request-unstake" | "withdraw-stake", action: AgentAction): NewOperation {
+function onRegistry(kind: "request-unstake" | "withdraw-stake", action: AccountAction): NewOperation {
   const functionName = kind === "request-unstake" ? "requestUnstake" : "withdrawStake";
   return build(kind, action, {
     escrow: null,
@@ -352,6 +352,6 @@ function authorizationOf({ authorization }: { authorization: AuthorizationArgume
   return { validAfter, validBefore, nonce, signature };
 }
 
-function paymentOf({ deployment, caller, authorization }: PaidAction) {
+function paymentOf({ deployment, caller, authorization }: AuthorizedAction) {
   return { asset: deployment.asset.address, payer: caller, nonce: authorization.nonce };
 }

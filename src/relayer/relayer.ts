@@ -8,7 +8,7 @@ import type { Pool } from "pg";
 import type { PrivateKeyAccount, PublicClient } from "viem";
 import type { Database } from "../db/client.js";
 import { createLoop, createPause, type Loop, type Wakers } from "../scheduling.js";
-import { endExpired, readWork } from "./claim.js";
+import { readWork, rejectExpired } from "./claim.js";
 import {
   type CrashPoint,
   createMemory,
@@ -155,7 +155,7 @@ export function createRelayer({
     // A batch reverts if the Relay no longer allows the signer.
     if (maySend && !memory.isAllowed) memory.isAllowed = await mayRelay(context);
     if (isWaiting && memory.sweptHead !== head.hash) {
-      await endExpired(context, head);
+      await rejectExpired(context, head);
       memory.sweptHead = head.hash;
     }
     const sends = (): boolean => maySend && memory.isAllowed && memory.shortNonces === 0;

@@ -16,24 +16,24 @@ import {
   signersAtFault,
 } from "./failures.js";
 import { recordBatch } from "./gas-accounts.js";
-import { findReceipt, isTrusted, placeOf } from "./transaction.js";
+import { blockRefOf, findReceipt, isTrusted } from "./transaction.js";
 
 /**
  * Records which of the batch's operations were applied and which failed. A failure here does not count for an operation
- * that another batch applied or now carries. A failure counts only once it is `deep`: before that, a reorg can include
+ * that another batch applied or now carries. A failure counts only once it `isDeep`: before that, a reorg can include
  * the same bytes in another order and apply an operation already reported as failed.
  */
 export async function recordReceipt(
   context: SignerContext,
   { id, operationIds }: { id: bigint; operationIds: bigint[] },
   receipt: TransactionReceipt,
-  deep: boolean,
+  { isDeep = false } = {},
 ): Promise<void> {
   const { metrics, logger, signer } = context;
   const failures = failuresIn(context, receipt);
   const atFault = await signersAtFault(context, byId(operationIds, failures), receipt);
-  const state = deep ? "final" : "mined";
-  const place = placeIn(receipt);
+  const state = isDeep ? "final" : "mined";
+  const inclusion = inclusionOf(receipt);
   const counts = await fenced(context, async (tx) => {
     await recordBatch(tx, { id, state }, receipt, context.options.gasLimits);
     const operations = await tx
@@ -63,7 +63,7 @@ export async function recordReceipt(
         if (row.state === "sent") seconds.push(row.age);
         if (isHere && row.state !== "rejected") ordinary.push(operationId);
         else if (!DONE.has(row.state))
-          await adopt(tx, operationId, { batchId: id, batchIndex: index, state, place });
+          await adopt(tx, operationId, { batchId: id, batchIndex: index, state, inclusion });
       } else if (isHere && row.answered && row.tries < ANSWERED_TRIES) {
         // A reorg moved it before an operation it depends on. It was reported as applied, so it is retried.
         await tx
@@ -75,18 +75,18 @@ export async function recordReceipt(
             signer,
             operation: operationId.toString(),
             batch: id.toString(),
-            reason: failureReason(data, false),
+            reason: failureReason(data),
           },
           "operation failed on chain after it was reported as applied; queued again",
         );
-      } else if (isHere && deep && row.state === "sent") {
-        if (await endFailed(context, tx, { ...row, batchId: id }, { data, place, atFault })) failed += 1;
+      } else if (isHere && isDeep && row.state === "sent") {
+        if (await endFailed(context, tx, { ...row, batchId: id }, { data, inclusion, atFault })) failed += 1;
       }
     }
     if (ordinary.length > 0) {
       await tx
         .update(operation)
-        .set({ state, reason: null, reasonData: null, ...place, updatedAt: sql`now()` })
+        .set({ state, reason: null, reasonData: null, ...inclusion, updatedAt: sql`now()` })
         .where(inArray(operation.id, ordinary));
     }
     await notifyDone(tx, operationIds);
@@ -96,8 +96,8 @@ export async function recordReceipt(
     {
       signer,
       batch: id.toString(),
-      hash: place.transactionHash,
-      block: place.blockNumber.toString(),
+      hash: inclusion.transactionHash,
+      block: inclusion.blockNumber.toString(),
       operations: operationIds.map(String),
       ...(failures.size > 0 && { failed: [...failures.keys()].map((index) => String(operationIds[index])) }),
     },
@@ -117,7 +117,7 @@ export async function recordFailures(
 ): Promise<void> {
   const failures = failuresIn(context, receipt);
   const atFault = await signersAtFault(context, byId(operationIds, failures), receipt);
-  const place = placeIn(receipt);
+  const inclusion = inclusionOf(receipt);
   const failed = await fenced(context, async (tx) => {
     const open = await tx
       .select({ id: operation.id, tries: operation.tries })
@@ -128,7 +128,7 @@ export async function recordFailures(
     for (const row of open) {
       const data = failures.get(operationIds.indexOf(row.id));
       if (data === undefined) continue;
-      if (await endFailed(context, tx, { ...row, batchId: id }, { data, place, atFault })) count += 1;
+      if (await endFailed(context, tx, { ...row, batchId: id }, { data, inclusion, atFault })) count += 1;
     }
     await notifyDone(tx, operationIds);
     return count;
@@ -144,9 +144,9 @@ async function endFailed(
   { logger, signer }: SignerContext,
   tx: Transaction,
   row: { id: bigint; batchId: bigint; tries: number },
-  { data, place, atFault }: { data: Hex; place: Place; atFault: ReadonlyMap<bigint, string> },
+  { data, inclusion, atFault }: { data: Hex; inclusion: Inclusion; atFault: ReadonlyMap<bigint, string> },
 ): Promise<boolean> {
-  const reason = failureReason(data, false);
+  const reason = failureReason(data);
   const liar = atFault.get(row.id);
   const isRejected = liar !== undefined || row.tries >= FAILED_TRIES;
   if (liar !== undefined) await notifyDone(tx, await rejectWaiting(tx, liar));
@@ -154,7 +154,7 @@ async function endFailed(
     .update(operation)
     .set(
       isRejected
-        ? { state: "rejected", reason, reasonData: data, ...place, updatedAt: sql`now()` }
+        ? { state: "rejected", reason, reasonData: data, ...inclusion, updatedAt: sql`now()` }
         : { ...WAITING, state: "queued", tries: row.tries + 1 },
     )
     .where(eq(operation.id, row.id));
@@ -177,9 +177,9 @@ const byId = (operationIds: readonly bigint[], failures: ReadonlyMap<number, Hex
     [...failures].flatMap(([index, data]) => operationIds.slice(index, index + 1).map((id) => [id, data])),
   );
 
-type Place = ReturnType<typeof placeIn>;
+type Inclusion = ReturnType<typeof inclusionOf>;
 
-function placeIn({ transactionHash, blockNumber, blockHash }: TransactionReceipt) {
+function inclusionOf({ transactionHash, blockNumber, blockHash }: TransactionReceipt) {
   return { transactionHash, blockNumber, blockHash };
 }
 
@@ -207,15 +207,15 @@ async function adopt(
     batchId: bigint;
     batchIndex: number;
     state: "mined" | "final";
-    place: Place;
+    inclusion: Inclusion;
   },
 ): Promise<void> {
-  const { batchId, batchIndex, state, place } = applied;
+  const { batchId, batchIndex, state, inclusion } = applied;
   await tx.execute(sql`
     update app.operation mine set state = ${state}, reason = null, reason_data = null, retry_at = null,
       claimed_until = null, batch_id = ${batchId.toString()}::bigint, batch_index = ${batchIndex},
-      transaction_hash = ${place.transactionHash}, block_number = ${place.blockNumber.toString()}::bigint,
-      block_hash = ${place.blockHash}, updated_at = now()
+      transaction_hash = ${inclusion.transactionHash}, block_number = ${inclusion.blockNumber.toString()}::bigint,
+      block_hash = ${inclusion.blockHash}, updated_at = now()
     where id = ${id.toString()}::bigint and not exists (
       select 1 from app.operation other where other.id <> mine.id and other.state <> 'rejected'
         and (other.once_key = mine.once_key
@@ -336,11 +336,11 @@ async function recordApplied(
 ): Promise<void> {
   for (const one of batches) {
     const receipt = await findReceipt(context, one.attempts);
-    if (receipt?.status !== "success" || !(await isTrusted(context, placeOf(receipt), head))) continue;
+    if (receipt?.status !== "success" || !(await isTrusted(context, blockRefOf(receipt), head))) continue;
     context.logger.warn(
       { batch: one.id.toString(), hash: receipt.transactionHash },
       "abandoned batch was mined",
     );
-    await recordReceipt(context, one, receipt, false);
+    await recordReceipt(context, one, receipt);
   }
 }

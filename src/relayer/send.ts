@@ -146,7 +146,7 @@ async function judge(
       tokenPaused ??= await isPaused(publicClient, deployment.asset.address, stateOf(head));
     }
     const isOver = row.notAfter !== null && row.notAfter < head.timestamp;
-    const reason = isOver ? "Expired" : failureReason(result.data, result.outOfGas);
+    const reason = isOver ? "Expired" : failureReason(result.data, result);
     const verdict = judgeFailure({
       reason,
       data: result.data,

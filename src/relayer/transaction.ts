@@ -316,7 +316,7 @@ export async function isTrusted(
 }
 
 /** The block that a receipt names. */
-export function placeOf({ blockNumber, blockHash }: TransactionReceipt): { number: bigint; hash: string } {
+export function blockRefOf({ blockNumber, blockHash }: TransactionReceipt): { number: bigint; hash: string } {
   return { number: blockNumber, hash: blockHash };
 }
 

@@ -36,7 +36,7 @@ const SLOW_TIME = sql`interval '10 minutes'`;
 /** Log events matched per round. */
 const MATCH_BATCH = 200n;
 
-export interface Outcome {
+export interface DeliveryResult {
   ok: boolean;
   status: number | null;
   error: string | null;
@@ -175,7 +175,7 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
 export async function recordOutcome(
   db: Database,
   hook: WebhookRow,
-  { task, outcome }: { task: Task; outcome: Outcome },
+  { task, outcome }: { task: Task; outcome: DeliveryResult },
 ): Promise<number | null> {
   const position = task.row.position as bigint;
   const moved = task.attempts === null ? { sentUpTo: position } : {};
@@ -263,7 +263,7 @@ async function holdClaim(db: Writer, hook: WebhookRow, changes: Changes): Promis
 }
 
 /** A slow target pauses for three times its response time, so that it cannot hold up a share of the concurrency. */
-function restSeconds({ ok, seconds }: Outcome, failures: number): number {
+function restSeconds({ ok, seconds }: DeliveryResult, failures: number): number {
   const rest = seconds < SLOW_SECONDS ? 0 : 3 * seconds;
   return ok ? rest : Math.max(rest, Math.min(2 ** failures, MAX_PAUSE_SECONDS));
 }
@@ -271,7 +271,7 @@ function restSeconds({ ok, seconds }: Outcome, failures: number): number {
 async function storeRetry(
   tx: Writer,
   webhookId: string,
-  { position, attempts, outcome }: { position: bigint; attempts: number; outcome: Outcome },
+  { position, attempts, outcome }: { position: bigint; attempts: number; outcome: DeliveryResult },
 ): Promise<void> {
   const delay = RETRY_DELAYS[attempts - 1];
   const changes = {

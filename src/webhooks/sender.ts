@@ -9,10 +9,10 @@ import type { MasterKeys } from "../master-key.js";
 import { createConcurrencyLimit, createLoop, type Loop, type Wakers } from "../scheduling.js";
 import {
   claimDue,
+  type DeliveryResult,
   type Lane,
   matchRound,
   nextTask,
-  type Outcome,
   postpone,
   recordOutcome,
   releaseClaim,
@@ -150,12 +150,16 @@ async function takeTurn(
 }
 
 /** Rejects if no master key opens the webhook's secret: that is no fault of its target. */
-async function attempt({ keys, policy }: SenderDeps, hook: WebhookRow, { row }: Task): Promise<Outcome> {
+async function attempt(
+  { keys, policy }: SenderDeps,
+  hook: WebhookRow,
+  { row }: Task,
+): Promise<DeliveryResult> {
   const event = toEvent(row);
   const body = JSON.stringify(event);
   const signed = await signedHeaders(hook, { keys, messageId: `evt_${event.id}`, body, now: new Date() });
   const startedAt = performance.now();
-  const outcome = (status: number | null, error: string | null): Outcome => ({
+  const outcome = (status: number | null, error: string | null): DeliveryResult => ({
     ok: error === null,
     status,
     error,

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createDatabase, migrate } from "../../src/db/client.js";
 import type { AppError } from "../../src/errors.js";
 import { assertGas, type GasLimits, recordBatch } from "../../src/relayer/gas-accounts.js";
-import { assertRelayable, limitsOfSigned, readOutboxState } from "../../src/relayer/limits.js";
+import { limitsOfPaid, limitsOfSigned, readOutboxState } from "../../src/relayer/limits.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
 
@@ -97,7 +97,7 @@ test("an agent whose payments the relayer's simulation refuses 30 times an hour 
   const deps = { db: database.db, config: { gasLimits: LIMITS }, publicClient: {} } as never;
   const pay = async () => {
     const state = await readOutboxState(database.db, { caller: agent, limits: LIMITS });
-    return assertRelayable(deps, { caller: agent, kind: "accept" }, state);
+    return limitsOfPaid(deps, { caller: agent, kind: "accept" }, state);
   };
   const refuse = (count: number) =>
     database.pool.query(

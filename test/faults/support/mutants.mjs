@@ -249,7 +249,7 @@ export const MUTANTS = {
   },
   "failure-told-at-once": {
     file: "src/relayer/results.ts",
-    edits: [['isHere && deep && row.state === "sent"', 'isHere && row.state === "sent"']],
+    edits: [['isHere && isDeep && row.state === "sent"', 'isHere && row.state === "sent"']],
     tests: "test/integration/relayer-truth.test.ts",
     only: "failure on chain",
   },
@@ -557,7 +557,7 @@ export const MUTANTS = {
   "own-block-unseen": {
     file: "src/relayer/follow.ts",
     edits: [
-      ["standing.set(place.blockHash, await stands(context, place))", "standing.set(place.blockHash, true)"],
+      ["standing.set(mined.blockHash, await stands(context, mined))", "standing.set(mined.blockHash, true)"],
     ],
     tests: "test/integration/relayer-truth.test.ts",
     only: "rechecks a batch",
@@ -584,7 +584,7 @@ export const MUTANTS = {
   },
   "expiry-waits-for-fees": {
     file: "src/relayer/relayer.ts",
-    edits: [["      await endExpired(context, head);\n", ""]],
+    edits: [["      await rejectExpired(context, head);\n", ""]],
     tests: "test/integration/relayer-queue.test.ts",
     only: "beyond its cap",
   },
@@ -704,7 +704,7 @@ export const MUTANTS = {
     // and before they are final, and the chain's nonces are compared with ours.
     edits: [
       ["    if (standing) break;", "    if (standing !== undefined) break;"],
-      ["standing.set(place.blockHash, await stands(context, place))", "standing.set(place.blockHash, true)"],
+      ["standing.set(mined.blockHash, await stands(context, mined))", "standing.set(mined.blockHash, true)"],
       ["newest === undefined || (await stands(context, newest)) === true", "newest?.id !== 0n"],
       ["  await checkShortNonces(context, head);\n", ""],
     ],

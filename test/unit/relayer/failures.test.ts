@@ -8,15 +8,15 @@ const facts = { data: "0x", fromKeeper: false, tries: 0, answered: false, tokenP
 describe("why an operation failed", () => {
   it("names the Solidity error", () => {
     const data = encodeErrorResult({ abi: escrowAbi, errorName: "AlreadySettled" });
-    expect(failureReason(data, false)).toBe("AlreadySettled");
+    expect(failureReason(data)).toBe("AlreadySettled");
   });
 
   it("distinguishes running out of gas from failing without a reason", () => {
-    expect(failureReason("0x", true)).toBe("OutOfGas");
-    expect(failureReason("0x", false)).toBe("Reverted");
+    expect(failureReason("0x", { outOfGas: true })).toBe("OutOfGas");
+    expect(failureReason("0x")).toBe("Reverted");
     const within = encodeErrorResult({ abi: escrowAbi, errorName: "FailedCall" });
-    expect(failureReason(within, false), "an action within withDirectTransfer").toBe("Reverted");
-    expect(failureReason("0xdeadbeef", false)).toBe("UnknownError");
+    expect(failureReason(within), "an action within withDirectTransfer").toBe("Reverted");
+    expect(failureReason("0xdeadbeef")).toBe("UnknownError");
   });
 
   it("rejects operations that the escrow rejects", () => {

@@ -87,7 +87,7 @@ const ScriptSchema = z.discriminatedUnion("role", [
 export type Script = z.infer<typeof ScriptSchema>;
 
 /** The network and its service. */
-interface Place {
+interface SandboxNetwork {
   rpcUrl: string;
   deployment: Deployment;
   baseUrl: string;
@@ -101,7 +101,7 @@ export interface Sandbox {
   stop(): void;
 }
 
-export function createSandbox(at: Place): Sandbox {
+export function createSandbox(at: SandboxNetwork): Sandbox {
   const faucet = createFaucet(at);
   const clock = createClock(at);
   const plays = createPlays({ baseUrl: at.baseUrl, faucet });
@@ -188,7 +188,7 @@ function parse<T>(schema: z.ZodType<T>, body: unknown): T {
 }
 
 /** The local chain's clock. It can be advanced, so that deadlines and voting windows pass at once. */
-function createClock({ rpcUrl, deployment, baseUrl }: Place) {
+function createClock({ rpcUrl, deployment, baseUrl }: SandboxNetwork) {
   const { chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   const client = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) }).extend(publicActions);
   /** Seconds, by the newest block. */
@@ -230,7 +230,7 @@ function createClock({ rpcUrl, deployment, baseUrl }: Place) {
 }
 
 /** Mints test money. Gifts are sent one after another, because they all come from one account. */
-export function createFaucet({ rpcUrl, deployment }: Pick<Place, "rpcUrl" | "deployment">): Faucet {
+export function createFaucet({ rpcUrl, deployment }: Pick<SandboxNetwork, "rpcUrl" | "deployment">): Faucet {
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
   let last: Promise<unknown> = Promise.resolve();
