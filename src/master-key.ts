@@ -1,8 +1,7 @@
 /** Secrets at rest, each wrapped with the operator's master key and bound to its place of storage. */
 import { createHash, hkdfSync } from "node:crypto";
+import type { Hex } from "@working-contracts/protocol/types";
 import { CompactEncrypt, compactDecrypt } from "jose";
-
-type Hex = `0x${string}`;
 
 /** The current master key, which wraps, and former ones, which only unwrap during a rotation. */
 export interface MasterKeys {

@@ -14,8 +14,6 @@ import { AppError } from "../errors.js";
 import * as columns from "../indexer/columns.js";
 import { type Executor, hasSqlState, type Notifications, prepare, SQLSTATE } from "./client.js";
 
-type Hex = `0x${string}`;
-
 const onchain = pgSchema("onchain");
 
 /** Ponder's column builders, with plain drizzle's. Its bigint column is a full uint256. */
@@ -55,7 +53,11 @@ export function statusFacts(
 ): StatusFacts {
   const { phase, settled, outcomes, criteriaCount, computedCriteria } = row;
   return {
-    ...{ phase: phase as StatusFacts["phase"], settled, outcomes, criteriaCount, computedCriteria },
+    phase: phase as StatusFacts["phase"],
+    settled,
+    outcomes,
+    criteriaCount,
+    computedCriteria,
     price: BigInt(row.price),
     matchDeadline: Number(row.matchDeadline),
     deliveryDeadline: Number(row.deliveryDeadline),

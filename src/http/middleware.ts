@@ -18,8 +18,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { Deps } from "../deps.js";
 import { AppError, type ErrorCode } from "../errors.js";
-import type { KeyOwners } from "../features/agents/key-owners.js";
-import { bearerKey, isWellFormedKey } from "../features/agents/key-owners.js";
+import { bearerKey, isWellFormedKey, type KeyOwners } from "../features/agents/key-owners.js";
 import { invalidInput } from "./responses.js";
 
 export interface AppEnv {

@@ -5,7 +5,6 @@ import { raw } from "hono/html";
 import type { Child } from "hono/jsx";
 import type { Deps } from "../deps.js";
 import { ERROR_STATUS, type ErrorCode } from "../errors.js";
-import type { Schema } from "../features/docs/document.js";
 import {
   type ApiDocument,
   type ApiResponse,
@@ -13,6 +12,7 @@ import {
   type MediaType,
   type Operation,
   operationsOf,
+  type Schema,
 } from "../features/docs/document.js";
 import { type AppEnv, createRouter } from "../http/middleware.js";
 import { ERROR_EXAMPLES } from "../http/responses.js";

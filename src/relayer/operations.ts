@@ -321,12 +321,16 @@ function build(
     ...call,
     kind,
     signed: signature !== "0x",
-    gasLimit: GAS_LIMITS[kind] + (signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0),
+    gasLimit: GAS_LIMITS[kind] + walletGas(signature),
     requestHash: facts.requestHash,
     onceKey: facts.onceKey ?? call.onceKey,
     notAfter: facts.notAfter,
   };
 }
+
+/** A contract wallet's check of its signature comes on top. */
+const walletGas = (signature: Hex): number =>
+  signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0;
 
 /** Added by the check of an agent's signature. */
 const SIGNATURE_GAS = 30_000;
@@ -337,12 +341,11 @@ export function carrySigned(
   { deadline, signature }: { deadline: number; signature: Hex },
 ): NewOperation {
   const { caller, data, gasLimit, notAfter = deadline } = operation;
-  const walletGas = signature.length > ORDINARY_SIGNATURE_LENGTH ? CONTRACT_WALLET_GAS : 0;
   return {
     ...operation,
     signed: true,
     data: escrowCall("withSignature", [caller, deadline, signature, data]),
-    gasLimit: gasLimit + SIGNATURE_GAS + walletGas,
+    gasLimit: gasLimit + SIGNATURE_GAS + walletGas(signature),
     notAfter: Math.min(notAfter, deadline - 1),
   };
 }

@@ -128,8 +128,12 @@ async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
   stage.say(story, "Worker shared it with three Backup Agents; they voted, sealed from the service too");
   return {
     ...played({
-      ...{ story, id, status: "settled-all-met", row: LEDGER.allMet },
-      ...{ client: parties[0], worker: parties[1] },
+      story,
+      id,
+      status: "settled-all-met",
+      row: LEDGER.allMet,
+      client: parties[0],
+      worker: parties[1],
     }),
     jurors: bench.map((agent) => ({ agent, due: due(7_500_000n, 30n) })),
     async afterVoting() {

@@ -57,8 +57,11 @@ const stage: Stage = {
     const account = privateKeyToAccount(generatePrivateKey());
     await network.sandbox.give({ address: account.address, usd: formatDecimal(FUNDS) });
     const client = await connectClient({
-      ...{ baseUrl: network.baseUrl, node: network.rpcUrl, account },
-      ...{ clock: "service", spendingLimit: { perCall: "60", stake: ELIGIBILITY_STAKE } },
+      baseUrl: network.baseUrl,
+      node: network.rpcUrl,
+      account,
+      clock: "service",
+      spendingLimit: { perCall: "60", stake: ELIGIBILITY_STAKE },
     });
     const call = caller(network.baseUrl, { authorization: `Bearer ${client.apiKey}` });
     return { client, name, address: client.address as Address, get: (path) => call("GET", path) };

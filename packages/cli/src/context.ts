@@ -86,7 +86,11 @@ export function createContext(options: CommonOptions, world: World): Context {
       if (rpcUrl === undefined) throw new UsageError("on-chain needs --rpc-url or RPC_URL.");
       const account = await loadAccount(settings);
       return onChain({
-        ...{ rpcUrl, account, clock, maxGasCost, submitted: submittedBy(settings, account) },
+        rpcUrl,
+        account,
+        clock,
+        maxGasCost,
+        submitted: submittedBy(settings, account),
         network: network ?? deploymentOf(settings) ?? savedSignIn(settings, account).saved?.network,
         beforePayment: (payment) => allow(payment, { options, consent, out }),
       });

@@ -215,7 +215,11 @@ function unguarded({
     await beforePayment?.(plannedOf({ ...payment, resource: payTo }, pinned()));
     const validBefore = Math.min((await nodeTime()) + VALIDITY_SECONDS, deadline);
     const { message, signature } = await signAuthorization(signer, pinned(), {
-      ...{ asset, payTo, amount, nonce, validBefore },
+      asset,
+      payTo,
+      amount,
+      nonce,
+      validBefore,
     });
     return { ...message, signature };
   }

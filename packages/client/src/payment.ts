@@ -108,7 +108,7 @@ export function assetOf({ currency }: Expected, { asset, protocolToken }: Addres
   return currency === "stablecoin" ? asset.address : protocolToken;
 }
 
-/** Leaves time for an operation that has to queue: once this has passed, the service does not retry it. */
+/** Leaves time for an operation that has to queue: once its signature has expired, the service does not retry it. */
 export const VALIDITY_SECONDS = 600;
 
 /**
@@ -133,7 +133,10 @@ export async function signPayment(
 ): Promise<string> {
   const { message, signature } = await signAuthorization(signer, network, {
     asset: currency === "stablecoin" ? network.asset : { ...quote.extra, address: network.protocolToken },
-    ...{ payTo, amount, validBefore, nonce },
+    payTo,
+    amount,
+    validBefore,
+    nonce,
   });
   const authorization = {
     ...message,

@@ -275,15 +275,13 @@ export function plannedOf(expected: Expected, network: Addresses): PlannedPaymen
   const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
   const decimal = formatDecimal(amount, decimals);
   return {
-    ...{
-      currency,
-      token: assetOf(expected, network),
-      amount,
-      decimal,
-      resource,
-      payTo,
-      role: roleOf(status, escrow),
-    },
+    currency,
+    token: assetOf(expected, network),
+    amount,
+    decimal,
+    resource,
+    payTo,
+    role: roleOf(status, escrow),
     ...(escrow !== undefined && { terms: escrow.terms }),
   };
 }

@@ -12,6 +12,7 @@ import {
 } from "@working-contracts/protocol/signatures";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { RefusedToSign, ServiceError } from "./errors.js";
+import { VALIDITY_SECONDS } from "./payment.js";
 import {
   call,
   dataOf,
@@ -177,9 +178,6 @@ export function lowerCase<N extends Addresses>(network: N): N {
     asset: { ...network.asset, address: network.asset.address.toLowerCase() },
   };
 }
-
-/** Leaves time for an action that has to queue. */
-const VALIDITY_SECONDS = 600;
 
 interface ActionToSign {
   action: AgentAction;

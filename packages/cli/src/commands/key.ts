@@ -1,8 +1,7 @@
 /** `wcontract key`: the private key, which is never printed, and the API keys of its address. */
 import type { Command } from "commander";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
-import type { Context } from "../context.js";
-import { loadAccount } from "../context.js";
+import { type Context, loadAccount } from "../context.js";
 import { UsageError } from "../errors.js";
 import { addressOf, writeKeystore } from "../keystore.js";
 import { askSecret, plain, table } from "../terminal.js";

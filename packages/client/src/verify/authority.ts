@@ -213,8 +213,12 @@ export function signersOf(
       const agent = filer as Address;
       const signature = signed.signature as Hex;
       const action = {
-        ...{ chainId: of.chainId, contract: of.id, agent, call: complaintCall(canonicalize(evidence) ?? "") },
-        ...{ nonce: BigInt(signed.nonce), deadline: signed.deadline },
+        chainId: of.chainId,
+        contract: of.id,
+        agent,
+        call: complaintCall(canonicalize(evidence) ?? ""),
+        nonce: BigInt(signed.nonce),
+        deadline: signed.deadline,
       };
       const hash = hashTypedData(actionTypedData(action));
       const key = await recoverAddress({ hash, signature }).catch(() => null);

@@ -60,7 +60,9 @@ export async function juryByRule(
   const { hash: seed } = await getBlock(client, { blockNumber: escrow.drawBlock });
   const poolSize = await readContract(client, {
     ...registry,
-    ...{ functionName: "poolSize", args: [before], blockNumber },
+    functionName: "poolSize",
+    args: [before],
+    blockNumber,
   });
   const seats = BigInt(terms.parameters.baRecruitCount);
   const candidates: string[] = [];

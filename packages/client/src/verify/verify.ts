@@ -73,7 +73,9 @@ export async function verifyContract(
     const api = await ask(reader, id, rebuilt);
     const parties = rebuilt.contract as Record<Complaint["filedByRole"], string | null>;
     const signers = await signersOf(client, api.complaints ?? [], {
-      ...{ id, chainId: network.chainId, parties },
+      id,
+      chainId: network.chainId,
+      parties,
     }).catch((error) => withoutUrl(first, error));
     const fields = compare(id, onChain, rebuilt, { ...api, signers });
     for (const node of others) {
@@ -187,7 +189,13 @@ async function ask(
   const isDue = client === address && deliveryHash !== null;
   const isKnown = isDue ? isAnswered : contract !== undefined;
   return {
-    ...{ contract, terms, settlement, checkpoints, complaints, delivery, supplementaryMaterials },
+    contract,
+    terms,
+    settlement,
+    checkpoints,
+    complaints,
+    delivery,
+    supplementaryMaterials,
     notCompared: [...failures].map(([what, { message }]) => `${what}: ${message}`),
     isWithheld: isKnown ? isDue && !delivery : null,
     opens: isReader && delivery ? await canOpen(reader as Reader, id) : null,
