@@ -57,7 +57,7 @@ async function loadAgentPage(deps: Deps, address: Address) {
     const newest = { [party]: address, sort: "-createdAt", limit: CONTRACTS } as const;
     const [own, agreed] = await Promise.all([
       listContracts(deps, { ...newest, initiator: party }),
-      listContracts(deps, { ...newest, statuses: AFTER_MATCH }),
+      listContracts(deps, { ...newest, status: AFTER_MATCH }),
     ]);
     const all = new Map([...own.data, ...agreed.data].map((contract) => [contract.id, contract]));
     return [...all.values()]

@@ -26,12 +26,9 @@ export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
         section: "/",
       });
     }
-    const { status, ...filter } = parsed.data;
-    const { data, nextCursor } = await listContracts(
-      deps,
-      { ...filter, statuses: status },
-      { client: clientAddress(c, deps.config.trustedProxies), caller: ANONYMOUS },
-    );
+    const client = clientAddress(c, deps.config.trustedProxies);
+    const reader = { client, caller: ANONYMOUS };
+    const { data, nextCursor } = await listContracts(deps, parsed.data, reader);
     return c.render(
       <FeedPage query={query} result={{ contracts: data, nextCursor }} fault={null} now={now} />,
       {

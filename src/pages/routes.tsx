@@ -72,10 +72,9 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   router.get("/contracts.json", limit, async (c) => {
     const query = ListQuerySchema.safeParse(c.req.query());
     if (!query.success) throw invalidInput(query.error.issues);
-    const { status, ...filter } = query.data;
     const client = clientAddress(c, deps.config.trustedProxies);
     const reader = { client, caller: ANONYMOUS };
-    return sendJson(c, await listContracts(deps, { ...filter, statuses: status }, reader), 200);
+    return sendJson(c, await listContracts(deps, query.data, reader), 200);
   });
   router.get("/contracts/:file{.+\\.json}", limit, async (c) => {
     const id = addressOf(c, "file", ".json");

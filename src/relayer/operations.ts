@@ -1,5 +1,5 @@
 /**
- * Builds outbox entries for every call the relayer can send. Pure: services name the action; this module adds calldata,
+ * Builds outbox entries for every call the relayer can send. Pure: features name the action; this module adds calldata,
  * gas limit and once-key.
  */
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";

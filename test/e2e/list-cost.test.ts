@@ -144,12 +144,12 @@ test(`a page of contracts costs the same at ${FEW} and at ${MANY.toLocaleString(
       ...Object.fromEntries(SORTS.map((sort) => [`sort=${sort}`, { sort }])),
       "a cursor in the middle": { cursor: await cursorInTheMiddle() },
       "one client": { client: CLIENT },
-      "status=open": { statuses: ["created"] },
-      "status=disputed": { statuses: ["disputed"] },
+      "status=open": { status: ["created"] },
+      "status=disputed": { status: ["disputed"] },
       "q=needle": { q: "Needle haystack" },
-      "q=needle, open, by price": { q: "needle", statuses: ["created"], sort: "budgetOrPrice" },
+      "q=needle, open, by price": { q: "needle", status: ["created"], sort: "budgetOrPrice" },
       "q=needle 7": { q: "needle 7" },
-      "open, price 190 to 210": { statuses: ["created"], minPrice: 190_000_000n, maxPrice: 210_000_000n },
+      "open, price 190 to 210": { status: ["created"], minPrice: 190_000_000n, maxPrice: 210_000_000n },
       "minPrice=100, by price": { minPrice: 100_000_000n, sort: "budgetOrPrice" },
     };
     for (const [name, filter] of Object.entries(pages)) {
@@ -177,7 +177,7 @@ test("a range of prices lists the contracts of the range, in their order", async
     [999n, 5000n],
     [5n, 4n],
   ].map((range) => range.map((price) => price * 1_000_000n) as [bigint, bigint])) {
-    const range = { statuses: ["created", "disputed"] as const, minPrice, maxPrice };
+    const range = { status: ["created", "disputed"] as const, minPrice, maxPrice };
     const { rows } = await database.pool.query<{ id: string }>(
       `select id from onchain.working_contract where phase in ('created', 'disputed') and price between $1 and $2
        order by created_at desc, id desc`,

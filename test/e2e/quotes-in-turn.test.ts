@@ -1,6 +1,6 @@
 /**
  * Quotes take turns, so that payments get ahead of those that wait. How long a turn lasts:
- * test/unit/services/concurrency-limit.
+ * test/unit/features/concurrency-limit.
  */
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";

@@ -39,7 +39,7 @@ export interface ContractFilter {
   client?: Address | undefined;
   worker?: Address | undefined;
   initiator?: "client" | "worker" | undefined;
-  statuses?: readonly Status[] | undefined;
+  status?: readonly Status[] | undefined;
   awardMethod?: "direct_award" | "open_tender" | undefined;
   application?: string | undefined;
   /** Base units. */
@@ -91,7 +91,7 @@ export async function listContracts(
   const words = filter.q === undefined ? null : wordsOf(filter.q);
   if (words?.length === 0) return { data: [], nextCursor: null };
   const now = deps.clock.now();
-  const { sort, limit, statuses, cursor, q: _, ...equal } = filter;
+  const { sort, limit, status, cursor, q: _, ...equal } = filter;
   const after = cursor === undefined ? undefined : decodeCursor(sort, cursor);
   const search = words && ((await areCommon(deps.db, words, limit)) ? "common" : "rare");
   const given = Object.entries({ ...equal, after })
@@ -99,13 +99,13 @@ export async function listContracts(
     .map(([name]) => name);
   const bands = bandsOf({ ...filter, search });
 
-  const shape = JSON.stringify([sort, limit, statuses ?? null, search, given, bands.length]);
+  const shape = JSON.stringify([sort, limit, status ?? null, search, given, bands.length]);
   const statement = statementOf(shape, () => listSql({ ...filter, search }));
   const read = () =>
     statement(deps.db, {
       ...equal,
       workerInitiated: filter.initiator === "worker",
-      statuses,
+      status,
       firstBand: bands[0],
       now,
       words: words && toQuery(words),
@@ -175,7 +175,7 @@ function firstOf(
  * The conditions that an index answers together with the order of the list: one walk for each partition, or one alone.
  */
 function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)[] {
-  const { statuses, search, sort } = filter;
+  const { status, search, sort } = filter;
   const given = (name: "client" | "worker" | "minPrice" | "maxPrice", condition: SQL) =>
     filter[name] === undefined ? undefined : condition;
   const walk = and(
@@ -191,7 +191,7 @@ function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)
       : []),
   );
   if (!isWalkedByPhase(filter)) return [walk];
-  const partitions = partitionsOf(statuses ?? STATUSES).map(({ phase, settled }) =>
+  const partitions = partitionsOf(status ?? STATUSES).map(({ phase, settled }) =>
     and(eq(w.phase, phase), eq(w.settled, settled), walk),
   );
   const bands = bandsOf(filter);
@@ -206,11 +206,11 @@ function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)
  * too many.
  */
 function bandsOf(filter: ContractFilter & { search: Search }): number[] {
-  const { sort, statuses, minPrice = 0n, maxPrice } = filter;
+  const { sort, status, minPrice = 0n, maxPrice } = filter;
   if (fieldOf(sort) !== "createdAt" || maxPrice === undefined || !isWalkedByPhase(filter)) return [];
   const first = priceBand(minPrice);
   const count = priceBand(maxPrice) - first + 1;
-  if (count * partitionsOf(statuses ?? STATUSES).length > MOST_WALKS) return [];
+  if (count * partitionsOf(status ?? STATUSES).length > MOST_WALKS) return [];
   return Array.from({ length: Math.max(0, count) }, (_, i) => first + i);
 }
 
@@ -219,9 +219,9 @@ const fieldOf = (sort: Sort): SortField => sort.replace(/^-/, "") as SortField;
 
 /** Whether no index has the order of the list: a party's contracts and rare words are few enough to sort. */
 function isWalkedByPhase(filter: ContractFilter & { search: Search }): boolean {
-  const { sort, statuses, client, worker, backupAgent, search } = filter;
+  const { sort, status, client, worker, backupAgent, search } = filter;
   const isNarrow = search === "rare" || [client, worker, backupAgent].some((one) => one !== undefined);
-  return !isNarrow && (statuses !== undefined || !sort.endsWith("createdAt"));
+  return !isNarrow && (status !== undefined || !sort.endsWith("createdAt"));
 }
 
 /**
@@ -245,7 +245,7 @@ function filterSql(filter: ContractFilter & { search: Search }): SQL | undefined
     filter[name] === undefined ? undefined : condition;
   return and(
     given("initiator", eq(w.workerInitiated, value("workerInitiated"))),
-    given("statuses", hasStatus),
+    given("status", hasStatus),
     given("awardMethod", eq(terms.awardMethod, value("awardMethod"))),
     given("application", eq(terms.application, value("application"))),
     search === "common" ? hasWords : undefined,
@@ -264,7 +264,7 @@ const priceSql = ({ minPrice, maxPrice }: ContractFilter): SQL =>
   );
 
 /** Postgres estimates that a comparison keeps 1 row in 200, and then prefers to sort; for a case it estimates half. */
-const hasStatus = sql`case when ${statusSql(value("now"))} = any(${value("statuses")}::text[]) then true else false end`;
+const hasStatus = sql`case when ${statusSql(value("now"))} = any(${value("status")}::text[]) then true else false end`;
 
 const hasBackupAgent = sql`exists (
   select 1 from ${vote} where ${vote.contractId} = ${w.id} and ${vote.backupAgent} = ${value("backupAgent")})`;

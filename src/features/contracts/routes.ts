@@ -57,9 +57,9 @@ export const contractOperations = [
       "A page of contracts",
       z.object({ data: z.array(ContractSchema), nextCursor: z.string().nullable() }),
     ),
-    handle: (deps, { query: { status, ...filter }, caller, c }) => {
+    handle: (deps, { query, caller, c }) => {
       const client = clientAddress(c, deps.config.trustedProxies);
-      return listContracts(deps, { ...filter, statuses: status }, { client, caller });
+      return listContracts(deps, query, { client, caller });
     },
   }),
   operation({

@@ -1,4 +1,4 @@
-/** Loads a contract's page from the services behind the API's routes. */
+/** Loads a contract's page from the features behind the API's routes. */
 
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";

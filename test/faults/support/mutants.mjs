@@ -998,7 +998,7 @@ export const MUTANTS = {
         "if (match === null || match[1] !== environment) return false;\n  if (text.length > 0) return true;",
       ],
     ],
-    tests: "test/unit/services/keys/format.test.ts",
+    tests: "test/unit/features/keys/format.test.ts",
     only: "every single wrong character",
   },
   "secret-moves": {
@@ -1006,7 +1006,7 @@ export const MUTANTS = {
     edits: [
       ["if (protectedHeader[name] !== value) {", 'if (protectedHeader[name] !== value && value === "") {'],
     ],
-    tests: "test/unit/services/references/vault.test.ts",
+    tests: "test/unit/features/references/vault.test.ts",
     only: "does not unwrap for another",
   },
   "payment-sent-twice": {
