@@ -143,7 +143,7 @@ function idsOf(batch: string): unknown[] {
   return Array.isArray(parsed) ? parsed.map((one) => (one as { id?: unknown } | null)?.id) : [];
 }
 
-export interface ChainHead {
+interface ChainHead {
   number: bigint;
   hash: Hash;
   timestamp: number;

@@ -27,7 +27,7 @@ export interface EventDraft {
 }
 
 /** An event's position on the chain. */
-export interface ChainPlace {
+interface ChainPlace {
   chainEventId: string;
   blockNumber: bigint;
   blockHash: Hex;
@@ -192,7 +192,7 @@ export async function readPosition(db: Executor, position: bigint): Promise<Even
 }
 
 /** All events after a position, for readers that filter in memory. */
-export function readAfter(db: Executor, after: bigint, limit: number): Promise<EventRow[]> {
+function readAfter(db: Executor, after: bigint, limit: number): Promise<EventRow[]> {
   return db.select().from(event).where(gt(event.position, after)).orderBy(asc(event.position)).limit(limit);
 }
 

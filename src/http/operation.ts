@@ -116,7 +116,7 @@ export interface Declaration<P, Q, H, B, Result> {
 
 type Output<T> = T extends Schema ? z.output<T> : undefined;
 
-export interface Call<P, Q, H, B> {
+interface Call<P, Q, H, B> {
   params: Output<P>;
   query: Output<Q>;
   headers: Output<H>;

@@ -28,7 +28,7 @@ export function duration(seconds: number): string {
 }
 
 /** Formats an ISO 8601 time as `2026-01-31 12:00 UTC`. */
-export function moment(iso: string): string {
+function moment(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
 }
 
@@ -67,7 +67,7 @@ const STATUS_WORDS: Record<Status, { label: string; tone: Tone }> = {
   "cancelled-absent": { label: "Not delivered", tone: "bad" },
 };
 
-export type Tone = "open" | "active" | "alert" | "good" | "mixed" | "bad" | "quiet";
+type Tone = "open" | "active" | "alert" | "good" | "mixed" | "bad" | "quiet";
 
 export function StatusBadge({ status }: { status: Status }) {
   const { label, tone } = STATUS_WORDS[status];

@@ -42,9 +42,9 @@ export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
 }
 
 /** The unparsed query of the page, with the names of `GET /v1/contracts`. */
-export type FeedQuery = Record<string, string>;
+type FeedQuery = Record<string, string>;
 
-export interface FeedProps {
+interface FeedProps {
   query: FeedQuery;
   /** Null if the query is invalid; `fault` then says why. */
   result: { contracts: ContractView[]; nextCursor: string | null } | null;

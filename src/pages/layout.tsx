@@ -82,7 +82,7 @@ export function useSite(): Site {
   return site;
 }
 
-export interface PageProps {
+interface PageProps {
   title: string;
   /** Path of the navigation entry to highlight. */
   section?: string;
@@ -93,7 +93,7 @@ export interface PageProps {
 }
 
 /** Query of the event stream. An empty one means every event. */
-export type LiveScope = Record<string, string>;
+type LiveScope = Record<string, string>;
 
 declare module "hono" {
   interface ContextRenderer {

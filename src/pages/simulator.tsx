@@ -258,8 +258,8 @@ function Result({ simulation }: { simulation: Simulation }) {
 }
 
 /** Possible endings. `accepted` is approval or a passed review deadline; `unmatched` includes cancelled and declined. */
-export const ENDS = ["accepted", "dispute", "absent", "withdrawn", "unmatched"] as const;
-export type End = (typeof ENDS)[number];
+const ENDS = ["accepted", "dispute", "absent", "withdrawn", "unmatched"] as const;
+type End = (typeof ENDS)[number];
 
 export interface Scenario {
   /** Base units. */

@@ -21,7 +21,7 @@ import {
 } from "./x402.js";
 
 /** The node could not answer: nothing is known about the payment, and the same call can succeed later. */
-export interface VerificationUnavailable {
+interface VerificationUnavailable {
   ok: false;
   reason: "unavailable";
   message: string;

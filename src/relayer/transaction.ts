@@ -129,7 +129,7 @@ export function maxCostOf(attempt: Pick<BatchAttempt, "gas" | "maxFeePerGas"> | 
 }
 
 /** Gas price of a transaction with these fees in a block with the base fee of `head`. */
-export function effectiveGasPrice(
+function effectiveGasPrice(
   { maxFeePerGas, maxPriorityFeePerGas }: Fees,
   { baseFeePerGas }: Pick<Head, "baseFeePerGas">,
 ): bigint {

@@ -26,7 +26,7 @@ const BLOCK_INTERVAL_MS = 150;
 const DAY = 86_400;
 const SIGNERS = 32;
 
-export interface Logged {
+interface Logged {
   level: number;
   msg: string;
   alarm?: string;

@@ -58,7 +58,7 @@ export function caller(
   };
 }
 
-export async function readAnswer<T>(response: Response): Promise<Answer<T>> {
+async function readAnswer<T>(response: Response): Promise<Answer<T>> {
   const text = await response.text();
   let json: { data?: T; error?: Answer["error"] };
   try {

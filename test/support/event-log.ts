@@ -4,7 +4,7 @@ import type { EventList } from "../../src/features/events/routes.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "./agent.js";
 
-export interface Message {
+interface Message {
   id: string;
   event: string;
   data: { id: string; type: string; contractId: string; data: Record<string, unknown> };

@@ -16,7 +16,7 @@ interface DeclaredResponse {
   content?: Record<string, { schema?: object }>;
 }
 
-export interface Observed {
+interface Observed {
   method: string;
   /** Without query. */
   path: string;

@@ -134,11 +134,7 @@ export async function createContract(bed: Bed, agent: Agent, service = bed.servi
   return (await prepareContract(bed, agent, service))();
 }
 
-export async function prepareContract(
-  bed: Bed,
-  agent: Agent,
-  service = bed.service.url,
-): ReturnType<Prepare> {
+async function prepareContract(bed: Bed, agent: Agent, service = bed.service.url): ReturnType<Prepare> {
   const url = `${service}/v1/contracts`;
   const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
   const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();

@@ -17,7 +17,7 @@ export interface LocalSettings {
   serviceConfig(found: Found): Config;
 }
 
-export interface Found extends RemoteChain {
+interface Found extends RemoteChain {
   databaseUrl: string;
   port: number;
 }

@@ -130,7 +130,7 @@ const WARM_UP_MS = 30 * 60_000;
 /** How far memory may later exceed the highest of the first half hour: garbage is collected at other moments. */
 const TOLERANCE = { share: 0.25, mib: 32 };
 
-export interface Growth {
+interface Growth {
   first: number;
   /** Highest in the first half hour. */
   early: number;

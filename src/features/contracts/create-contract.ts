@@ -40,7 +40,7 @@ export interface CreateCall {
 }
 
 /** The terms that a creation puts on chain; the same for the same bytes of the same caller. */
-export interface CreationAttempt {
+interface CreationAttempt {
   id: Address;
   caller: Address;
   bodyHash: string;

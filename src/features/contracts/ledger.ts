@@ -256,7 +256,7 @@ export const SettlementSchema = z
 
 export type SettlementView = z.infer<typeof SettlementSchema>;
 export type SettlementLeg = SettlementView["legs"][number];
-export type LegState = SettlementLeg["state"];
+type LegState = SettlementLeg["state"];
 
 /** The settlement of one contract, empty while it has not ended. Throws 404. */
 export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<SettlementView> {

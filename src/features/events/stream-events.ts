@@ -32,7 +32,7 @@ export async function isParty(db: Executor, agent: Address): Promise<boolean> {
   return rows[0]?.party === true;
 }
 
-export interface StreamRequest {
+interface StreamRequest {
   caller: Address;
   /** Null means from now on. */
   after: bigint | null;

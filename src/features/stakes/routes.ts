@@ -51,7 +51,7 @@ const StakeSchema = z
 
 export type StakeView = z.infer<typeof StakeSchema>;
 
-export interface StakeRow {
+interface StakeRow {
   /** Base units. */
   amount: bigint;
   since: bigint;
@@ -100,7 +100,7 @@ const TOKEN_UNIT = 10n ** BigInt(TOKEN_DECIMALS);
 /** The EIP-712 domain of contracts/ProtocolToken.sol. */
 const TOKEN_DOMAIN = { name: "Working Contract Token", version: "1" } as const;
 
-export interface StakeCall {
+interface StakeCall {
   caller: Address;
   rawBody: Uint8Array;
   headers: HeaderReader;
@@ -165,7 +165,7 @@ export function newestStakeQuery(db: Executor, caller: Address) {
 }
 
 /** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
-export async function requestUnstake(
+async function requestUnstake(
   deps: Deps,
   { caller, rawBody, signature }: { caller: Address; rawBody: Uint8Array; signature: ActionHeaders },
 ): Promise<StoredResponse> {

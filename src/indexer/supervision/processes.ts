@@ -15,7 +15,7 @@ export interface Guardian {
   stop(): Promise<void>;
 }
 
-export interface SpawnPlan {
+interface SpawnPlan {
   command: string;
   args: readonly string[];
   env?: Record<string, string | undefined>;

@@ -36,7 +36,7 @@ export function showContract(deps: Pick<Deps, "db" | "clock" | "publicClient" | 
   };
 }
 
-export function ContractPage({ data }: { data: ContractPageData }) {
+function ContractPage({ data }: { data: ContractPageData }) {
   return (
     <article>
       <Header data={data} />

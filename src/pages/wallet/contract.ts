@@ -221,7 +221,7 @@ export function remindOfVotes(account: Account): void {
   addEventListener("page-updated", check);
 }
 
-export async function openVote(agent: Agent, id: string): Promise<void> {
+async function openVote(agent: Agent, id: string): Promise<void> {
   const opened = await agent.openVotes({ wait: false, id });
   if (!opened.includes(id)) throw new Error("it cannot be opened yet, or is open already");
 }

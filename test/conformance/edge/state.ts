@@ -18,7 +18,7 @@ const FOLLOWING = [
   ...["working_contract", "vote", "draw", "stake", "deferred_payout"].map((view) => `onchain.${view}`),
 ];
 
-export interface State {
+interface State {
   written: string;
   followed: string;
 }

@@ -27,7 +27,7 @@ export type GateName = keyof typeof GATES;
 const LOCK = 7_402_900;
 
 /** A backend that waits at a gate, and the port from which it is connected. */
-export interface Writer {
+interface Writer {
   pid: number;
   port: number;
 }
