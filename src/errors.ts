@@ -25,7 +25,7 @@ export const ERROR_STATUS = {
 
 export type ErrorCode = keyof typeof ERROR_STATUS;
 
-export interface AppErrorOptions {
+interface AppErrorOptions {
   message: string;
   /** Machine-readable facts, served as `error.details`. */
   details?: unknown;

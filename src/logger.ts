@@ -34,7 +34,7 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
   );
 }
 
-export interface DescribedError {
+interface DescribedError {
   name: string;
   message: string;
   code?: string | number;

@@ -19,7 +19,7 @@ export interface ChainClientsOptions {
   chainId: number;
 }
 
-export interface ChainClients {
+interface ChainClients {
   publicClient: PublicClient<Transport, Chain>;
   chain: Chain;
 }

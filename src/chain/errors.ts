@@ -141,7 +141,7 @@ const EXECUTION_FAILED =
   /revert|out ?of ?gas|gas required exceeds|invalid (opcode|jump)|bad (instruction|jump)|stack (under|over|limit)|write protection|return data out of bounds|gas uint64 overflow|max call depth|(evm|vm execution) error/i;
 const OUT_OF_GAS = /out ?of ?gas|gas required exceeds/i;
 
-export interface FailedExecution {
+interface FailedExecution {
   /** Revert data; `0x` if there is none. */
   data: Hex;
   outOfGas: boolean;

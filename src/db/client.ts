@@ -167,7 +167,7 @@ const types: pg.CustomTypesConfig = {
     TIMES.has(id) ? asText : pg.types.getTypeParser(id, format)) as typeof pg.types.getTypeParser,
 };
 
-export type Statement<Row> = (db: Executor, values: Record<string, unknown>) => Promise<Row[]>;
+type Statement<Row> = (db: Executor, values: Record<string, unknown>) => Promise<Row[]>;
 
 /**
  * A named prepared statement, with `sql.placeholder` for its values. Rows are as Postgres sends them: bigints and times

@@ -261,8 +261,8 @@ export const sealedVote = app.table(
   (t) => [primaryKey({ columns: [t.contractId, t.backupAgent, t.commitment] })],
 );
 
-export const OPERATION_STATES = ["queued", "sent", "mined", "final", "rejected", "held"] as const;
-export type OperationState = (typeof OPERATION_STATES)[number];
+const OPERATION_STATES = ["queued", "sent", "mined", "final", "rejected", "held"] as const;
+type OperationState = (typeof OPERATION_STATES)[number];
 
 /** The relayer's outbox. Each row is one on-chain action, stored before anything is sent. */
 export const operation = app.table(
@@ -358,8 +358,8 @@ export const operation = app.table(
  * `sent` until there is a receipt, `mined` until deep enough, then `final`; `reverted` if the whole batch reverted.
  * `quarantined` if someone else used the account nonce; `superseded` once that is final.
  */
-export const BATCH_STATES = ["sent", "mined", "quarantined", "final", "reverted", "superseded"] as const;
-export type BatchState = (typeof BATCH_STATES)[number];
+const BATCH_STATES = ["sent", "mined", "quarantined", "final", "reverted", "superseded"] as const;
+type BatchState = (typeof BATCH_STATES)[number];
 
 /** One signed transaction of a batch: the signed bytes, gas limit, fees in wei, and the newest block when it was signed. */
 export interface BatchAttempt {

@@ -41,7 +41,7 @@ const TAIL = 200;
 /** Longest time that a process which stalls during a round can block the others. */
 const ROUND_IDLE_TIMEOUT = "10s";
 
-export interface LogWriterDeps {
+interface LogWriterDeps {
   db: Database;
   publicClient: Pick<PublicClient, "getBlock">;
   logger: Pick<BaseLogger, "info" | "warn">;

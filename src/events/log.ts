@@ -112,7 +112,7 @@ export function matches(row: EventRow, { types, contractId, agent }: EventFilter
 /** Log entries that one call scans for matches. */
 const SCAN = 10_000n;
 
-export interface EventPage {
+interface EventPage {
   rows: EventRow[];
   /** Last scanned position; the next page continues after it. */
   end: bigint;

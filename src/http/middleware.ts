@@ -185,7 +185,7 @@ const WINDOW_SECONDS = 60;
 /** Beyond this number of counted callers the oldest are dropped, which bounds memory under a flood of new ones. */
 const MAX_COUNTED = 100_000;
 
-export interface RateLimiter {
+interface RateLimiter {
   /** Counts one request of `key`. */
   take(key: string): { allowed: boolean; remaining: number; resetSeconds: number };
   /** Takes back one counted request of `key`. */

@@ -87,7 +87,7 @@ export function raw(description: string, content: Record<string, { schema: Schem
   return { status: 200, response: { description, content }, relays: false, send: (_, result) => result };
 }
 
-export interface Declaration<P, Q, H, B, Result> {
+interface Declaration<P, Q, H, B, Result> {
   method: "get" | "post" | "patch" | "delete";
   path: string;
   operationId: string;

@@ -61,7 +61,7 @@ function load(name: string, type: string) {
 }
 
 /** Values that all pages of a service share. */
-export interface Site {
+interface Site {
   /** Name in the header: the service's domain. */
   domain: string;
   chainId: number;

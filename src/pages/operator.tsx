@@ -233,7 +233,7 @@ function Signers({ signers }: { signers: OperatorOverview["signers"] }) {
 const COOKIE = "operator";
 const LIFETIME_SECONDS = 12 * 3600;
 
-export interface OperatorSession {
+interface OperatorSession {
   isOpen(c: Context): boolean;
   /** Opens a session. Returns false if the key is wrong. */
   open(c: Context, key: string): boolean;

@@ -44,7 +44,7 @@ export function showSimulator({ readParameters }: Pick<Deps, "readParameters">) 
   };
 }
 
-export interface SimulatorQuery {
+interface SimulatorQuery {
   price: string;
   end: End;
   /** One per criterion of the form; empty if the criterion is not used. */

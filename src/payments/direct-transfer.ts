@@ -111,7 +111,7 @@ function emittedBy(emitter: Address, logs: Log[]): Log[] {
   return logs.filter(({ address }) => address.toLowerCase() === emitter);
 }
 
-export interface Opening {
+interface Opening {
   /** The transaction that moved the deposit. */
   transactionHash: Hex;
   /** The block that opened the escrow. */

@@ -48,7 +48,7 @@ export function requestHash({ action, caller, rawBody }: CallIdentity): string {
   return createHash("sha256").update(`${action}\n${caller}\n`).update(rawBody).digest("hex");
 }
 
-export type OperationOutcome =
+type OperationOutcome =
   | {
       ok: true;
       response: StoredResponse;

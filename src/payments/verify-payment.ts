@@ -31,7 +31,7 @@ interface VerificationUnavailable {
 /** `payment` is the one to relay: its signature is in the form that the token accepts. */
 export type Verification = { ok: true; payment: PaymentAuthorization } | Rejection | VerificationUnavailable;
 
-export interface VerifyPaymentInput {
+interface VerifyPaymentInput {
   publicClient: PublicClient;
   payment: PaymentAuthorization;
   quote: PaymentQuote;

@@ -19,7 +19,7 @@ import { shortNameOf } from "../chain/clients.js";
 import type { Config } from "../config.js";
 import { deriveSecret, masterKeyId } from "../master-key.js";
 
-export type X402Version = 1 | 2;
+type X402Version = 1 | 2;
 
 /** The token to pay in; name and version are those of its EIP-712 domain. */
 export interface PaymentAsset {
@@ -167,7 +167,7 @@ export interface PaymentAuthorization {
   accepted: EchoedQuote | null;
 }
 
-export type DecodedPayment = { ok: true; payment: PaymentAuthorization } | Rejection;
+type DecodedPayment = { ok: true; payment: PaymentAuthorization } | Rejection;
 
 const AddressSchema = z
   .string()

@@ -38,7 +38,7 @@ export async function readWork({
   return { isOpen: rows[0]?.open === true, isWaiting: rows[0]?.waiting === true };
 }
 
-export interface Claim {
+interface Claim {
   /** In order of execution. */
   operations: OperationRow[];
   /**

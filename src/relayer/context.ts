@@ -37,7 +37,7 @@ export const ALARM_NAMES = [
   "reorganisation_beyond_finality",
   "operation_failing",
 ] as const;
-export type AlarmName = (typeof ALARM_NAMES)[number];
+type AlarmName = (typeof ALARM_NAMES)[number];
 
 /** Points at which a crash must neither lose nor repeat an operation. */
 export type CrashPoint =

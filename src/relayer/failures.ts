@@ -15,7 +15,7 @@ import type { Candidate } from "./choose.js";
 import type { SignerContext } from "./context.js";
 import { stateOf } from "./transaction.js";
 
-export interface Verdict {
+interface Verdict {
   /** `reject`: no retry can succeed. `hold`: the cause is outside the operation and can go away. */
   verdict: "reject" | "hold";
   reason: string;

@@ -36,7 +36,7 @@ export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   gasLimits: { allowance: 0, budget: 0, perFee: 0 },
 };
 
-export interface RelayerDeps {
+interface RelayerDeps {
   db: Database;
   pool: Pool;
   publicClient: PublicClient;

@@ -42,7 +42,7 @@ export interface Fees {
   maxPriorityFeePerGas: bigint;
 }
 
-export interface RelayedCall {
+interface RelayedCall {
   target: string;
   gasLimit: number;
   data: string;
@@ -171,7 +171,7 @@ export function replacementFees({
 /** Selects the block by hash; a node that does not have it in its chain must return an error (EIP-1898). */
 export const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true });
 
-export type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
+type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
 
 type SimulatedOperation = Pick<OperationRow, "target" | "data" | "gasLimit">;
 

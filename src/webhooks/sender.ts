@@ -39,7 +39,7 @@ const TIMEOUT_MS = 10_000;
 /** Length of a turn, after which the next webhook is served. */
 const TURN_MS = 5_000;
 
-export interface SenderDeps {
+interface SenderDeps {
   db: Database;
   keys: MasterKeys;
   policy: TargetPolicy;

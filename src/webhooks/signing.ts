@@ -17,7 +17,7 @@ import {
 
 const SECRET_BYTES = 32;
 
-export interface WrappedSecret {
+interface WrappedSecret {
   wrappedSecret: string;
   masterKeyId: string;
 }

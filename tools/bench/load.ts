@@ -119,7 +119,7 @@ const PATIENCE_MS = 20_000;
 
 const connections = new Agent({ keepAlive: true, maxSockets: 1024, keepAliveMsecs: 30_000 });
 
-export interface HttpAnswer {
+interface HttpAnswer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;

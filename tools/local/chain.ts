@@ -33,7 +33,7 @@ const SAVE_SHARE = 0.1;
 /** Longer than any string that Node can hold. */
 const MAX_STATE_BYTES = 1024 * 1024 * 1024;
 
-export interface ChainOptions {
+interface ChainOptions {
   guardian: Guardian;
   /** Where the state is kept. */
   dir: string;

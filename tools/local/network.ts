@@ -31,7 +31,7 @@ const START_OVER = "Run `npm start -- --reset` to delete the local data and star
 /** Below the ports that outgoing connections use. */
 const WANTED_PORTS = { chain: 8545, postgres: 15_432, indexer: 32_069 };
 
-export interface NetworkOptions {
+interface NetworkOptions {
   guardian: Guardian;
   /** Where everything is kept. */
   dir: string;

@@ -25,7 +25,7 @@ import { freePort } from "./ports.js";
 const UNPRIVILEGED_USERS = ["postgres", "nobody"];
 const USER = "postgres";
 
-export interface PostgresOptions {
+interface PostgresOptions {
   guardian: Guardian;
   /** Where the data is kept, if the user who runs Postgres can reach it. */
   dir: string;

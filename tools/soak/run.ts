@@ -15,7 +15,7 @@ import { injectFaults } from "./faults.js";
 import { createChance } from "./random.js";
 import { type Check, checkAll, checkGrowth, printReport, type Usage, watchUsage } from "./report.js";
 
-export interface SoakOptions {
+interface SoakOptions {
   minutes: number;
   /** Number of agents; 3 or more. */
   agents: number;

@@ -99,7 +99,7 @@ export async function referenceIn(plain: Uint8Array, jwe: GeneralJWE): Promise<s
 }
 
 /** Encrypts the plain text of a sealed reference for one more reader (compact JWE). */
-export async function shareWith(key: string, plain: Uint8Array): Promise<string> {
+async function shareWith(key: string, plain: Uint8Array): Promise<string> {
   const jwe = new CompactEncrypt(plain).setProtectedHeader({ alg: ALG, enc: "A256GCM" });
   return jwe.encrypt(await imported({ key }));
 }

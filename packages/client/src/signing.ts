@@ -92,7 +92,7 @@ const FIELDS: [start: string, field: string][] = [
  * `now` (seconds). Any other text could be a login for another service, or leave more to the operator, or to another
  * one; one dated in the past would replace no earlier text.
  */
-export function requireChallenge(
+function requireChallenge(
   message: string,
   {
     address,

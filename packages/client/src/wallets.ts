@@ -78,7 +78,7 @@ export function contractWallet(address: string, sign: (hash: Hex) => Promise<Hex
  * A secret that comes from a signature which only the wallet can make, so that a lost file loses nothing. Throws
  * RefusedToSign if the wallet signs differently each time, because the secret could then not be made again.
  */
-export async function secretOf(
+async function secretOf(
   signer: Pick<Signer, "signMessage">,
   { purpose, chainId, contract }: { purpose: string; chainId: number; contract: Address },
 ): Promise<Hex> {

@@ -6,7 +6,7 @@ const AddressSchema = z
   .regex(/^0x[0-9a-fA-F]{40}$/, "not an address")
   .transform((address) => address.toLowerCase() as `0x${string}`);
 
-export const DeploymentSchema = z.object({
+const DeploymentSchema = z.object({
   chainId: z.number().int().positive(),
   /** The chain's short name in x402 version 1, or its CAIP-2 name if it has none. */
   networkName: z.string().min(1),

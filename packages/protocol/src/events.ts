@@ -45,7 +45,7 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** Deadlines that are announced in advance, then those at which time alone changes the status. */
-export const DEADLINE_NAMES = [
+const DEADLINE_NAMES = [
   "match",
   "withdrawal",
   "delivery",

@@ -266,7 +266,7 @@ export function cappedRewards(dispute: {
 }
 
 /** The payout of one ballot, given the votes on every criterion. A ballot that was never opened (null) gets nothing. */
-export function juryDue(
+function juryDue(
   ballot: number | null,
   votesByCriterion: readonly CriterionVotes[],
   { price, parameters, rewards }: { price: bigint; parameters: Parameters; rewards: Rewards },

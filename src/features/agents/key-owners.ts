@@ -8,7 +8,7 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Database, Notifications } from "../../db/client.js";
 import { apiKey } from "../../db/schema.js";
 
-export type KeyEnvironment = "live" | "test";
+type KeyEnvironment = "live" | "test";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /** 62^43 > 2^256 and 62^6 > 2^32. */

@@ -148,7 +148,7 @@ export type CheckpointContent = Pick<
  * A complete binary tree as OpenZeppelin's SimpleMerkleTree lays it out: the root first, children of i at 2i+1 and
  * 2i+2, leaves last and backwards.
  */
-export interface CheckpointTree {
+interface CheckpointTree {
   leafCount: number;
   /** All nodes, 32 bytes each. */
   nodes: Buffer;

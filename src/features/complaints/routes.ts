@@ -254,7 +254,7 @@ export async function listComplaints(
 
 export type ComplaintRow = typeof complaint.$inferSelect;
 
-export type Resolution =
+type Resolution =
   | { ok: true; complaint: ComplaintRow }
   | { ok: false; reason: "unknown" }
   | { ok: false; reason: "already_resolved"; complaint: ComplaintRow };

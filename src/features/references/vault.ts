@@ -21,7 +21,7 @@ import {
 
 export type ReferenceField = "supplementaryMaterials" | "delivery";
 
-export interface ReferencePlace {
+interface ReferencePlace {
   contractId: string;
   field: ReferenceField;
 }

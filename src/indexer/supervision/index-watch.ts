@@ -8,11 +8,11 @@ import { rpcTransport } from "../../chain/clients.js";
 import { hasSqlState, SQLSTATE } from "../../db/client.js";
 import { blockOf } from "../../db/onchain.js";
 
-export interface IndexWatch {
+interface IndexWatch {
   stop(): void;
 }
 
-export interface IndexWatchOptions {
+interface IndexWatchOptions {
   databaseUrl: string;
   /** The indexer's own schema: the views in `onchain` can still point at the previous release. */
   schema: string;

@@ -14,7 +14,7 @@ import { type Guardian, type Supervised, supervise, until } from "./processes.js
 const LOCK_INTERVAL_MS = 2000;
 const TIMEOUTS = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 };
 
-export interface IndexerOptions {
+interface IndexerOptions {
   databaseUrl: string;
   rpcUrl: string;
   /** If set, new heads arrive by subscription, otherwise by polling. */

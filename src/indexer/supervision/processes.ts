@@ -24,7 +24,7 @@ interface SpawnPlan {
   gid?: number;
 }
 
-export interface SupervisedOptions {
+interface SupervisedOptions {
   name: string;
   guardian: Guardian;
   logPath: string;

@@ -5,7 +5,7 @@ import type { ContractView } from "../../features/contracts/view.js";
 import { Region, secondsOf, Time, TimeLeft } from "../components.js";
 import type { ContractPageData } from "./load.js";
 
-export interface NextStep {
+interface NextStep {
   /** The expected action and who takes it. */
   text: string;
   /** The deadline; null if the contract itself sets none. */

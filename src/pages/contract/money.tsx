@@ -217,7 +217,7 @@ function grouped(ends: FlowEnd[]): FlowEnd[] {
   return [...byLabel.values()];
 }
 
-export interface FlowEnd {
+interface FlowEnd {
   label: string;
   /** Base units. */
   amount: bigint;
