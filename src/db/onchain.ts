@@ -7,7 +7,7 @@
  */
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { StatusFacts } from "@working-contracts/protocol/status";
-import type { EscrowTerms } from "@working-contracts/protocol/types";
+import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { and, eq, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
 import { AppError } from "../errors.js";

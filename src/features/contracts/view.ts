@@ -245,7 +245,7 @@ export function parametersOf({ chain }: Pick<ContractRow, "chain">): Parameters 
 }
 
 /** The Contract of a row at `now` (seconds on the chain's clock). */
-export function toContract(row: ShownContract, now: number): ContractView {
+function toContract(row: ShownContract, now: number): ContractView {
   const { chain, terms: text } = row;
   const facts = factsOf(row);
   const matched = chain.matchedAt !== null;
