@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { ROOT } from "../../src/root.js";
 import { launchNetwork } from "../demo/network.js";
 import { soak } from "../soak/run.js";
-import { startBed } from "./bed.js";
+import { type Bed, startBed } from "./bed.js";
 import { round } from "./load.js";
 import { measureReading } from "./read-path.js";
 import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
@@ -36,25 +36,30 @@ if (parts.length === 0 || !(seconds > 0 && minutes > 0 && agents >= 3)) {
 }
 const report = (line: string): void => console.log(`  ${line}`);
 const results: Partial<Results> = {};
-if (parts.some((part) => part !== "start" && part !== "soak")) {
-  const bed = await startBed();
-  try {
+if (parts.includes("waves")) results.waves = await onBed((bed) => measureWaves(bed, { report }));
+if (parts.includes("write")) results.write = await onBed((bed) => measureWrites(bed, { seconds, report }));
+if (parts.includes("processes"))
+  results.processes = await onBed((bed) => measureProcesses(bed, { seconds, report }));
+if (parts.includes("read"))
+  results.read = await onBed(async (bed) => {
     const idle = bed.memory();
-    if (parts.includes("waves")) results.waves = await measureWaves(bed, { report });
-    if (parts.includes("write")) results.write = await measureWrites(bed, { seconds, report });
-    if (parts.includes("processes")) results.processes = await measureProcesses(bed, { seconds, report });
-    if (parts.includes("read")) {
-      const read = await measureReading(bed, { seconds, report });
-      results.read = { ...read, memory: { idle, loaded: bed.memory() } };
-    }
-  } finally {
-    await bed.stop();
-  }
-}
+    const read = await measureReading(bed, { seconds, report });
+    return { ...read, memory: { idle, loaded: bed.memory() } };
+  });
 if (parts.includes("start")) results.start = await measureStartUp();
 if (parts.includes("soak")) results.soak = await soak({ minutes, agents, seed: 1 });
 writePage(results);
 console.log(`\n${[...tablesOf(results).values()].join("\n\n")}\n\nWritten to ${PAGE}.`);
+
+/** Measures one part on a new bed: the contracts and blocks of one would slow down another. */
+async function onBed<T>(measure: (bed: Bed) => Promise<T>): Promise<T> {
+  const bed = await startBed();
+  try {
+    return await measure(bed);
+  } finally {
+    await bed.stop();
+  }
+}
 
 /** Time from `npm start` to ready: in a new clone, in a new data folder, and when it resumes. */
 async function measureStartUp(): Promise<Results["start"]> {
