@@ -19,6 +19,24 @@ export const MUTANTS = {
     tests: "test/e2e/contract-interrupted.test.ts",
     only: "that was published is never answered",
   },
+  "published-quoted": {
+    file: "src/payments/paid-call.ts",
+    edits: [["if (state.published !== null) await", "if (state.published === undefined) await"]],
+    tests: "test/e2e/contract-interrupted.test.ts",
+    only: "that was published is never answered",
+  },
+  "stake-answered-forever": {
+    file: "src/relayer/limits.ts",
+    edits: [["const STAKE_REPEAT_SECONDS = 3600;", "const STAKE_REPEAT_SECONDS = 36_000;"]],
+    tests: "test/e2e/contract-interrupted.test.ts",
+    only: "a pending stake is quoted once",
+  },
+  "complaint-replayed": {
+    file: "src/features/complaints/routes.ts",
+    edits: [["    if (same) return same;\n", "    void same;\n"]],
+    tests: "test/e2e/signed-actions.test.ts",
+    only: "gets its first complaint again",
+  },
   "gas-price-zero": {
     file: "src/relayer/transaction.ts",
     edits: [["const gasPrice = toHex(effectiveGasPrice(fees, head));", 'const gasPrice = fees && "0x0";']],
