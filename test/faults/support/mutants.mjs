@@ -424,7 +424,7 @@ export const MUTANTS = {
     file: "src/payments/paid-call.ts",
     edits: [["if (earlier === null || authorization.payer !== call.caller)", "if (earlier !== 0n)"]],
     tests: "test/faults/crash.test.ts",
-    only: "another process serves them",
+    only: "repeated request gets the stored response",
   },
   "answer-not-kept": {
     file: "src/payments/relayed-call.ts",
