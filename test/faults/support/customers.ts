@@ -80,7 +80,9 @@ export function createCustomers(cluster: Cluster, name: string) {
       seen.push(answer?.status ?? 0);
       if (answer !== null && answer.status < 500 && answer.status !== 429) return answer;
       if (performance.now() > giveUpAt) {
-        throw new Error(`No final response, only ${seen.join(", ")}: ${JSON.stringify(answer?.body)}`);
+        throw new Error(
+          `No final response, at last ${JSON.stringify(answer?.body)}, after ${seen.join(", ")}`,
+        );
       }
       await delay(PAUSE_MS);
     }
