@@ -95,8 +95,8 @@ function purge(table: string, key: string, isOld: SQL): SQL {
 }
 
 /**
- * Deletes old rows of addresses that have no stake and never had a contract, a vote or a relayed operation. A row whose address had one is
- * marked, and not looked at again.
+ * Deletes old rows of addresses that have no stake and never had a contract, a vote or a relayed operation. A row whose
+ * address had one is marked, and not looked at again.
  */
 function purgeIdle({
   table,

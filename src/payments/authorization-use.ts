@@ -1,5 +1,6 @@
-/** Finds the transaction that used an EIP-3009 authorization, whoever sent it. */
+/** Whether an EIP-3009 authorization was used, and by which transaction, whoever sent it. */
 
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import {
   BaseError,
@@ -46,6 +47,24 @@ export function isUsed(
     abi: tokenAbi,
     functionName: "authorizationState",
     args: [payment.from, payment.nonce],
+  });
+}
+
+/**
+ * Throws 409 `conflict` while anyone could still use a payment that was published without being taken. `notAfter`: its last
+ * second, null if it has none.
+ */
+export async function assertUnusable(
+  deps: UseDeps & Pick<Deps, "clock">,
+  published: { payer: Address; token: Address; nonce: Hex; notAfter: number | null },
+): Promise<void> {
+  const { payer, token, nonce, notAfter } = published;
+  if (await isUsed(deps, { from: payer, nonce }, token)) return;
+  const end = notAfter === null ? "" : ` It expires after ${isoTime(notAfter)}.`;
+  throw new AppError("conflict", {
+    message: `Your earlier payment for this action, with nonce ${nonce}, was published in a transaction that did not take it, and anyone could still use it. Repeat the request with it, or cancel it at the token before you sign another.${end}`,
+    details: { nonce },
+    ...(notAfter !== null && { retryAfterSeconds: Math.max(1, notAfter + 1 - deps.clock.now()) }),
   });
 }
 

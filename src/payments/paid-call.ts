@@ -2,7 +2,6 @@
  * A paid call, from the payment header to the response (docs/rules.md 9 to 18). One relayed operation takes the money
  * and changes the state together; every repetition of the call gets the same response.
  */
-import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, isNotNull, isNull } from "drizzle-orm";
 import { meaningOf } from "../chain/errors.js";
@@ -11,16 +10,16 @@ import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import type { GasLimits } from "../relayer/gas-accounts.js";
 import {
+  assertRelayable,
   limitsOfCredit,
   limitsOfPaid,
   limitsOfSigned,
-  type OutboxState,
   type RelayingState,
   readOutboxState,
 } from "../relayer/limits.js";
 import type { NewOperation } from "../relayer/operations.js";
 import { enqueue, type OperationRow, queueFull, readOperation } from "../relayer/outbox.js";
-import { isUsed } from "./authorization-use.js";
+import { assertUnusable } from "./authorization-use.js";
 import {
   findOpening,
   holdsAtLeast,
@@ -165,29 +164,20 @@ async function findOffer(
     action: { kind, requestHash: requestHash(call), escrow, headTime: deps.clock.head()?.timestamp ?? 0 },
   });
   if (state.unanswered !== null) return { unanswered: state.unanswered, amount };
-  if (state.published !== null) await assertUnusable(deps, call, state.published);
-  limitsOfPaid(deps, { caller: call.caller, kind }, state);
+  if (state.published !== null) {
+    await assertUnusable(deps, {
+      payer: call.caller,
+      token: assetOf(deps, call).address,
+      ...state.published,
+    });
+  }
+  assertRelayable(deps, { caller: call.caller, kind }, state);
   await call.store?.(action, "quote");
   if (!state.hasRoom) throw queueFull();
   const quote = quoteOf(deps, call, action);
   const extensions = offerExtension(deps.config, quote, deps.clock.now());
   const { headers, body } = paymentRequired({ quote, version, extensions, ...(rejection && { rejection }) });
   return { status: 402, headers, body: JSON.stringify(body) };
-}
-
-/** Throws 409 while anyone could still use a payment that was published without being taken. */
-async function assertUnusable(
-  deps: Deps,
-  call: PaidCall,
-  { nonce, notAfter }: NonNullable<OutboxState["published"]>,
-): Promise<void> {
-  if (await isUsed(deps, { from: call.caller, nonce }, assetOf(deps, call).address)) return;
-  const end = notAfter === null ? "" : ` It expires after ${isoTime(notAfter)}.`;
-  throw new AppError("conflict", {
-    message: `Your earlier payment for this action, with nonce ${nonce}, was published in a transaction that did not take it, and anyone could still use it. Repeat the request with it, or cancel it at the token before you sign another.${end}`,
-    details: { nonce },
-    ...(notAfter !== null && { retryAfterSeconds: Math.max(1, notAfter + 1 - deps.clock.now()) }),
-  });
 }
 
 async function respondWith(deps: Deps, call: PaidCall, offer: Offer): Promise<StoredResponse> {

@@ -170,18 +170,26 @@ function requireGas(
 }
 
 /**
- * The limits under which a paid operation of one of {@link LIMITED_KINDS} is stored. Throws `rate_limited` if the agent
- * exceeds them, or if the agent's operations, of whatever kind, keep failing.
+ * Throws `rate_limited` if the agent's operations, of whatever kind, keep failing, or if one of {@link LIMITED_KINDS} would
+ * exceed the gas limits.
  */
-export function limitsOfPaid(
+export function assertRelayable(
   { config: { gasLimits } }: Pick<LimitDeps, "config">,
   { caller, kind }: { caller: Address; kind: OperationKind },
   { failureAge, gasRefusal: refusal }: RelayingState,
-): GasLimits | undefined {
+): void {
   refuseThrottled(caller, failureAge, { fate: "This call took no payment." });
-  if (!LIMITED_KINDS.has(kind)) return undefined;
-  if (refusal !== null) throw gasExhausted(caller, refusal, gasLimits);
-  return gasLimits;
+  if (LIMITED_KINDS.has(kind) && refusal !== null) throw gasExhausted(caller, refusal, gasLimits);
+}
+
+/** The limits under which a paid operation is stored; undefined if its kind has none. Throws as {@link assertRelayable}. */
+export function limitsOfPaid(
+  deps: Pick<LimitDeps, "config">,
+  paid: { caller: Address; kind: OperationKind },
+  state: RelayingState,
+): GasLimits | undefined {
+  assertRelayable(deps, paid, state);
+  return LIMITED_KINDS.has(paid.kind) ? deps.config.gasLimits : undefined;
 }
 
 function refuseThrottled(

@@ -124,7 +124,7 @@ function typedJson(action: SignedAction) {
 /**
  * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on
  * chain. The newest sign-in that issued a key after the last revocation decides, registered or not; one that allows the
- * same as the chain is not registered. A call that passed `gasLimits` just now also registers within them.
+ * same as the chain is not registered. `gasLimits`: those of the call that needs it, which also hold for the delegation.
  */
 export async function ensureDelegation(
   deps: Deps,

@@ -12,7 +12,7 @@ import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 
 export interface CheckpointTrees {
-  /** The tree over all checkpoints so far, whose number can be known. Concurrent callers share one build. */
+  /** The tree over all checkpoints so far; `count` is their number, if known. Concurrent callers share one build. */
   of(db: Executor, by: CheckpointsBy, count?: number): Promise<CheckpointTree>;
 }
 

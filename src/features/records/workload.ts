@@ -55,47 +55,34 @@ export async function readWorkload(
   // A direct award is no workload of the named Worker before it accepts.
   const asWorker = and(eq(w.worker, address), isNotNull(w.matchedAt));
   const asClient = eq(w.client, address);
-  const [
-    activeAsWorker,
-    completedAsWorker,
-    activeAsClient,
-    completedAsClient,
-    pendingBaVotes,
-    resolvedBaVotes,
-  ] = await Promise.all([
-    findContracts(db, { role: asWorker, statuses: ACTIVE, now, limit }),
-    findContracts(db, { role: asWorker, statuses: CLOSED, now, limit }),
-    findContracts(db, { role: asClient, statuses: ACTIVE, now, limit }),
-    findContracts(db, { role: asClient, statuses: CLOSED, now, limit }),
-    findPendingVotes(db, address, limit),
-    findResolvedVotes(db, { address, caller, limit }),
-  ]);
-  await requireIndex(db);
-  const found = {
-    activeAsWorker,
-    completedAsWorker,
-    activeAsClient,
-    completedAsClient,
-    pendingBaVotes,
-    resolvedBaVotes,
+  let longest = 0;
+  // One more than is shown is read, to see whether there are more.
+  const cut = <T>(list: T[]): T[] => {
+    longest = Math.max(longest, list.length);
+    return list.slice(0, limit);
   };
-  // One more than is shown, to see whether there are more.
-  const lists = Object.values(found);
-  const newest = <T>(list: T[]): T[] => list.slice(0, limit);
-  if (lists.every((list) => list.length === 0) && !(await isKnown(db, address))) {
+  const [activeAsWorker, completedAsWorker, activeAsClient, completedAsClient, pending, resolved] =
+    await Promise.all([
+      findContracts(db, { role: asWorker, statuses: ACTIVE, now, limit }),
+      findContracts(db, { role: asWorker, statuses: CLOSED, now, limit }),
+      findContracts(db, { role: asClient, statuses: ACTIVE, now, limit }),
+      findContracts(db, { role: asClient, statuses: CLOSED, now, limit }),
+      findPendingVotes(db, address, limit),
+      findResolvedVotes(db, { address, caller, limit }),
+    ]);
+  await requireIndex(db);
+  const data = {
+    activeAsWorker: cut(activeAsWorker),
+    completedAsWorker: cut(completedAsWorker),
+    activeAsClient: cut(activeAsClient),
+    completedAsClient: cut(completedAsClient),
+    pendingBaVotes: cut(pending),
+    resolvedBaVotes: cut(resolved),
+  };
+  if (longest === 0 && !(await isKnown(db, address))) {
     throw new AppError("not_found", { message: `No activity for this address: ${address}` });
   }
-  return {
-    data: {
-      activeAsWorker: newest(activeAsWorker),
-      completedAsWorker: newest(completedAsWorker),
-      activeAsClient: newest(activeAsClient),
-      completedAsClient: newest(completedAsClient),
-      pendingBaVotes: newest(pendingBaVotes),
-      resolvedBaVotes: newest(resolvedBaVotes),
-    },
-    truncated: lists.some((list) => list.length > limit),
-  };
+  return { data, truncated: longest > limit };
 }
 
 async function findContracts(

@@ -21,7 +21,7 @@ export const MUTANTS = {
   },
   "published-quoted": {
     file: "src/payments/paid-call.ts",
-    edits: [["if (state.published !== null) await", "if (state.published === undefined) await"]],
+    edits: [["if (state.published !== null) {", "if (state.published === undefined) {"]],
     tests: "test/e2e/contract-interrupted.test.ts",
     only: "that was published is never answered",
   },
