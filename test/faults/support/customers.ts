@@ -39,6 +39,11 @@ const PAUSE_MS = 300;
 const HOUR = 3600;
 const FUNDS = 10_000_000_000n;
 
+/** Whether to stop repeating the call. Attempts that were never paid count for half an hour, too long to wait for. */
+function isFinal({ status, error }: Answer<ContractView>): boolean {
+  return error?.code === "too_many_pending_attempts" || (status < 500 && status !== 429);
+}
+
 export function createCustomers(cluster: Cluster, name: string) {
   const { deployment, publicClient } = cluster;
   const payments: Payment[] = [];
@@ -78,7 +83,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     for (;;) {
       const answer = await ask();
       seen.push(answer?.status ?? 0);
-      if (answer !== null && answer.status < 500 && answer.status !== 429) return answer;
+      if (answer !== null && isFinal(answer)) return answer;
       if (performance.now() > giveUpAt) {
         throw new Error(
           `No final response, at last ${JSON.stringify(answer?.body)}, after ${seen.join(", ")}`,
