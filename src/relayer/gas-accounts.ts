@@ -38,31 +38,35 @@ const caller = sql.placeholder("caller");
 /**
  * SQL: the {@link GasRefusal} of the placeholder `caller` under the limits `allowance` and `budget`, as JSON; null if
  * nothing refuses, or both limits are 0. The gas limits of pending operations count. An address with gas to spare does not
- * use the common budget. Sent operations are found by their batches: indexes on their state are full of dead rows.
+ * use the common budget; which pending operations are such addresses' is looked up only if all together would exceed it.
+ * Sent operations are found by their batches: indexes on their state are full of dead rows.
  */
 export const gasRefusal: SQL = sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
   with pending as (
-    select coalesce(sum(o.gas_limit) filter (where o.caller = ${caller}), 0) as own,
-      coalesce(sum(o.gas_limit) filter (where coalesce(a.owed, 0) >= 0), 0) as unearned
-    from (
-      select caller, gas_limit from app.operation where state in ('queued', 'held')
-      union all
-      select o.caller, o.gas_limit from app.batch b join app.operation o on o.batch_id = b.id and o.state = 'sent'
-      where b.state in ('sent', 'mined', 'quarantined')) o
-    left join app.gas_account a on a.address = o.caller where o.caller is not null),
-  limits (name, address, most, seconds, pending) as (
-    select 'allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8, own from pending
+    select caller, gas_limit from app.operation where state in ('queued', 'held') and caller is not null
     union all
-    select 'budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8, unearned from pending),
+    select o.caller, o.gas_limit from app.batch b join app.operation o on o.batch_id = b.id and o.state = 'sent'
+    where b.state in ('sent', 'mined', 'quarantined') and o.caller is not null),
+  sums as (
+    select coalesce(sum(gas_limit) filter (where caller = ${caller}), 0) as own, coalesce(sum(gas_limit), 0) as total
+    from pending),
+  limits (name, address, most, seconds, pending) as (
+    select 'allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8, own from sums
+    union all
+    select 'budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8, total from sums),
   accounts as (
     select limits.*, coalesce(account.owed, 0) + limits.pending as used,
       coalesce(${owedNow(limits)}, 0) + limits.pending - most as excess
-    from limits left join app.gas_account account using (address))
+    from limits left join app.gas_account account using (address)),
+  exceeded as (
+    select name, most, seconds, excess - case name when 'allowance' then 0 else (
+      select coalesce(sum(p.gas_limit), 0) from pending p join app.gas_account a on a.address = p.caller where a.owed < 0
+      ) end as excess
+    from accounts
+    where most > 0 and excess >= 0
+      and (name = 'allowance' or exists (select 1 from accounts own where own.name = 'allowance' and own.used >= 0)))
   select json_build_object('limit', name, 'retryAfterSeconds', greatest(1, ceil(excess * seconds / most)))
-  from accounts
-  where most > 0 and excess >= 0
-    and (name = 'allowance' or exists (select 1 from accounts own where own.name = 'allowance' and own.used >= 0))
-  order by name limit 1) end`;
+  from exceeded where excess >= 0 order by name limit 1) end`;
 
 const refusalOf = prepare<{ refusal: GasRefusal | null }>(
   "gas_refusal",

@@ -178,4 +178,15 @@ describe("gas limits", () => {
     await owe("0xa2", -GAS);
     expect(await waitOf("0xa2")).toBeNull();
   });
+
+  test("count what is pending for others only if they had not earned it", async () => {
+    const limits = { allowance: 1_000, budget: 3_600, perFee: 0 };
+    await owe("*", 3_600 - GAS / 2);
+    await owe("0xa1", -2 * GAS);
+    expect(await store("0xa1", limits)).toBe(true);
+    expect(await store("0xa2", limits)).toBe(true);
+    expect(await store("0xa3", limits)).toEqual({ limit: "budget", retryAfterSeconds: GAS / 2 });
+    await owe("0xa2", -2 * GAS);
+    expect(await store("0xa3", limits)).toBe(true);
+  });
 });
