@@ -201,10 +201,13 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
   });
 }
 
+/** Resolves once all requests are answered, or after {@link DRAIN_MS}. */
 async function drain(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
+  // Clients keep a connection open after its last response.
+  const closing = setInterval(() => server.closeIdleConnections(), 100);
   const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
   await closed;
+  clearInterval(closing);
   clearTimeout(timer);
 }
