@@ -52,6 +52,8 @@ export type CrashPoint =
 export interface RelayerOptions {
   confirmations: number;
   pollIntervalMs: number;
+  /** How long a signer that the Relay does not allow waits until it looks again. */
+  notAllowedPauseMs: number;
   /** Maximum number of this signer's transactions that wait for inclusion. */
   maxInFlight: number;
   /** Maximum operations per batch, independent of gas. */

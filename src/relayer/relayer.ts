@@ -28,6 +28,7 @@ import { fillGap, sendNext } from "./send.js";
 
 export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   pollIntervalMs: 100,
+  notAllowedPauseMs: 10_000,
   maxInFlight: 4,
   maxBatchSize: 150,
   replaceAfterBlocks: 3,
@@ -57,7 +58,6 @@ const FIRST_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 2000;
 /** How often an idle signer checks that the chain still has its final batches. */
 const IDLE_LOOK_MS = 5000;
-const NOT_ALLOWED_PAUSE_MS = 10_000;
 /** How long stop() waits for a step that hangs on the node. Abandoning it is safe because writes check the epoch. */
 const STOP_PATIENCE_MS = 5000;
 
@@ -127,7 +127,7 @@ export function createRelayer({
       }
       const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
       const short =
-        memory.isAllowed || failures > 0 ? settings.pollIntervalMs + backoff : NOT_ALLOWED_PAUSE_MS;
+        memory.isAllowed || failures > 0 ? settings.pollIntervalMs + backoff : settings.notAllowedPauseMs;
       await delay(short, undefined, { signal: ended }).catch(() => undefined);
       const isIdle = failures === 0 && memory.isIdle;
       isAsked = (await pause.wait(isIdle ? IDLE_WAIT_MS : 0, ended)) || isIdle || failures > 0;

@@ -225,7 +225,7 @@ export async function startRelayerNetwork() {
         notifications,
         logger,
         metrics: metrics.relayer,
-        options: { pollIntervalMs: 20, ...options },
+        options: { pollIntervalMs: 20, notAllowedPauseMs: 200, ...options },
         crashPoint,
       });
       started.add(relayer);
