@@ -20,7 +20,7 @@ import type { ServeOptions } from "./deliveries.js";
 import { RefusedToSign } from "./errors.js";
 import type { followEvents } from "./events.js";
 import { parse } from "./http.js";
-import { call, everyItem, type PageQuery, type Session } from "./session.js";
+import { call, everyEvent, everyItem, type PageQuery, type Session } from "./session.js";
 import type { ReferenceField, ReferenceKey } from "./types.js";
 import type { waitUntil } from "./wait.js";
 import { type KeyPair, keyText, servedKey } from "./wallets.js";
@@ -159,17 +159,12 @@ export function juries(session: Session, access: Access) {
   /** The agents in the service's events. Those who asked for the delivery are in no event of the chain. */
   async function named(id: string): Promise<string[]> {
     const jurors: unknown[] = [];
-    let after = "0";
-    for (;;) {
-      const query = { contractId: id, type: JURY_EVENTS, after };
-      const page = await call(session, "GET /v1/events", { query });
-      for (const { data } of page.data) {
-        const { backupAgents = [], backupAgent, releasedTo, role } = data as Record<string, unknown>;
-        jurors.push(backupAgents, backupAgent, role === "backup-agent" && releasedTo);
-      }
-      if (!page.hasMore) return jurors.flat().filter((one) => typeof one === "string");
-      after = page.nextAfter;
+    const query = { contractId: id, type: JURY_EVENTS };
+    for await (const { data } of everyEvent((query) => call(session, "GET /v1/events", { query }), query)) {
+      const { backupAgents = [], backupAgent, releasedTo, role } = data as Record<string, unknown>;
+      jurors.push(backupAgents, backupAgent, role === "backup-agent" && releasedTo);
     }
+    return jurors.flat().filter((one) => typeof one === "string");
   }
 
   async function share(id: string, { onFailure, onShare }: Omit<ServeOptions, "signal">): Promise<string[]> {

@@ -32,7 +32,7 @@ import {
   VALIDITY_SECONDS,
 } from "./payment.js";
 import type { proofOf } from "./receipts.js";
-import type { Addresses, ListQuery, PinnedNetwork, VoteQuery } from "./types.js";
+import type { Addresses, Event, EventQuery, ListQuery, PinnedNetwork, VoteQuery } from "./types.js";
 import type { Signer } from "./wallets.js";
 
 type ProofArguments = Parameters<typeof proofOf> extends [unknown, ...infer Rest] ? Rest : never;
@@ -396,4 +396,17 @@ export async function* everyItem<T>(
     yield* page.data;
     cursor = page.nextCursor;
   } while (cursor);
+}
+
+/** Every logged event that matches. One page can be empty although later ones are not. */
+export async function* everyEvent(
+  read: (query: EventQuery) => Promise<ResponseOf<"GET /v1/events">>,
+  query: EventQuery,
+): AsyncGenerator<Event, void> {
+  for (let after = "0"; ; ) {
+    const page = await read({ ...query, after });
+    yield* page.data;
+    if (!page.hasMore) return;
+    after = page.nextAfter;
+  }
 }

@@ -18,6 +18,7 @@ import { pause } from "./http.js";
 import type { OnChainOptions } from "./on-chain.js";
 import {
   call,
+  everyEvent,
   everyItem,
   type PageQuery,
   pay,
@@ -97,11 +98,13 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       done.add(id);
       return false;
     }
+    let [commitment, isDue]: [unknown, boolean] = [undefined, false];
     const query = { contractId: id, agent: voter, type: "vote.sealed,deadline.approaching" };
-    const { data: events } = await call(session, "GET /v1/events", { query });
-    if (!events.some(({ data }) => data.deadline === "openingDeadline")) return false;
-    const commitment = events.findLast(({ type }) => type === "vote.sealed")?.data.commitment as Hex;
-    return send(id, commitment, given);
+    for await (const { data } of everyEvent((query) => call(session, "GET /v1/events", { query }), query)) {
+      commitment = data.commitment ?? commitment;
+      isDue ||= data.deadline === "openingDeadline";
+    }
+    return isDue && send(id, commitment as Hex, given);
   }
 
   /** Opens one vote if it is due, as the chain says. Throws if the service should have opened it, and has not. */
@@ -194,7 +197,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         return { amount: voteDeposit(price, criteriaCount, parameters) };
       });
       const keep = () => session.submitted.add(kept, id.toLowerCase() as Hex);
-      const result = await pay(session, "POST /v1/contracts/{id}/votes", {
+      return pay(session, "POST /v1/contracts/{id}/votes", {
         path: { id },
         body: JSON.stringify(entrust ? { votes: entriesOf(words), salt: sealing } : { commitment }),
         // The bond then signs the votes: no one can carry it with others.
@@ -202,13 +205,14 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         expect,
         // With a node before it is signed: the service could hide that it was used, and the chain will tell.
         ...(session.node !== undefined && !entrust && { beforeSigning: keep }),
-        open: ({ data }, headers) => ({
-          votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),
-          salt: (headers.get("vote-salt") as Hex | null) ?? sealing,
-        }),
+        open: async ({ data }, headers) => {
+          if (session.node === undefined && !entrust) await keep();
+          return {
+            votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),
+            salt: (headers.get("vote-salt") as Hex | null) ?? sealing,
+          };
+        },
       });
-      if (session.node === undefined && !entrust) await keep();
-      return result;
     },
 
     async openVotes({
@@ -230,9 +234,11 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       };
       for (;;) {
         let isWaiting = false;
-        /** A node's errors pass, as outages do; not those that the service or the voter has to remove. */
+        /** Outages and a node's errors pass; not those that the service or the voter has to remove. */
         const isTemporary = (error: unknown): boolean =>
-          wait && ![ServiceError, RefusedToSign, NotOpened].some((kind) => error instanceof kind);
+          wait &&
+          (isOutage(error) ||
+            ![ServiceError, RefusedToSign, NotOpened].some((kind) => error instanceof kind));
         const list = await listed().catch((error) => {
           if (!isOutage(error) || (!wait && node === undefined)) throw error;
           isWaiting = wait;

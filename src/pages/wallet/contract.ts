@@ -1,7 +1,7 @@
 /** The actions of a contract's page: shows those that the connected agent can take now. And votes that wait to be opened. */
 
 import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
-import { votesKey } from "@working-contracts/client/session";
+import { everyEvent, votesKey } from "@working-contracts/client/session";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { type Account, ask, onSubmit, submittedBy, tell } from "./account.js";
@@ -246,6 +246,7 @@ async function isDue(agent: Agent, id: string, ended: Set<string>): Promise<bool
   if (/^(resolved|settled|cancelled)/.test(status)) ended.add(id);
   if (status !== "disputed") return false;
   const query = { contractId: id, agent: agent.address, type: "deadline.approaching" };
-  const { data } = await agent.call("GET /v1/events", { query });
-  return data.some((event) => event.data.deadline === "openingDeadline");
+  for await (const { data } of everyEvent((query) => agent.call("GET /v1/events", { query }), query))
+    if (data.deadline === "openingDeadline") return true;
+  return false;
 }
