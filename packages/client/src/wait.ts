@@ -67,6 +67,8 @@ async function bounded<T>(
   const end = pause(Math.min(ms, MAX_TIMER_MS), eitherOf(done.signal, signal)).then(() => {
     throw late();
   });
+  // `read` can throw before anything waits for this one.
+  end.catch(() => {});
   try {
     return await Promise.race([read(done.signal), end]);
   } finally {

@@ -57,6 +57,13 @@ describe("waiting", () => {
     await expect(waitUntil(readerOf("a"), check)).rejects.toThrow("cannot happen");
   });
 
+  it("leaves no rejection behind if the read throws at once", async () => {
+    const read = () => {
+      throw new Error("not even a promise");
+    };
+    await expect(waitUntil(read, () => true)).rejects.toThrow("not even a promise");
+  });
+
   it("compares values with amounts in them", async () => {
     const read = readerOf({ amount: 1n }, { amount: 1n }, { amount: 2n });
     const seen: unknown[] = [];
