@@ -5,7 +5,13 @@
 import { z } from "@hono/zod-openapi";
 import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { HttpRequestError, RpcRequestError, TimeoutError, WebSocketRequestError } from "viem";
+import {
+  ContractFunctionZeroDataError,
+  HttpRequestError,
+  RpcRequestError,
+  TimeoutError,
+  WebSocketRequestError,
+} from "viem";
 import { failedExecution } from "../chain/errors.js";
 import { SQLSTATE } from "../db/client.js";
 import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
@@ -138,7 +144,8 @@ export function isOutage(error: unknown): boolean {
     // A revert is a response of the contract, not an outage.
     if (cause instanceof RpcRequestError) return failedExecution(cause) === null;
     if (cause instanceof HttpRequestError || cause instanceof TimeoutError) return true;
-    if (cause instanceof WebSocketRequestError) return true;
+    // A node that is behind has no code at a new escrow.
+    if (cause instanceof WebSocketRequestError || cause instanceof ContractFunctionZeroDataError) return true;
     const { code } = cause as { code?: unknown };
     if (typeof code === "string" && OUTAGE_CODES.test(code)) return true;
     if (PG_OUTAGE.test(cause.message)) return true;

@@ -1,5 +1,11 @@
 import { testUsdAbi } from "@working-contracts/protocol/abi";
-import { ContractFunctionExecutionError, HttpRequestError, RpcRequestError, TimeoutError } from "viem";
+import {
+  ContractFunctionExecutionError,
+  ContractFunctionZeroDataError,
+  HttpRequestError,
+  RpcRequestError,
+  TimeoutError,
+} from "viem";
 import { expect, it } from "vitest";
 import { isOutage } from "../../../../src/http/responses.js";
 
@@ -18,6 +24,10 @@ it.each([
   ["a node that takes too long", new TimeoutError({ body, url })],
   ["a node that refuses the call", inCall(rpc(-32_005))],
   ["a node with an internal error", rpc(-32_603)],
+  [
+    "a node without the escrow's code",
+    inCall(new ContractFunctionZeroDataError({ functionName: "signatureNonce" })),
+  ],
   ["a refused connection", Object.assign(new Error("connect"), { code: "ECONNREFUSED" })],
   ["Postgres during its shutdown", Object.assign(new Error("terminating"), { code: "57P01" })],
   ["a lost deadlock", Object.assign(new Error("deadlock detected"), { code: "40P01" })],
