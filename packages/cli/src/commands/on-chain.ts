@@ -43,19 +43,22 @@ interface DeliverOptions {
   outcomes?: string[];
 }
 
-/** Checkpoints as the service returns them, or the hashes of all. Throws UsageError on anything else. */
-function checkpointsIn(path: string): (Checkpoint | Hex)[] {
+/** Checkpoints as the service returns them, one or a list, or the hashes of all. Throws UsageError on anything else. */
+export function checkpointsIn(path: string): (Checkpoint | Hex)[] {
   const text = readFileSync(path, "utf8").trim();
-  try {
-    if (!text.startsWith("0x")) {
-      const parsed = JSON.parse(text);
-      return [parsed.data ?? parsed].flat();
-    }
-  } catch {}
   const lines = text.split("\n");
   if (lines.every((line) => /^0x[0-9a-f]{64}$/.test(line))) return lines as Hex[];
-  throw new UsageError(`${path} has neither checkpoints in JSON nor one hash a line.`);
+  try {
+    const parsed = JSON.parse(text);
+    // A checkpoint, too, has `data`: its metrics.
+    const found = [isCheckpoint(parsed) || Array.isArray(parsed) ? parsed : parsed.data].flat();
+    if (found.every(isCheckpoint) && !parsed.nextCursor) return found;
+  } catch {}
+  throw new UsageError(`${path} has neither all checkpoints in JSON nor one hash a line.`);
 }
+
+const isCheckpoint = (one: Partial<Checkpoint> | undefined): boolean =>
+  one?.contractId !== undefined && one.merkleRoot !== undefined;
 
 export function addOnChainCommands(program: Command, contextOf: (command: Command) => Context): void {
   const group = program
