@@ -215,14 +215,19 @@ export function rowOf<T extends PgTable>(table: T, raw: Record<string, unknown>)
   return Object.fromEntries(values);
 }
 
+/** SQL: a table's columns by name: a prepared `*` fails once a newer release has added one. */
+export const columnsOf = (table: PgTable): SQL => sql.join(Object.values(getTableColumns(table)), sql`, `);
+
 /** A {@link prepare}d statement for rows of `table`; `condition` follows its name. */
 export function prepareRows<T extends PgTable>(
   name: string,
   table: T,
   condition: SQL,
 ): Statement<T["$inferSelect"]> {
-  const columns = sql.join(Object.values(getTableColumns(table)), sql`, `);
-  const read = prepare<Record<string, unknown>>(name, sql`select ${columns} from ${table} ${condition}`);
+  const read = prepare<Record<string, unknown>>(
+    name,
+    sql`select ${columnsOf(table)} from ${table} ${condition}`,
+  );
   return async (db, values) => (await read(db, values)).map((row) => rowOf(table, row));
 }
 

@@ -1,6 +1,6 @@
 /** The outbox: actions are stored here before anything is sent, and callers wait here for what becomes of them. */
 import { sql } from "drizzle-orm";
-import { type Executor, type Notifications, prepare, prepareRows, rowOf } from "../db/client.js";
+import { columnsOf, type Executor, type Notifications, prepare, prepareRows, rowOf } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { AppError } from "../errors.js";
 import { assertGas, gasRefusal } from "./gas-accounts.js";
@@ -21,7 +21,7 @@ const insertion = prepare<Record<string, unknown>>(
       ${sql.placeholder("requestHash")}, ${sql.placeholder("onceKey")}, ${sql.placeholder("notAfter")}::bigint
     where ${hasRoom} and (${gasRefusal}) is null
     on conflict do nothing
-    returning *`,
+    returning ${columnsOf(operation)}`,
 );
 
 const room = prepare<{ has_room: boolean }>("operation_room", sql`select ${hasRoom} as has_room`);
