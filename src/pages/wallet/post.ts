@@ -100,8 +100,8 @@ export function showPostForm(account: Account): void {
         kept = undefined;
         return created;
       } catch (error) {
-        // Refused as it is, so it must not be sent again.
-        if (error instanceof ServiceError) kept = undefined;
+        // Refused as it is, so it must not be sent again: unless a payment for it can still be used.
+        if (error instanceof ServiceError && error.payment === undefined) kept = undefined;
         throw error;
       }
     };
