@@ -1,3 +1,4 @@
+import { connect } from "@working-contracts/client/index";
 /** Workload: an agent's open and past contracts and votes, by role, as time passes (docs/rules.md 59); and its record. */
 
 import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
@@ -181,4 +182,6 @@ test("counts a payout that the token refused as received once it is claimed", as
   const paid = { state: "confirmed", transactionHash: paidBy };
   expect(await legsOfSeller()).toEqual([paid, paid]);
   expect(await ledger()).toEqual({ held: "0.0", out: [{ name: "late-payout", amount: "50.0" }] });
+  const reader = await connect({ baseUrl: world.url, account: client.account });
+  expect(await reader.verify(id, { nodes: [world.info.rpcUrl] })).toMatchObject({ equal: true });
 });

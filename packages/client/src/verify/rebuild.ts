@@ -146,13 +146,18 @@ function legsOf(
   const claimed = byVoter("VoteClaimed");
   const voters = votersOf(events);
   const unpaid = refusedByToken(events);
+  const late = new Map(
+    events
+      .filter(({ name }) => name === "PayoutClaimed")
+      .map(({ args, transactionHash }) => [lower(args.payee), transactionHash]),
+  );
   const leg = (
     { name, to, address, amount }: Pick<RebuiltLeg, "name" | "to" | "address" | "amount">,
     paidBy: Hex | null,
   ): RebuiltLeg => {
     const arrived = paidBy !== null && !(address !== null && unpaid.has(address));
     const state = arrived ? "confirmed" : paidBy === null ? waiting : "queued";
-    const transactionHash = arrived ? paidBy : null;
+    const transactionHash = arrived ? (late.get(address ?? "") ?? paidBy) : null;
     return { name, to, address, amount, state, transactionHash, paid: paidBy !== null };
   };
 
