@@ -12,7 +12,7 @@ const isFirst = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith(
 const SECONDS: Record<string, number> = {
   "e2e/trust-secrets": 100,
   "e2e/contract-interrupted": 95,
-  "e2e/packages": 80,
+  "e2e/packages": 45,
   "e2e/cli": 50,
   "e2e/wrong-settings": 50,
   "e2e/sdk": 40,

@@ -89,7 +89,7 @@ async function run(dir: string, file: string, source: string) {
   return runProcess(process.execPath, [file], { cwd: dir });
 }
 
-describe("the client's package", () => {
+describe.concurrent("the client's package", () => {
   let dir: string;
   let home: string;
   beforeAll(async () => {
@@ -176,7 +176,7 @@ await agent.waitFor("0x", "matchd");`;
   }, 300_000);
 });
 
-describe("the command line's package", () => {
+describe.concurrent("the command line's package", () => {
   let dir: string;
   let home: string;
   beforeAll(async () => {
