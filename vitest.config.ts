@@ -14,7 +14,7 @@ const SECONDS: Record<string, number> = {
   "e2e/contract-interrupted": 95,
   "e2e/packages": 45,
   "e2e/cli": 50,
-  "e2e/wrong-settings": 50,
+  "e2e/wrong-settings": 40,
   "e2e/sdk": 40,
   "e2e/signed-actions": 35,
   "e2e/votes": 35,

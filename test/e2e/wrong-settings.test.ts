@@ -28,9 +28,10 @@ afterAll(async () => {
   await world.pool.query("drop role without_rights");
 });
 
-/** The deployment with other content, in a path with a space. */
+let files = 0;
+/** The deployment with other content, in a separate file whose path has a space. */
 function deploymentWith(changes: object): string {
-  const path = join(folder, "deployment.json");
+  const path = join(folder, `deployment-${files++}.json`);
   writeDeployment(path, { ...world.deployment, ...changes });
   return path;
 }
@@ -111,7 +112,8 @@ test.each<Fault>([
   expect((fault as Error).message).toBe(line());
 });
 
-test.each<Fault>([
+// The others start processes, one of which waits for its port.
+test.concurrent.each<Fault>([
   ...WRONG_CHAINS,
   NO_NODE,
   [
@@ -134,7 +136,7 @@ test.each<Fault>([
 
 const DATABASE_LINE = "DATABASE_URL: must be a URL starting with postgres:// or postgresql://";
 
-test.each([
+test.concurrent.each([
   ["localhost", DATABASE_LINE],
   ["mysql://x", DATABASE_LINE],
   ["", "DATABASE_URL: is required"],
@@ -170,7 +172,7 @@ for (const { args, faults } of [
     ] satisfies Fault[],
   },
 ])
-  test.each<Fault>(faults)(
+  test.concurrent.each<Fault>(faults)(
     "an operator's command with %s ends with a line that says so",
     async (_, settings, line) => {
       const env = { ...serviceEnvironment(world.info, 0), OWNER_PRIVATE_KEY: STRANGER, ...settings() };
