@@ -3,7 +3,7 @@ import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import type { Page } from "playwright-core";
 import { type Address, type Hex, hexToString, numberToHex, parseEther } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { describe, expect, inject, test } from "vitest";
+import { beforeAll, describe, expect, inject, test } from "vitest";
 import { type Json, laterThan } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 import {
@@ -167,6 +167,12 @@ const expectUsd = ({ address }: Person, amount: bigint) =>
   expect.poll(() => world.usdOf(address)).toBe(amount);
 
 describe.skipIf(isSkipped)("with a browser wallet", () => {
+  // One for all tests that leave it signed in: each starts another process.
+  let someone: Person;
+  beforeAll(async () => {
+    someone = await newPerson();
+  });
+
   test("two people agree, deliver, read and approve", async () => {
     const [client, worker] = await Promise.all([newPerson(), newPerson()]);
     const path = await post(client);
@@ -268,7 +274,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("a contract has one to ten criteria", async () => {
-    const { page } = await newPerson();
+    const { page } = someone;
     await page.goto("/post");
     const add = page.getByRole("button", { name: "Add a criterion" });
     const remove = (number: number) =>
@@ -304,9 +310,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("Enter declines a payment by default, and focus returns to the form", async () => {
-    const client = await newPerson();
-    const { page } = client;
-    await fillIn(client);
+    const { page } = someone;
+    await fillIn(someone);
     await page.getByRole("button", { name: "Post and pay" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
@@ -317,8 +322,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("a declined payment keeps its quote until the form changes", async () => {
-    const client = await newPerson();
-    const { page } = client;
+    const { page } = someone;
     const bodies: { idempotencyKey: string; title: string }[] = [];
     page.on("request", (request) => {
       if (request.method() === "POST" && new URL(request.url()).pathname === "/v1/contracts")
@@ -328,19 +332,19 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       await page.getByRole("dialog").getByRole("button", { name: "Do not pay" }).click();
       await page.getByRole("alert").getByText("Nothing was signed").waitFor();
     };
-    await fillIn(client);
+    await fillIn(someone);
     // One more than the unpaid attempts that an address can have.
     for (let attempt = 0; attempt < 6; attempt++) {
-      await client.press("Post and pay");
+      await someone.press("Post and pay");
       await decline();
     }
     expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
     await page.getByLabel("Title").fill("Draw two maps");
-    await client.press("Post and pay", { pay: true });
+    await someone.press("Post and pay", { pay: true });
     await page.waitForURL(/\/contracts\/0x/);
     expect(bodies.at(-1)).toMatchObject({ title: "Draw two maps" });
     expect(new Set(bodies.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2);
-    expect(await world.usdOf(client.address)).toBe(950_000_000n);
+    expect(await world.usdOf(someone.address)).toBe(950_000_000n);
   });
 
   test.each([
@@ -375,7 +379,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("the account's dialog disconnects the wallet only if asked to, and of several wallets one is chosen", async () => {
-    const { address, page } = await newPerson();
+    const { address, page } = someone;
     const account = page.getByRole("button", { name: `${address.slice(0, 6)}…${address.slice(-4)}` });
     await account.click();
     await page.keyboard.press("Escape");
@@ -390,7 +394,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("a key that the service does not know is forgotten, and the wallet can connect again", async () => {
-    const { page } = await newPerson();
+    const { page } = someone;
     const path = await post(await newPerson());
     await page.evaluate(`{
       const stored = JSON.parse(sessionStorage.getItem("working-contracts"));
@@ -419,7 +423,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("the page disconnects if the wallet selects another account or none, and only then", async () => {
-    const { address, page } = await newPerson();
+    const { address, page } = someone;
     const account = page.getByRole("button", { name: `${address.slice(0, 6)}…` });
     const select = (...accounts: string[]) => page.evaluate(`accountsChanged(${JSON.stringify(accounts)})`);
     await select(address.toUpperCase().replace("X", "x"));
