@@ -20,7 +20,7 @@ const SECONDS: Record<string, number> = {
   "e2e/votes": 35,
   "e2e/mcp": 30,
   "e2e/webhooks": 30,
-  "e2e/readme": 25,
+  "e2e/readme": 20,
   "e2e/shutdown": 25,
   "integration/start": 90,
   "integration/base-dry-run": 50,
