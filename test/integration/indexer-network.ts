@@ -8,6 +8,7 @@ import { indexerCommand, startIndexer } from "../../src/indexer/supervision/inde
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { startNetwork } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { BLOCK_SECONDS } from "../support/blocks.js";
 import { newDatabase } from "../support/database.js";
 import { localClients } from "../support/test-chain.js";
 
@@ -25,7 +26,7 @@ export async function startIndexerNetwork() {
     dir: directory,
     persistent: false,
     postgresPassword: "password",
-    blockTime: 1,
+    blockTime: BLOCK_SECONDS,
     instant: true,
     report,
   });
