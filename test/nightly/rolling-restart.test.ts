@@ -5,19 +5,16 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { connect, generatePrivateKey, privateKeyToAccount } from "@working-contracts/client/index";
 import { relayAbi } from "@working-contracts/protocol/abi";
 import { type Hex, parseEther } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
-import { type Guardian, startGuardian, until } from "../../src/indexer/supervision/processes.js";
-import { localAccount, localSignerKeys, type Network, startNetwork } from "../../tools/local/network.js";
+import { until } from "../../src/indexer/supervision/processes.js";
+import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
-import { BLOCK_SECONDS } from "../support/blocks.js";
 import { mined } from "../support/chain.js";
+import { startTestNetwork } from "../support/network.js";
 import { bundled, runOperator, type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { type LoadBalancer, startLoadBalancer } from "../support/round-robin.js";
 import { serviceEnvironment } from "../support/stack.js";
@@ -25,9 +22,7 @@ import { openWorld, type World } from "../support/world.js";
 
 const ROLES = ["api", "api", "relayer", "relayer", "worker"];
 const [FORMER, NEXT] = ["11".repeat(32), randomBytes(32).toString("hex")];
-const dir = mkdtempSync(join(tmpdir(), "rolling restart "));
-let guardian: Guardian;
-let network: Network;
+const { network, guardian, logs, stop } = await startTestNetwork({ name: "rolling restart " });
 let balancer: LoadBalancer;
 let world: World;
 const targets: string[] = [];
@@ -37,11 +32,6 @@ let signers = localSignerKeys();
 let endIndexer: ((signal?: NodeJS.Signals) => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  // If the tests run as root, Postgres runs as another user.
-  chmodSync(dir, 0o755);
-  guardian = startGuardian();
-  const options = { dir, guardian, persistent: false, blockTime: BLOCK_SECONDS, instant: true };
-  network = await startNetwork({ ...options, postgresPassword: "test", report: () => {} });
   // That of `npm start` does not wait for others.
   await network.parts.indexer.stop();
   const indexerUrl = await replaceIndexer();
@@ -54,7 +44,7 @@ beforeAll(async () => {
     rpcUrl: network.rpcUrl,
     indexerUrl,
     deploymentPath: network.deploymentPath,
-    logs: join(dir, "logs"),
+    logs,
   });
 });
 afterAll(async () => {
@@ -62,9 +52,7 @@ afterAll(async () => {
   await balancer?.stop();
   await Promise.all(processes.map((process) => process.stop("SIGKILL")));
   await endIndexer?.("SIGKILL");
-  await network?.stop();
-  await guardian?.stop();
-  rmSync(dir, { recursive: true, force: true });
+  await stop();
 });
 
 const apis = (): string[] => processes.filter((_, i) => ROLES[i] === "api").map(({ url }) => url);

@@ -2,14 +2,10 @@
  * The stack of the project `cluster`: two API processes behind a load balancer, two relayer processes with the same
  * signers, one worker and one indexer, all on one Postgres. To the end-to-end tests it looks like one process.
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { startGuardian } from "../../src/indexer/supervision/processes.js";
-import { startNetwork } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
-import { BLOCK_SECONDS } from "./blocks.js";
+import { startTestNetwork } from "./network.js";
 import { type ServiceProcess, startServiceProcess } from "./programs.js";
 import { startLoadBalancer } from "./round-robin.js";
 import { serviceEnvironment } from "./stack.js";
@@ -23,14 +19,7 @@ const PROCESSES = [
 ] as const;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dir = mkdtempSync(join(tmpdir(), "cluster-"));
-  // If the tests run as root, Postgres runs as another user.
-  chmodSync(dir, 0o755);
-  const logs = join(dir, "logs");
-  mkdirSync(logs);
-  const guardian = startGuardian();
-  const options = { dir, guardian, persistent: false, blockTime: BLOCK_SECONDS, instant: true };
-  const network = await startNetwork({ ...options, postgresPassword: "test", report: () => {} });
+  const { network, guardian, logs, stop } = await startTestNetwork({ name: "cluster-" });
   const balancerPort = await freePort();
 
   const start = async (name: string, role: string): Promise<ServiceProcess> => {
@@ -61,9 +50,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
     console.log(`Requests per API process: ${balancer.counts.join(", ")}`);
     await balancer.stop();
     await Promise.all(processes.map((process) => process.stop()));
-    await network.stop();
-    await guardian.stop();
-    if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
-    else console.log(`Logs kept in ${logs}`);
+    await stop();
   };
 }

@@ -1,22 +1,18 @@
 /** The whole service on one machine, for tests: a new Postgres, anvil, indexer and API, removed afterwards. */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Parameters } from "@working-contracts/protocol/terms";
 import { destination } from "pino";
 import { type Config, parseConfig } from "../../src/config.js";
-import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
-import { localSignerKeys, type Network, type RemoteChain, startNetwork } from "../../tools/local/network.js";
+import { localSignerKeys, type Network, type RemoteChain } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
-import { BLOCK_SECONDS } from "./blocks.js";
+import { startTestNetwork } from "./network.js";
 import { partition } from "./partition.js";
 
 export interface StackOptions {
   /** A database to use instead of a new Postgres. */
   databaseUrl?: string;
-  parameters?: Partial<Parameters>;
   /** Settings of the service, by environment variable. */
   env?: Record<string, string>;
 }
@@ -74,23 +70,9 @@ export function serviceEnvironment(
 }
 
 /** Starts a separate stack. The caller must stop it. */
-export async function startStack({ databaseUrl, parameters, env = {} }: StackOptions = {}): Promise<Stack> {
-  const dir = mkdtempSync(join(tmpdir(), "working-contracts-"));
-  // If the tests run as root, Postgres runs as another user.
-  chmodSync(dir, 0o755);
-  const logPath = join(dir, "logs", "service.log");
-  const guardian = startGuardian();
-  const network = await startNetwork({
-    guardian,
-    dir,
-    persistent: false,
-    blockTime: BLOCK_SECONDS,
-    instant: true,
-    databaseUrl,
-    postgresPassword: "test",
-    parameters,
-    report: () => {},
-  });
+export async function startStack({ databaseUrl, env = {} }: StackOptions = {}): Promise<Stack> {
+  const { network, logs, stop } = await startTestNetwork({ databaseUrl });
+  const logPath = join(logs, "service.log");
   if (process.env.DATABASE_LAYOUT === "partitioned") await partition(network.databaseUrl);
   const port = await freePort();
   const configure = (more: Record<string, string>): Config =>
@@ -113,7 +95,7 @@ export async function startStack({ databaseUrl, parameters, env = {} }: StackOpt
       rpcUrl: network.rpcUrl,
       indexerUrl: network.parts.indexer.url,
       deploymentPath: network.deploymentPath,
-      logs: join(dir, "logs"),
+      logs,
     },
     get config() {
       return config;
@@ -129,10 +111,7 @@ export async function startStack({ databaseUrl, parameters, env = {} }: StackOpt
     },
     async stop() {
       await service.stop();
-      await network.stop();
-      await guardian.stop();
-      if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
-      else console.log(`Logs kept in ${join(dir, "logs")}`);
+      await stop();
     },
   };
 }

@@ -1,0 +1,48 @@
+/** Networks of the tests' own, each in a new folder that goes with it. */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startGuardian } from "../../src/indexer/supervision/processes.js";
+import { startNetwork } from "../../tools/local/network.js";
+import { BLOCK_SECONDS } from "./blocks.js";
+
+function newFolder(name: string): string {
+  const dir = mkdtempSync(join(tmpdir(), name));
+  // If the tests run as root, Postgres runs as another user.
+  chmodSync(dir, 0o755);
+  return dir;
+}
+
+/** With a new Postgres unless a database is given. The caller must stop it; with KEEP_LOGS set, its folder stays. */
+export async function startTestNetwork({
+  name = "working-contracts-",
+  databaseUrl,
+}: {
+  name?: string;
+  databaseUrl?: string | undefined;
+} = {}) {
+  const dir = newFolder(name);
+  const logs = join(dir, "logs");
+  const guardian = startGuardian();
+  const network = await startNetwork({
+    guardian,
+    dir,
+    persistent: false,
+    blockTime: BLOCK_SECONDS,
+    instant: true,
+    databaseUrl,
+    postgresPassword: "test",
+    report: () => {},
+  });
+  return {
+    network,
+    guardian,
+    logs,
+    async stop(): Promise<void> {
+      await network.stop();
+      await guardian.stop();
+      if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
+      else console.log(`Logs kept in ${logs}`);
+    },
+  };
+}
