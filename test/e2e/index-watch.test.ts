@@ -1,41 +1,14 @@
 /** Faults that an index is watched for, and which of several indexers can fill it. */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import pg from "pg";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/client.js";
 import { watchIndex } from "../../src/indexer/supervision/index-watch.js";
 import { takeIndexerLock } from "../../src/indexer/supervision/indexer.js";
-import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";
-import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
+import { startOwnPostgres } from "../support/network.js";
 import { sharedStack } from "../support/world.js";
 
-const dir = mkdtempSync(join(tmpdir(), "index-watch-test-"));
-// If the tests run as root, Postgres runs as another user.
-chmodSync(dir, 0o755);
-let guardian: Guardian;
-let postgres: Postgres;
-
-beforeAll(async () => {
-  guardian = startGuardian();
-  postgres = await startPostgres({
-    guardian,
-    dir: join(dir, "postgres"),
-    fallbackDir: join(dir, "postgres-fallback"),
-    port: 0,
-    password: "password",
-    database: "index_watch",
-    logPath: join(dir, "postgres.log"),
-    volatile: true,
-    report: () => {},
-  });
-});
-afterAll(async () => {
-  await postgres?.stop();
-  await guardian?.stop();
-  rmSync(dir, { recursive: true, force: true });
-});
+const postgres = await startOwnPostgres();
+afterAll(() => postgres.stop());
 
 /** Runs one query on a new connection. Fails if the server is still starting. */
 async function ask<Row extends pg.QueryResultRow>(query: string): Promise<Row> {

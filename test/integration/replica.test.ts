@@ -1,31 +1,17 @@
 /** Reads on a streaming replica: up to date at any moment, and from the primary while the replica is not. */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import {
-  appendFileSync,
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, chownSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { readsFrom } from "../../src/db/replica.js";
-import { type Guardian, startGuardian } from "../../src/indexer/supervision/processes.js";
-import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
+import type { Postgres } from "../../tools/local/postgres.js";
+import { newFolder, startOwnPostgres } from "../support/network.js";
 
-const dir = mkdtempSync(join(tmpdir(), "replica-test-"));
-// If the tests run as root, Postgres runs as another user.
-chmodSync(dir, 0o755);
-let guardian: Guardian;
 let primary: Postgres;
 let replica: Postgres;
 let writer: pg.Pool;
@@ -33,8 +19,7 @@ let reader: pg.Pool;
 const pools: pg.Pool[] = [];
 
 beforeAll(async () => {
-  guardian = startGuardian();
-  primary = await start("primary");
+  primary = await startOwnPostgres({ volatile: false });
   const connect = ({ url }: Postgres): pg.Pool => {
     const { pool } = createDatabase(url);
     pools.push(pool);
@@ -42,43 +27,28 @@ beforeAll(async () => {
   };
   writer = connect(primary);
   await writer.query("create table written (id integer)");
-  await copyPrimary();
-  replica = await start("replica");
+  replica = await startOwnPostgres({ dir: await copyPrimary(), volatile: false });
   reader = readsFrom(connect(replica), connect(primary));
 });
 afterAll(async () => {
   for (const pool of pools) await pool.end();
   await replica?.stop();
   await primary?.stop();
-  await guardian?.stop();
-  rmSync(dir, { recursive: true, force: true });
 });
 
-function start(name: string): Promise<Postgres> {
-  return startPostgres({
-    guardian,
-    dir: join(dir, name),
-    fallbackDir: join(dir, `${name}-fallback`),
-    port: 0,
-    password: "password",
-    database: "replicated",
-    logPath: join(dir, `${name}.log`),
-    report: () => {},
-  });
-}
-
-/** A base backup that follows its primary; the bundled Postgres comes without pg_basebackup. */
-async function copyPrimary(): Promise<void> {
+/** The folder of a base backup that follows its primary; the bundled Postgres comes without pg_basebackup. */
+async function copyPrimary(): Promise<string> {
   const session = await writer.connect();
   await session.query("select pg_backup_start('replica', fast => true)");
-  const data = join(dir, "replica/data");
-  mkdirSync(join(dir, "replica"));
+  const dir = newFolder("replica-");
+  const data = join(dir, "postgres/data");
+  mkdirSync(join(dir, "postgres"));
   execFileSync("cp", ["-a", primary.dataDir, data]);
   rmSync(join(data, "postmaster.pid"), { force: true });
   const { rows } = await session.query("select labelfile from pg_backup_stop(wait_for_archive => false)");
   session.release();
   const { port } = new URL(primary.url);
-  const source = `host=127.0.0.1 port=${port} user=postgres password=password`;
+  const source = `host=127.0.0.1 port=${port} user=postgres password=test`;
   appendFileSync(join(data, "postgresql.auto.conf"), `primary_conninfo = '${source}'\n`);
   const { uid, gid } = statSync(data);
   for (const [file, text] of [
@@ -88,6 +58,7 @@ async function copyPrimary(): Promise<void> {
     writeFileSync(join(data, file), text);
     chownSync(join(data, file), uid, gid);
   }
+  return dir;
 }
 
 async function read(): Promise<{ count: number; isReplica: boolean }> {
@@ -137,7 +108,7 @@ test("the primary serves everything while the replica does not respond", async (
   const silent = createServer((socket) => sockets.push(socket)).listen(0, "127.0.0.1");
   await once(silent, "listening");
   const { port } = silent.address() as AddressInfo;
-  const { pool } = createDatabase(`postgres://postgres@127.0.0.1:${port}/replicated`);
+  const { pool } = createDatabase(`postgres://postgres@127.0.0.1:${port}/test`);
   const answer = readsFrom(pool, writer)
     .query("select 1 as one")
     .then(({ rows }) => rows[0].one);

@@ -1,12 +1,13 @@
-/** Networks of the tests' own, each in a new folder that goes with it. */
+/** Networks and Postgres servers of the tests' own, each in a new folder that goes with it. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startGuardian } from "../../src/indexer/supervision/processes.js";
 import { startNetwork } from "../../tools/local/network.js";
+import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
 import { BLOCK_SECONDS } from "./blocks.js";
 
-function newFolder(name: string): string {
+export function newFolder(name: string): string {
   const dir = mkdtempSync(join(tmpdir(), name));
   // If the tests run as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
@@ -43,6 +44,33 @@ export async function startTestNetwork({
       await guardian.stop();
       if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
       else console.log(`Logs kept in ${logs}`);
+    },
+  };
+}
+
+/** `stop` removes the folder, too. Unless it is volatile, what it has written survives a crash, and can be copied. */
+export async function startOwnPostgres({
+  dir = newFolder("postgres-"),
+  volatile = true,
+} = {}): Promise<Postgres> {
+  const guardian = startGuardian();
+  const postgres = await startPostgres({
+    guardian,
+    dir: join(dir, "postgres"),
+    fallbackDir: join(dir, "fallback"),
+    port: 0,
+    password: "test",
+    database: "test",
+    logPath: join(dir, "postgres.log"),
+    volatile,
+    report: () => {},
+  });
+  return {
+    ...postgres,
+    async stop(): Promise<void> {
+      await postgres.stop();
+      await guardian.stop();
+      rmSync(dir, { recursive: true, force: true });
     },
   };
 }
