@@ -11,7 +11,7 @@ import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
-import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
+import { addressOf, type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
 
 let notifications: Notifications;
 let network: IndexerNetwork;
@@ -59,25 +59,8 @@ const reach = (target: Omit<IndexedTarget, "timeoutMs">, timeoutMs = INDEXING_MS
   waitForIndexed(network.db, { ...target, timeoutMs });
 const indexed = async (blockNumber?: bigint) => reach({ blockNumber: blockNumber ?? (await network.head()) });
 
-const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
-async function rowOf(escrow: Address) {
-  const [row] = await network.db
-    .select()
-    .from(onchain.workingContract)
-    .where(eq(onchain.workingContract.id, escrow));
-  return row;
-}
-
-async function namesOf(escrow: Address) {
-  const { escrowEvent } = onchain;
-  const rows = await network.db
-    .select()
-    .from(escrowEvent)
-    .where(eq(escrowEvent.contractId, escrow))
-    .orderBy(escrowEvent.id);
-  return rows.map(({ name }) => name);
-}
-
+const rowOf = (escrow: Address) => network.rowOf(escrow);
+const namesOf = async (escrow: Address) => (await network.eventsOf(escrow)).map(({ name }) => name);
 const logOf = (escrow: Address) =>
   network.db.select().from(event).where(eq(event.contractId, escrow)).orderBy(asc(event.position));
 const typesOf = async (escrow: Address) => (await logOf(escrow)).map(({ type }) => type);

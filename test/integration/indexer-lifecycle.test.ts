@@ -14,7 +14,7 @@ import * as onchain from "../../src/db/onchain.js";
 import { indexedBlock, waitForIndexed } from "../../src/db/onchain.js";
 import { INDEXING_MS, type Wallet } from "../support/test-chain.js";
 import { type Actors, createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
-import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
+import { addressOf, type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
 
 let network: IndexerNetwork;
 let actors: Actors;
@@ -33,16 +33,10 @@ afterAll(async () => {
   await network?.stop();
 });
 
-const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
-
 /** The row, once everything mined so far is visible. */
 async function rowOf(escrow: Address) {
   await caughtUp();
-  const [row] = await network.db
-    .select()
-    .from(onchain.workingContract)
-    .where(eq(onchain.workingContract.id, escrow));
-  return row;
+  return network.rowOf(escrow);
 }
 
 async function caughtUp() {
@@ -54,11 +48,7 @@ async function caughtUp() {
 
 async function eventsOf(escrow: Address) {
   await caughtUp();
-  return network.db
-    .select()
-    .from(onchain.escrowEvent)
-    .where(eq(onchain.escrowEvent.contractId, escrow))
-    .orderBy(onchain.escrowEvent.id);
+  return network.eventsOf(escrow);
 }
 
 const namesOf = async (escrow: Address) => (await eventsOf(escrow)).map(({ name }) => name);

@@ -1,12 +1,17 @@
 /** A chain, a database and an indexer that a test can stop, kill and restart. No service, no relayer. */
 import { join } from "node:path";
+import { eq } from "drizzle-orm";
 import type pg from "pg";
+import type { Address } from "viem";
 import { createDatabase } from "../../src/db/client.js";
+import { escrowEvent, workingContract } from "../../src/db/onchain.js";
 import { indexerCommand, startIndexer } from "../../src/indexer/supervision/indexer.js";
 import { freePort } from "../../tools/local/ports.js";
 import { newDatabase } from "../support/database.js";
 import { startTestNetwork } from "../support/network.js";
-import { localClients } from "../support/test-chain.js";
+import { localClients, type Wallet } from "../support/test-chain.js";
+
+export const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
 
 export type IndexerNetwork = Awaited<ReturnType<typeof startIndexerNetwork>>;
 
@@ -27,6 +32,14 @@ export async function startIndexerNetwork() {
     pool: pool as pg.Pool,
     /** Postgres schema behind the views. */
     schema: indexerCommand({ ...options, port: 0 }).schema,
+    /** The indexed row. */
+    rowOf: async (escrow: Address) => {
+      const [row] = await db.select().from(workingContract).where(eq(workingContract.id, escrow));
+      return row;
+    },
+    /** The indexed events, in order. */
+    eventsOf: (escrow: Address) =>
+      db.select().from(escrowEvent).where(eq(escrowEvent.contractId, escrow)).orderBy(escrowEvent.id),
     stopIndexer: () => indexer.stop(),
     async startIndexer(): Promise<void> {
       const logPath = join(logs, "indexer.log");
