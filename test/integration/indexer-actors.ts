@@ -46,7 +46,6 @@ export interface EscrowOptions {
   counterparty?: Address;
   workerInitiated?: boolean;
   computedCriteria?: boolean;
-  criteriaCount?: number;
   /** Seconds until the match deadline; the others follow in steps of an hour. */
   matchIn?: number;
   /** Called with the address before the escrow exists. */
@@ -98,7 +97,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         initiator: options.initiator.account.address,
         price: PRICE,
         counterparty: options.counterparty ?? ZERO_ADDRESS,
-        criteriaCount: options.criteriaCount ?? 3,
+        criteriaCount: 3,
         workerInitiated: options.workerInitiated ?? false,
         computedCriteria: options.computedCriteria ?? false,
         matchDeadline,

@@ -25,6 +25,8 @@ export const STAKE = 2_500_000n;
 const BLOCK_INTERVAL_MS = 150;
 const DAY = 86_400;
 const SIGNERS = 32;
+/** In millionths of a dollar, of each agent. */
+const FUNDS = 10n ** 10n;
 
 interface Logged {
   level: number;
@@ -94,7 +96,7 @@ export async function startRelayerNetwork() {
     await node.mined(await owner.sendTransaction({ ...call, maxPriorityFeePerGas: 10n ** 10n }));
   }
 
-  async function fund(accounts: readonly PrivateKeyAccount[], amount = 10n ** 10n): Promise<void> {
+  async function fund(accounts: readonly PrivateKeyAccount[]): Promise<void> {
     let nonce = await publicClient.getTransactionCount({
       address: owner.account.address,
       blockTag: "pending",
@@ -102,7 +104,7 @@ export async function startRelayerNetwork() {
     const hashes: Hex[] = [];
     for (const { address } of accounts) {
       hashes.push(
-        await owner.writeContract({ ...usd, functionName: "mint", args: [address, amount], nonce: nonce++ }),
+        await owner.writeContract({ ...usd, functionName: "mint", args: [address, FUNDS], nonce: nonce++ }),
       );
     }
     for (const hash of hashes) await node.mined(hash);
@@ -206,7 +208,6 @@ export async function startRelayerNetwork() {
     chainTime,
     ownerCall,
     agents,
-    fund,
     authorize,
     addressOf,
     creation,
