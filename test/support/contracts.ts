@@ -1,5 +1,7 @@
 /** Working Contracts in every state, by the service and the stock x402 client alone. */
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { inspect } from "node:util";
 import type { Hex } from "viem";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent, Answer } from "./agent.js";
@@ -165,31 +167,31 @@ export async function checkpointBody(place: Place, overrides: Json = {}): Promis
   };
 }
 
-/** The keeper and the relayer can be slow, and share their machine with other suites. */
-const PATIENCE_MS = 60_000;
-
-/** Reads a contract until it has the status. Throws if that takes too long. */
-export async function untilStatus<C = Json>(agent: Agent, id: string, ...statuses: string[]): Promise<C> {
-  const giveUpAt = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const { data } = await agent.get<C & { status: string }>(`/v1/contracts/${id}`);
-    if (statuses.includes(data?.status)) return data;
-    if (performance.now() > giveUpAt)
-      throw new Error(`${id} is ${data?.status}, not ${statuses.join(" or ")}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
-/** Reads until the value is `expected`. Throws if that takes too long. */
-export async function eventually<T>(read: () => Promise<T>, expected: T): Promise<void> {
-  const giveUpAt = performance.now() + PATIENCE_MS;
+/** Reads until the value is right, and returns it. Throws after a minute: keeper and relayer can be slow. */
+export async function readUntil<T>(
+  what: string,
+  read: () => Promise<T>,
+  isRight: (value: T) => boolean,
+): Promise<T> {
+  const giveUpAt = performance.now() + 60_000;
   for (;;) {
     const value = await read();
-    if (value === expected) return;
-    if (performance.now() > giveUpAt) throw new Error(`The value stays ${value}, expected ${expected}.`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    if (isRight(value)) return value;
+    if (performance.now() > giveUpAt) throw new Error(`${what}: not within a minute, but ${inspect(value)}`);
+    await delay(100);
   }
 }
+
+/** Reads a contract until it has one of the statuses. */
+export const untilStatus = <C = Json>(agent: Agent, id: string, ...statuses: string[]): Promise<C> =>
+  readUntil(
+    `${id} is ${statuses.join(" or ")}`,
+    async () => (await agent.get<C & { status: string }>(`/v1/contracts/${id}`)).data,
+    (data) => statuses.includes(data?.status),
+  );
+
+export const eventually = <T>(read: () => Promise<T>, expected: T): Promise<T> =>
+  readUntil(`it is ${expected}`, read, (value) => value === expected);
 
 /** A fresh challenge of an address and the address's signature over it. */
 export async function signedChallenge(

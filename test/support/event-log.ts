@@ -3,6 +3,7 @@ import type { EventView } from "../../src/events/log.js";
 import type { EventList } from "../../src/features/events/routes.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Agent } from "./agent.js";
+import { readUntil } from "./contracts.js";
 
 interface Message {
   id: string;
@@ -86,21 +87,16 @@ export async function allEvents(agent: Agent, query: string): Promise<EventView[
 export const latest = async (agent: Agent): Promise<string> =>
   (await listEvents(agent, "after=latest")).nextAfter;
 
-/** Reads a contract's events until the newest one has the type. Throws after a minute. */
-export async function untilEvent(agent: Agent, id: string, type: string): Promise<EventView[]> {
-  const giveUpAt = performance.now() + 60_000;
-  for (;;) {
-    const events = await allEvents(agent, `contractId=${id}`);
-    if (events.some((event) => event.type === type)) return events;
-    if (performance.now() > giveUpAt) {
-      throw new Error(`No ${type} of ${id}, only ${events.map((event) => event.type).join(", ")}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
+/** Reads a contract's events until one of them has the type. Throws after a minute. */
+export const untilEvent = (agent: Agent, id: string, type: string): Promise<EventView[]> =>
+  readUntil(
+    `there is ${type} of ${id}`,
+    () => allEvents(agent, `contractId=${id}`),
+    (events) => typesOf(events).includes(type),
+  );
 
 export const typesOf = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
-/** Waits for a condition. Throws after twenty seconds. */
+/** Waits for a condition. Throws after a minute. */
 export const eventually = (what: string, condition: () => Promise<boolean>): Promise<unknown> =>
   until(what, condition, { timeoutMs: 60_000 });

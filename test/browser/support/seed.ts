@@ -11,6 +11,7 @@ import {
   matched,
   newJuror,
   ok,
+  readUntil,
   untilStatus,
   vote,
 } from "../../support/contracts.js";
@@ -212,12 +213,9 @@ async function checkpointBody(world: World, from: number, to: number, data: Reco
 }
 
 /** Waits until every payment of the settlement is on chain. */
-async function settled(reader: Agent, id: string): Promise<void> {
-  const giveUpAt = performance.now() + 60_000;
-  for (;;) {
-    const { data } = await reader.get<{ legs: { state: string }[] }>(`/v1/contracts/${id}/settlement`);
-    if (data.legs.length > 0 && data.legs.every(({ state }) => state === "confirmed")) return;
-    if (performance.now() > giveUpAt) throw new Error(`${id} is not paid out: ${JSON.stringify(data)}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
+const settled = (reader: Agent, id: string) =>
+  readUntil(
+    `${id} is paid out`,
+    async () => (await reader.get<{ legs: { state: string }[] }>(`/v1/contracts/${id}/settlement`)).data,
+    ({ legs }) => legs.length > 0 && legs.every(({ state }) => state === "confirmed"),
+  );
