@@ -1,40 +1,16 @@
-/** Contracts before they are matched: their references, their terms and reserved listings. */
+/** Contracts before they are matched: their terms and reserved listings. */
 
 import { escrowAddress, termsHash } from "@working-contracts/protocol/terms";
-import { compactDecrypt } from "jose";
 import { describe, expect, test } from "vitest";
 import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { readReferenceKey } from "../../src/features/references/vault.js";
 import { created, draft, newPair } from "../support/contracts.js";
 import { quoteOf } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
 const { client, worker } = await newPair(world);
-
-test("references are encrypted under separate keys", async () => {
-  const { id, supplementaryMaterials } = await created(world, client, {
-    supplementaryMaterials: "ipfs://plain",
-  });
-  const place = {
-    contractId: id,
-    field: "supplementaryMaterials",
-    masterKey: `0x${"11".repeat(32)}`,
-    masterKeysOld: [],
-  } as const;
-  const key = await readReferenceKey(world.db, { ...place, masterKeysOld: [] });
-  const [terms] = await world.query("select document from app.terms where id = $1", [id]);
-
-  const { plaintext, protectedHeader } = await compactDecrypt(
-    supplementaryMaterials ?? "",
-    key ?? new Uint8Array(),
-  );
-  expect(new TextDecoder().decode(plaintext)).toBe("ipfs://plain");
-  expect(protectedHeader).toMatchObject({ alg: "dir", enc: "A256GCM" });
-  expect(terms?.document).not.toContain("ipfs://plain");
-});
 
 describe("the terms", () => {
   test("let the caller recompute the address that a quote asks to pay, and no one else before it is paid", async () => {
