@@ -258,6 +258,7 @@ describe("lists of votes", () => {
       cursor = body.nextCursor;
     } while (cursor !== null);
     expect(paged).toEqual(whole);
+    expect(whole.length).toBeGreaterThan(4);
   });
 
   test.each([
