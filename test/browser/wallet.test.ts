@@ -347,6 +347,25 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await world.usdOf(someone.address)).toBe(950_000_000n);
   });
 
+  test("a draft that is refused once its payment is signed is sent again as it is", async () => {
+    const { page } = someone;
+    const bodies: string[] = [];
+    await page.route("**/v1/contracts", (route) => {
+      bodies.push(String(route.request().postData()));
+      if (route.request().headers()["payment-signature"] === undefined) return route.continue();
+      const error = { code: "conflict", message: "The payment was published." };
+      return route.fulfill({ status: 409, json: { error } });
+    });
+    for (let attempt = 0; attempt < 2; attempt++) {
+      if (attempt === 0) await fillIn(someone);
+      await someone.press("Post and pay", { pay: true });
+      await page.getByRole("alert").getByText("can still be used").waitFor();
+    }
+    await page.unroute("**/v1/contracts");
+    expect(bodies).toHaveLength(4);
+    expect(new Set(bodies).size).toBe(1);
+  });
+
   test.each([
     ["another chain", () => "0x1" as const],
     ["a public chain with the same id", () => numberToHex(world.chainId)],
