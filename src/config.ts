@@ -63,7 +63,6 @@ const EnvironmentSchema = z
     DATABASE_WORK_CONNECTIONS: wholeNumber(10, { min: 2, max: 1000 }),
     STATEMENT_TIMEOUT_MS: wholeNumber(10_000, { max: 600_000 }),
     RPC_URL: httpUrl,
-    WS_RPC_URL: socketUrl.optional(),
     DEPLOYMENT: z.string(),
     ROLES: roleList.optional(),
     RELAYER_PRIVATE_KEYS: hex32List,
@@ -129,8 +128,6 @@ const EnvironmentSchema = z
     /** Maximum duration of a request's query; 0 disables the limit. */
     statementTimeoutMs: env.STATEMENT_TIMEOUT_MS,
     rpcUrl: env.RPC_URL,
-    /** If set, new blocks arrive by subscription; otherwise the node is polled. */
-    wsRpcUrl: env.WS_RPC_URL,
     /** Path of the JSON file with the deployment's addresses. */
     deploymentPath: env.DEPLOYMENT,
     /** Default: every role, or only `api` if no signer keys are set. */
@@ -204,6 +201,7 @@ const PonderEnvironmentSchema = z.object({
   PONDER_POLLING_INTERVAL_MS: wholeNumber(250, { min: 1, max: 600_000 }),
   PONDER_RPC_URL: httpUrl.optional(),
   PONDER_WS_RPC_URL: socketUrl.optional(),
+  WS_RPC_URL: socketUrl.optional(),
   PONDER_LOG_LEVEL: z
     .enum(["error", "warn", "info", "debug", "trace"], "must be error, warn, info, debug or trace")
     .default("warn"),
@@ -216,7 +214,6 @@ export const parsePonderEnvironment = (env: Environment): z.output<typeof Ponder
 const IndexerEnvironmentSchema = PonderEnvironmentSchema.extend({
   DATABASE_URL: databaseUrl,
   RPC_URL: httpUrl,
-  WS_RPC_URL: socketUrl.optional(),
   DEPLOYMENT: z.string(),
   INDEXER_PORT: wholeNumber(42_069, { max: 65_535 }),
 }).transform((env) => ({

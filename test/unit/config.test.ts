@@ -14,7 +14,6 @@ it("needs four settings, and has a default for every other", () => {
     databaseConnections: { api: 20, read: 10, work: 10 },
     statementTimeoutMs: 10_000,
     rpcUrl: complete.RPC_URL,
-    wsRpcUrl: undefined,
     deploymentPath: complete.DEPLOYMENT,
     roles: new Set(["api"]),
     relayerPrivateKeys: [],

@@ -62,7 +62,6 @@ export function readSettings(env: Environment): LocalSettings {
         ...given,
         DATABASE_URL: found.databaseUrl,
         RPC_URL: found.rpcUrl,
-        WS_RPC_URL: found.wsRpcUrl,
         DEPLOYMENT: found.deploymentPath,
         PORT: String(found.port),
       }),
