@@ -295,24 +295,27 @@ export function statusSql(now: number | Placeholder): SQL<Status> {
   end`;
 }
 
+const RESOLVED: Phase[] = ["delivered", "approved", "tallied"];
+
+/** The phases that a status can have, and whether its contracts have been paid out; null if they can be either. */
+const ROWS_OF: Record<Status, { phases: Phase[]; settled: boolean | null }> = {
+  created: { phases: ["created"], settled: false },
+  matched: { phases: ["matched"], settled: false },
+  "under-review": { phases: ["delivered"], settled: false },
+  disputed: { phases: ["disputed"], settled: false },
+  resolved: { phases: RESOLVED, settled: false },
+  "settled-all-met": { phases: RESOLVED, settled: true },
+  "settled-none-met": { phases: RESOLVED, settled: true },
+  "settled-partial": { phases: RESOLVED, settled: true },
+  "cancelled-unmatched": { phases: ["created", "declined"], settled: null },
+  "cancelled-by-initiator": { phases: ["cancelled"], settled: null },
+  "cancelled-withdrawn": { phases: ["withdrawn"], settled: null },
+  "cancelled-absent": { phases: ["matched"], settled: null },
+};
+
 /** The phases that a status can have: an indexable prefilter for a status filter. */
 export function phasesOf(statuses: readonly Status[]): Phase[] {
-  const resolved: Phase[] = ["delivered", "approved", "tallied"];
-  const phases: Record<Status, Phase[]> = {
-    created: ["created"],
-    matched: ["matched"],
-    "under-review": ["delivered"],
-    disputed: ["disputed"],
-    resolved,
-    "settled-all-met": resolved,
-    "settled-none-met": resolved,
-    "settled-partial": resolved,
-    "cancelled-unmatched": ["created", "declined"],
-    "cancelled-by-initiator": ["cancelled"],
-    "cancelled-withdrawn": ["withdrawn"],
-    "cancelled-absent": ["matched"],
-  };
-  return [...new Set(statuses.flatMap((status) => phases[status]))];
+  return [...new Set(statuses.flatMap((status) => ROWS_OF[status].phases))];
 }
 
 /** Contracts of one phase that are paid out, or are not: contiguous rows in the lists' indexes. */
@@ -324,28 +327,12 @@ export interface Partition {
 /** The partitions that hold the rows of a status. */
 export function partitionsOf(statuses: readonly Status[]): Partition[] {
   return [false, true].flatMap((settled) =>
-    phasesOf(statuses.filter((status) => SETTLED_OF[status] !== !settled)).map((phase) => ({
+    phasesOf(statuses.filter((status) => ROWS_OF[status].settled !== !settled)).map((phase) => ({
       phase,
       settled,
     })),
   );
 }
-
-/** Whether contracts of a status have been paid out; null if they can be either. */
-const SETTLED_OF: Record<Status, boolean | null> = {
-  created: false,
-  matched: false,
-  "under-review": false,
-  disputed: false,
-  resolved: false,
-  "settled-all-met": true,
-  "settled-none-met": true,
-  "settled-partial": true,
-  "cancelled-unmatched": null,
-  "cancelled-by-initiator": null,
-  "cancelled-withdrawn": null,
-  "cancelled-absent": null,
-};
 
 /** Packed outcomes hold two bits a criterion: 01 met, 10 not met, 11 unclear. */
 const bits = (packed: SQL): SQL => sql`bit_count((${packed})::bit(24))`;
