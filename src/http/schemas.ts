@@ -20,7 +20,7 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { createMiddleware } from "hono/factory";
 import { isLosslessNumber, parse } from "lossless-json";
-import { AppError } from "../errors.js";
+import { AppError, invalidField } from "../errors.js";
 import type { AppEnv } from "./middleware.js";
 
 /** Top-level fields whose numbers stay text. */
@@ -288,6 +288,22 @@ export const PageQuerySchema = z.object({
   limit: LimitSchema.optional(),
   cursor: z.string().min(1).max(100).optional().openapi({ description: "nextCursor of the previous page" }),
 });
+
+/** The cursor of a list whose order is not that of ids: the key of the page's last row, opaque to callers. */
+export const encodeCursor = (key: readonly unknown[]): string =>
+  Buffer.from(JSON.stringify(key)).toString("base64url");
+
+/** The key in a cursor. Throws `invalid_request` unless it has this shape and `fits` the list. */
+export function decodeCursor<T>(schema: z.ZodType<T>, cursor: string, fits = (_: T): boolean => true): T {
+  try {
+    const key = schema.parse(JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")));
+    if (fits(key)) return key;
+  } catch {
+    // Refused below.
+  }
+  const message = "is not a nextCursor of this list and sort order";
+  throw invalidField("cursor", message, `cursor: ${message}; restart without a cursor`);
+}
 
 /** Body of a short list: everything, or one page if `limit` or `cursor` was given. */
 export const listOf = <T extends z.ZodType>(schema: T) =>

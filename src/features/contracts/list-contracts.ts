@@ -2,6 +2,7 @@
  * GET /v1/contracts: filters of docs/rules.md 56, newest first, paged by keyset. And full-text search: `app.terms.words`
  * holds the words of title and description; a text matches if it has every word.
  */
+import { z } from "@hono/zod-openapi";
 import { priceBand } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
@@ -10,7 +11,8 @@ import { type Executor, prepare, prepareShapes } from "../../db/client.js";
 import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError, invalidField } from "../../errors.js";
+import { AppError } from "../../errors.js";
+import { decodeCursor, encodeCursor } from "../../http/schemas.js";
 import { createFairConcurrencyLimit, type Reader } from "../../scheduling.js";
 import {
   type ContractView,
@@ -92,7 +94,8 @@ export async function listContracts(
   if (words?.length === 0) return { data: [], nextCursor: null };
   const now = deps.clock.now();
   const { sort, limit, status, cursor, q: _, ...equal } = filter;
-  const after = cursor === undefined ? undefined : decodeCursor(sort, cursor);
+  const after =
+    cursor === undefined ? undefined : decodeCursor(CursorSchema, cursor, (of) => of.sort === sort);
   const search = words && ((await areCommon(deps.db, words, limit)) ? "common" : "rare");
   const given = Object.entries({ ...equal, after })
     .filter(([, member]) => member !== undefined)
@@ -123,7 +126,7 @@ export async function listContracts(
   const more = last !== undefined && (rows.length > page.length || last.ended);
   return {
     data: shown.map((row) => showRow(row, now)),
-    nextCursor: more ? encodeCursor(sort, last.walkedKey, last.walkedId) : null,
+    nextCursor: more ? encodeCursor([sort, last.walkedKey, last.walkedId]) : null,
   };
 }
 
@@ -278,24 +281,10 @@ function afterCursor(
   return isDescending(sort) ? sql`(${column}, ${w.id}) < ${place}` : sql`(${column}, ${w.id}) > ${place}`;
 }
 
-/** Opaque to callers; contains the sort order, so it cannot be used with another one. */
-function encodeCursor(sort: Sort, key: string, id: string): string {
-  return Buffer.from(JSON.stringify([sort, key, id])).toString("base64url");
-}
-
-function decodeCursor(sort: Sort, cursor: string): { key: string; id: string } {
-  try {
-    const [cursorSort, key, id, ...rest] = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
-    // In a regular expression, an array of one string would match like that string.
-    const isKey = typeof key === "string" && /^\d{1,78}$/.test(key);
-    const isId = typeof id === "string" && /^0x[0-9a-f]{40}$/.test(id);
-    if (cursorSort === sort && isKey && isId && rest.length === 0) return { key, id };
-  } catch {
-    // Refused below.
-  }
-  const message = "is not a nextCursor of this list and sort order";
-  throw invalidField("cursor", message, `cursor: ${message}; restart without a cursor`);
-}
+/** Contains the sort order, so it cannot be used with another one. */
+const CursorSchema = z
+  .tuple([z.enum(SORTS), z.string().regex(/^\d{1,78}$/), z.string().regex(/^0x[0-9a-f]{40}$/)])
+  .transform(([sort, key, id]) => ({ sort, key, id }));
 
 /** Scripts written without spaces: each letter counts as a word. */
 const UNSPACED = ["Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"]

@@ -17,8 +17,7 @@ import { prepareShapes, selected } from "../../db/client.js";
 import { type IndexedRow, isIndexWhole, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { sealedVote, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { invalidField } from "../../errors.js";
-import { AddressViewSchema } from "../../http/schemas.js";
+import { AddressViewSchema, decodeCursor, encodeCursor } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/view.js";
 
 const untilTally = { description: "Null until the tally" };
@@ -144,7 +143,7 @@ export async function listVotes(
   filter: VoteFilter,
 ): Promise<VotePage> {
   const { limit, cursor, statuses, majorityOutcome, ...equal } = filter;
-  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  const after = cursor === undefined ? undefined : decodeCursor(CursorSchema, cursor);
   const given = Object.entries(filter)
     .filter(([name, member]) => name !== "limit" && member !== undefined)
     .map(([name]) => name as keyof VoteFilter);
@@ -168,7 +167,10 @@ export async function listVotes(
   const last = page.at(-1);
   return {
     data: page.map(toVote),
-    nextCursor: last !== undefined && rows.length > page.length ? encodeCursor(last) : null,
+    nextCursor:
+      last !== undefined && rows.length > page.length
+        ? encodeCursor([String(last.sealedAt), last.contractId, last.position, last.criterionIndex])
+        : null,
   };
 }
 
@@ -190,31 +192,10 @@ const CONDITIONS: Partial<Record<keyof VoteFilter, SQL>> = {
     < (${value("sealedAt")}::numeric, ${value("afterContract")}, ${value("position")}::integer, -${value("index")}::integer)`,
 };
 
-type Key = [sealedAt: string, contractId: string, position: number, criterion: number];
-
-function encodeCursor({ sealedAt, contractId, position, criterionIndex }: VoteRow): string {
-  const key: Key = [String(sealedAt), contractId, position, criterionIndex];
-  return Buffer.from(JSON.stringify(key)).toString("base64url");
-}
-
-function decodeCursor(cursor: string) {
-  try {
-    const [sealedAt, contractId, position, index, ...rest] = JSON.parse(
-      Buffer.from(cursor, "base64url").toString("utf8"),
-    );
-    const isIndex = (value: unknown) =>
-      Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31;
-    const isKey =
-      typeof sealedAt === "string" &&
-      /^\d{1,15}$/.test(sealedAt) &&
-      typeof contractId === "string" &&
-      /^0x[0-9a-f]{40}$/.test(contractId) &&
-      isIndex(position) &&
-      isIndex(index);
-    if (isKey && rest.length === 0) return { sealedAt, afterContract: contractId, position, index };
-  } catch {
-    // Refused below.
-  }
-  const message = "is not a nextCursor of this list; restart without a cursor";
-  throw invalidField("cursor", message, `cursor: ${message}`);
-}
+const CountSchema = z
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1);
+const CursorSchema = z
+  .tuple([z.string().regex(/^\d{1,15}$/), z.string().regex(/^0x[0-9a-f]{40}$/), CountSchema, CountSchema])
+  .transform(([sealedAt, afterContract, position, index]) => ({ sealedAt, afterContract, position, index }));
