@@ -19,7 +19,7 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { createMiddleware } from "hono/factory";
-import { isLosslessNumber, parse } from "lossless-json";
+import { compareNumber, isLosslessNumber, parse } from "lossless-json";
 import { AppError, invalidField } from "../errors.js";
 import type { AppEnv } from "./middleware.js";
 
@@ -89,7 +89,7 @@ function convert(value: unknown, path: string): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (isLosslessNumber(value)) {
     const number = Number(value.value);
-    if (decimal(value.value) === decimal(String(number))) return number;
+    if (Number.isFinite(number) && compareNumber(value.value, String(number)) === 0) return number;
     throw fault(path, `${value.value.slice(0, 40)} cannot be represented exactly; send it as a string`);
   }
   if (Array.isArray(value)) {
@@ -101,21 +101,6 @@ function convert(value: unknown, path: string): unknown {
     setMember(value, key, convert(member, `${path}.${key}`));
   }
   return value;
-}
-
-const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i;
-
-/** One spelling for each value of a JSON number: `1.50` and `15e-1` are equal. Null for infinity. */
-function decimal(text: string): string | null {
-  const [, sign, whole, fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
-  if (whole === undefined) return null;
-  const digits = `${whole}${fraction}`.replace(/^0+/, "");
-  // A regular expression for these zeros would take quadratic time.
-  let end = digits.length;
-  while (digits[end - 1] === "0") end--;
-  const significant = digits.slice(0, end);
-  if (significant === "") return "0";
-  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }
 
 /** Plain assignment of a key named `__proto__` would change the prototype instead. */
