@@ -142,15 +142,17 @@ function resolvedStatus(facts: StatusFacts, now: number): Status {
 }
 
 /** How a Working Contract ended: docs/rules.md 50, and one word for each `cancelled-*` status. */
-export type Ending =
-  | "approved"
-  | "review-timeout"
-  | "dispute"
-  | "absent"
-  | "withdrawn"
-  | "declined"
-  | "cancelled"
-  | "unmatched";
+export const ENDINGS = [
+  "approved",
+  "review-timeout",
+  "dispute",
+  "absent",
+  "withdrawn",
+  "declined",
+  "cancelled",
+  "unmatched",
+] as const;
+export type Ending = (typeof ENDINGS)[number];
 
 export interface SettlementFacts extends StatusFacts {
   workerInitiated: boolean;

@@ -5,7 +5,14 @@
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { juryDues, LEG_NAMES } from "@working-contracts/protocol/ledger";
-import { endedAt, endingOf, STATUSES, settlementLegs, statusOf } from "@working-contracts/protocol/status";
+import {
+  ENDINGS,
+  endedAt,
+  endingOf,
+  STATUSES,
+  settlementLegs,
+  statusOf,
+} from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, inArray, notInArray, or } from "drizzle-orm";
@@ -225,18 +232,7 @@ export const SettlementSchema = z
   .object({
     contractId: z.string(),
     status: z.enum(STATUSES),
-    ending: z
-      .enum([
-        "approved",
-        "review-timeout",
-        "dispute",
-        "absent",
-        "withdrawn",
-        "declined",
-        "cancelled",
-        "unmatched",
-      ])
-      .nullable(),
+    ending: z.enum(ENDINGS).nullable(),
     endedAt: TimeViewSchema.nullable(),
     heldUntil: TimeViewSchema.nullable(),
     settledAt: TimeViewSchema.nullable(),
