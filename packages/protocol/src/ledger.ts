@@ -5,7 +5,14 @@
  */
 
 import { share } from "./amounts.js";
-import { type Outcome, type OutcomeTally, outcomeAt, packOutcomes, tallyOutcomes } from "./outcomes.js";
+import {
+  countOutcomes,
+  type Outcome,
+  type OutcomeTally,
+  outcomeAt,
+  packOutcomes,
+  tallyOutcomes,
+} from "./outcomes.js";
 import type { Parameters } from "./terms.js";
 import type { EscrowTerms } from "./types.js";
 
@@ -162,10 +169,7 @@ function nonZero(legs: Leg[]): Leg[] {
 export type BondOutcome = "returned" | "slashed" | "partially slashed";
 
 /** Number of opened votes on one criterion, by outcome, and of sealed votes that were never opened. */
-export interface CriterionVotes {
-  met: number;
-  notMet: number;
-  unclear: number;
+export interface CriterionVotes extends OutcomeTally {
   unopened: number;
 }
 
@@ -206,15 +210,8 @@ export function pot(
 
 /** Counts the votes on one criterion over packed ballots. A null ballot was never opened. */
 export function countVotes(ballots: readonly (number | null)[], criterion: number): CriterionVotes {
-  const votes: CriterionVotes = { met: 0, notMet: 0, unclear: 0, unopened: 0 };
-  for (const ballot of ballots) {
-    const vote = ballot === null ? null : outcomeAt(ballot, criterion);
-    if (vote === "met") votes.met++;
-    else if (vote === "not met") votes.notMet++;
-    else if (vote === "unclear") votes.unclear++;
-    else votes.unopened++;
-  }
-  return votes;
+  const votes = ballots.map((ballot) => (ballot === null ? null : outcomeAt(ballot, criterion)));
+  return { ...countOutcomes(votes), unopened: votes.filter((vote) => vote === null).length };
 }
 
 /**

@@ -45,14 +45,12 @@ export function allMet(criteriaCount: number): number {
 
 /** Counts outcomes. A criterion without an outcome counts as unclear, as in the escrow. */
 export function tallyOutcomes(packed: number, criteriaCount: number): OutcomeTally {
-  const tally: OutcomeTally = { met: 0, notMet: 0, unclear: 0 };
-  for (let i = 0; i < criteriaCount; i++) {
-    const outcome = outcomeAt(packed, i);
-    if (outcome === "met") tally.met++;
-    else if (outcome === "not met") tally.notMet++;
-    else tally.unclear++;
-  }
-  return tally;
+  return countOutcomes(Array.from({ length: criteriaCount }, (_, i) => outcomeAt(packed, i) ?? "unclear"));
+}
+
+export function countOutcomes(outcomes: readonly (Outcome | null)[]): OutcomeTally {
+  const count = (wanted: Outcome): number => outcomes.filter((outcome) => outcome === wanted).length;
+  return { met: count("met"), notMet: count("not met"), unclear: count("unclear") };
 }
 
 /**
