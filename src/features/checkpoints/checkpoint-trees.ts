@@ -131,17 +131,9 @@ export async function lockCheckpoints(tx: Transaction, contractId: string): Prom
 export type CheckpointRow = typeof checkpoint.$inferSelect;
 
 /** The fields of a Checkpoint that a leaf commits to: all except those that the service adds. */
-export type CheckpointContent = Pick<
+export type CheckpointContent = Omit<
   CheckpointRow,
-  | "contractId"
-  | "fromSequence"
-  | "toSequence"
-  | "merkleRoot"
-  | "lastReceiptHash"
-  | "teeMeasurement"
-  | "teeSignature"
-  | "data"
-  | "checkpointedAt"
+  "id" | "worker" | "position" | "leaf" | "totalBytes" | "createdAt"
 >;
 
 /**
