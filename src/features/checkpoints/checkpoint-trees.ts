@@ -28,7 +28,6 @@ export function isBy({ contractId, worker }: CheckpointsBy): SQL | undefined {
 
 /** Ten trees of the largest size. */
 const MAX_BYTES = 64 * 1024 * 1024;
-const ROWS_AT_ONCE = 2000;
 
 export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}): CheckpointTrees {
   /** By contract and Worker, least recently used first. */
@@ -95,28 +94,15 @@ export async function readLastCheckpoint(db: Executor, by: CheckpointsBy): Promi
   return last ?? null;
 }
 
-/** Sorted by Postgres and, if they are many, fetched in parts, so neither blocks this process. */
+/** Sorted by Postgres and read as one value, of at most a few MB: as rows, many leaves would block this process. */
 async function readLeaves(db: Executor, by: CheckpointsBy, count: number): Promise<Buffer[]> {
   if (count === 0) return [];
-  const sorted = sql`select decode(substr(leaf, 3), 'hex') as leaf from app.checkpoint
-    where ${isBy(by)} and position < ${count} order by leaf`;
-  if (count <= ROWS_AT_ONCE) {
-    const { rows } = await db.execute<{ leaf: Buffer }>(sorted);
-    return rows.map(({ leaf }) => leaf);
-  }
-  return db.transaction(async (tx) => {
-    await tx.execute(sql`declare sorted_leaves no scroll cursor for ${sorted}`);
-    const leaves: Buffer[] = [];
-    for (;;) {
-      const { rows } = await tx.execute<{ leaf: Buffer }>(
-        sql`fetch ${sql.raw(String(ROWS_AT_ONCE))} from sorted_leaves`,
-      );
-      for (const { leaf } of rows) leaves.push(leaf);
-      if (rows.length < ROWS_AT_ONCE) break;
-    }
-    await tx.execute(sql`close sorted_leaves`);
-    return leaves;
-  });
+  const { rows } = await db.execute<{
+    nodes: Buffer | null;
+  }>(sql`select string_agg(leaf, '' order by leaf) as nodes
+    from (select decode(substr(leaf, 3), 'hex') as leaf from app.checkpoint where ${isBy(by)} and position < ${count})`);
+  const nodes = rows[0]?.nodes ?? Buffer.alloc(0);
+  return Array.from({ length: nodes.length / NODE_BYTES }, (_, i) => nodeAt({ nodes }, i));
 }
 
 /**
@@ -191,7 +177,7 @@ function indexOf(tree: CheckpointTree, leaf: Hex): number {
   throw new RangeError(`${leaf} is no leaf of this tree`);
 }
 
-function nodeAt({ nodes }: CheckpointTree, index: number): Buffer {
+function nodeAt({ nodes }: Pick<CheckpointTree, "nodes">, index: number): Buffer {
   return nodes.subarray(index * NODE_BYTES, (index + 1) * NODE_BYTES);
 }
 
