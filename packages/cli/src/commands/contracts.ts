@@ -48,6 +48,16 @@ interface PostOptions {
   review: Duration;
 }
 
+/** Actions that need only the contract, with their past participle. */
+const ACTIONS = [
+  ["accept", "accept a contract: pay the Worker Stake, or the price of a listing", "accepted"],
+  ["decline", "decline a direct award or a reserved listing", "declined"],
+  ["approve", "accept the delivery; the worker is paid", "approved"],
+  ["dispute", "reject the delivery: pay the Dispute Bond", "disputed"],
+  ["withdraw", "abandon the work, at the cost of part of the stake", "withdrawn"],
+  ["cancel", "cancel a contract that no one has accepted", "cancelled"],
+] as const;
+
 const POLL_MS = 500;
 const collect = (value: string, earlier: string[]): string[] => [...earlier, value];
 
@@ -125,37 +135,16 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       );
     });
 
-  const simple = (
-    name: string,
-    description: string,
-    perform: (agent: Agent, id: string) => Promise<Contract>,
-    done: string,
-  ): void => {
+  for (const [name, description, done] of ACTIONS) {
     program
       .command(`${name} <id>`)
       .description(description)
       .action(async (id: string, _: unknown, command: Command) => {
         const context = contextOf(command);
         const agent = await context.agent();
-        showContract(context, await context.toTheEnd(() => perform(agent, id)), done);
+        showContract(context, await context.toTheEnd(() => agent[name](id)), done);
       });
-  };
-  simple(
-    "accept",
-    "accept a contract: pay the Worker Stake, or the price of a listing",
-    (a, id) => a.accept(id),
-    "accepted",
-  );
-  simple("decline", "decline a direct award or a reserved listing", (a, id) => a.decline(id), "declined");
-  simple("approve", "accept the delivery; the worker is paid", (a, id) => a.approve(id), "approved");
-  simple("dispute", "reject the delivery: pay the Dispute Bond", (a, id) => a.dispute(id), "disputed");
-  simple(
-    "withdraw",
-    "abandon the work, at the cost of part of the stake",
-    (a, id) => a.withdraw(id),
-    "withdrawn",
-  );
-  simple("cancel", "cancel a contract that no one has accepted", (a, id) => a.cancel(id), "cancelled");
+  }
 
   program
     .command("deliver <id> <reference>")
