@@ -21,9 +21,12 @@ import {
 import { z } from "zod";
 import { createChainClients, createSigningClient } from "../../../src/chain/clients.js";
 import { AppError } from "../../../src/errors.js";
+import { invalidInput } from "../../../src/http/responses.js";
+import { AddressSchema } from "../../../src/http/schemas.js";
 import { until } from "../../../src/indexer/supervision/processes.js";
 import { ASSETS } from "../../../src/pages/layout.js";
 import { ROOT } from "../../../src/root.js";
+import { createConcurrencyLimit } from "../../../src/scheduling.js";
 import { localAccount } from "../network.js";
 import { createPlays } from "./plays.js";
 
@@ -31,10 +34,6 @@ import { createPlays } from "./plays.js";
 const MAX_GIFT = { usd: 1_000_000, tokens: 10_000 };
 const MAX_PRICE = 100_000;
 
-const address = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address")
-  .transform((text) => text.toLowerCase() as `0x${string}`);
 const amount = (max: number) =>
   z
     .string()
@@ -42,7 +41,11 @@ const amount = (max: number) =>
     .refine((text) => Number(text) > 0 && Number(text) <= max, `must be more than 0 and at most ${max}`);
 
 const GiftSchema = z
-  .object({ address, usd: amount(MAX_GIFT.usd).optional(), tokens: amount(MAX_GIFT.tokens).optional() })
+  .object({
+    address: AddressSchema,
+    usd: amount(MAX_GIFT.usd).optional(),
+    tokens: amount(MAX_GIFT.tokens).optional(),
+  })
   .refine(({ usd, tokens }) => usd !== undefined || tokens !== undefined, "needs usd, tokens or both");
 
 type Gift = z.infer<typeof GiftSchema>;
@@ -69,13 +72,13 @@ const ScriptSchema = z.discriminatedUnion("role", [
   }),
   z.object({
     role: z.literal("worker"),
-    contractId: address,
+    contractId: AddressSchema,
     /** Its action after it has accepted. */
     plan: z.enum(["deliver", "withdraw", "nothing"]).default("deliver"),
   }),
   z.object({
     role: z.literal("backup-agents"),
-    contractId: address,
+    contractId: AddressSchema,
     /** One vote per criterion; all three Backup Agents vote alike. */
     votes: z
       .array(z.enum(["met", "not met", "unclear"]))
@@ -179,12 +182,7 @@ function pageOf(text: string) {
 function parse<T>(schema: z.ZodType<T>, body: unknown): T {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  const path = issue?.path.join(".") || "body";
-  throw new AppError("invalid_request", {
-    message: `${path}: ${issue?.message ?? "is invalid"}`,
-    details: result.error.issues.map(({ path: at, message }) => ({ path: at.join("."), message })),
-  });
+  throw invalidInput(result.error.issues);
 }
 
 /** The local chain's clock. It can be advanced, so that deadlines and voting windows pass at once. */
@@ -193,7 +191,7 @@ function createClock({ rpcUrl, deployment, baseUrl }: SandboxNetwork) {
   const client = createTestClient({ mode: "anvil", chain, transport: http(rpcUrl) }).extend(publicActions);
   /** Seconds, by the newest block. */
   const now = async (): Promise<number> => Number((await client.getBlock({ blockTag: "latest" })).timestamp);
-  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = createConcurrencyLimit(1);
 
   const advance = async (move: z.infer<typeof MoveSchema>): Promise<number> => {
     const before = await now();
@@ -216,9 +214,7 @@ function createClock({ rpcUrl, deployment, baseUrl }: SandboxNetwork) {
      * Rejects with `invalid_request` if the time is not ahead, or too far ahead.
      */
     async move(move: z.infer<typeof MoveSchema>): Promise<number> {
-      const turn = last.then(() => advance(move));
-      last = turn.catch(() => undefined);
-      const reached = await turn;
+      const reached = await inTurn(() => advance(move));
       const isSeen = async (): Promise<boolean> => {
         const network = (await (await fetch(`${baseUrl}/v1/network`)).json()) as { data: { time: string } };
         return Date.parse(network.data.time) >= reached * 1000;
@@ -233,7 +229,7 @@ function createClock({ rpcUrl, deployment, baseUrl }: SandboxNetwork) {
 export function createFaucet({ rpcUrl, deployment }: Pick<SandboxNetwork, "rpcUrl" | "deployment">): Faucet {
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
-  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = createConcurrencyLimit(1);
 
   // Tokens first: they can run out, and then nothing is given.
   const send = async ({ address, usd, tokens }: Gift): Promise<`0x${string}`[]> => {
@@ -252,9 +248,7 @@ export function createFaucet({ rpcUrl, deployment }: Pick<SandboxNetwork, "rpcUr
   };
 
   return async (gift) => {
-    const turn = last.then(() => send(gift));
-    last = turn.catch(() => undefined);
-    for (const hash of await turn) {
+    for (const hash of await inTurn(() => send(gift))) {
       const { status } = await publicClient.waitForTransactionReceipt({ hash });
       if (status !== "success") throw new Error(`The transaction ${hash} of the gift reverted.`);
     }
