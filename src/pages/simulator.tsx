@@ -1,18 +1,11 @@
 /** `/simulator`: computes a contract's payout with the ledger that settles real contracts. */
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import {
-  absentLegs,
-  countVotes,
   disputeBond,
   juryDues,
   type Leg,
-  majority,
   payoutOf,
-  released,
-  resolvedLegs,
-  unmatchedLegs,
   voteDeposit,
-  withdrawnLegs,
   workerStake,
 } from "@working-contracts/protocol/ledger";
 import {
@@ -20,9 +13,9 @@ import {
   OUTCOMES,
   type Outcome,
   packOutcomes,
-  tallyOutcomes,
+  unpackOutcomes,
 } from "@working-contracts/protocol/outcomes";
-import type { Status } from "@working-contracts/protocol/status";
+import { type Status, settlementLegs, statusOf } from "@working-contracts/protocol/status";
 import type { Parameters } from "@working-contracts/protocol/terms";
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
@@ -284,22 +277,46 @@ export interface Simulation {
   out: bigint;
 }
 
+/** The phase from which each end is settled, once every deadline has passed. */
+const PHASES = {
+  accepted: "approved",
+  dispute: "tallied",
+  absent: "matched",
+  withdrawn: "withdrawn",
+  unmatched: "declined",
+} as const satisfies Record<End, string>;
+
 /** Computes every leg of the scenario. Unclear outcomes of an accepted delivery pay as met (docs/rules.md 33). */
 export function simulate(scenario: Scenario, parameters: Parameters): Simulation {
-  const { price, end, ballots } = scenario;
-  const criteriaCount = (end === "dispute" ? (ballots[0] ?? scenario.outcomes) : scenario.outcomes).length;
+  const { price, end, workerInitiated } = scenario;
+  const criteriaCount = scenario.outcomes.length;
   const isDisputed = end === "dispute";
-  const dues = juryDues(isDisputed ? ballots.map(packOutcomes) : [], { price, criteriaCount, parameters });
-  const outcomes = outcomesOf(scenario);
-  const { status, legs } = ending(scenario, { outcomes, juryLeftover: dues.leftover, parameters });
+  const ballots = isDisputed ? scenario.ballots.map(packOutcomes) : [];
+  const dues = juryDues(ballots, { price, criteriaCount, parameters });
+  const accepted = end === "accepted" ? packOutcomes(scenario.outcomes) : 0;
+  const facts = {
+    phase: PHASES[end],
+    settled: true,
+    outcomes: isDisputed ? dues.outcomes : accepted,
+    price,
+    criteriaCount,
+    computedCriteria: false,
+    matchDeadline: 0,
+    deliveryDeadline: 0,
+    reviewDeadline: 0,
+    workerInitiated,
+    juryLeftover: dues.leftover,
+    parameters,
+  };
+  const legs = settlementLegs(facts, 0) ?? [];
   const jury = dues.dues.map(({ amount, reward }) => ({ amount, reward }));
 
   const isMatched = end !== "unmatched";
   const deposits = [
-    { label: "Price", amount: isMatched || !scenario.workerInitiated ? price : 0n },
+    { label: "Price", amount: isMatched || !workerInitiated ? price : 0n },
     {
       label: "Worker Stake",
-      amount: isMatched || scenario.workerInitiated ? workerStake(price, parameters) : 0n,
+      amount: isMatched || workerInitiated ? workerStake(price, parameters) : 0n,
     },
     { label: "Dispute Bond", amount: isDisputed ? disputeBond(price, parameters) : 0n },
     {
@@ -315,41 +332,14 @@ export function simulate(scenario: Scenario, parameters: Parameters): Simulation
     { label: "Backup Agents", amount: jury.reduce((sum, { amount }) => sum + amount, 0n) },
   ];
   const sum = (list: { amount: bigint }[]) => list.reduce((total, { amount }) => total + amount, 0n);
-  return { status, outcomes, deposits, legs, jury, totals, in: sum(deposits), out: sum(totals) };
-}
-
-function outcomesOf({ end, outcomes, ballots }: Scenario): Outcome[] | null {
-  if (end === "accepted") return outcomes;
-  if (end !== "dispute") return null;
-  const packed = ballots.map(packOutcomes);
-  // Without votes the tally leaves every criterion unclear.
-  return ballots[0] === undefined
-    ? outcomes.map(() => "unclear")
-    : ballots[0].map((_, i) => majority(countVotes(packed, i)));
-}
-
-function ending(
-  { price, end, workerInitiated }: Scenario,
-  facts: { outcomes: Outcome[] | null; juryLeftover: bigint; parameters: Parameters },
-): { status: Status; legs: Leg[] } {
-  const { parameters } = facts;
-  switch (end) {
-    case "absent":
-      return { status: "cancelled-absent", legs: absentLegs(price, parameters) };
-    case "withdrawn":
-      return { status: "cancelled-withdrawn", legs: withdrawnLegs(price, parameters) };
-    case "unmatched":
-      return { status: "cancelled-unmatched", legs: unmatchedLegs(price, workerInitiated, parameters) };
-    default: {
-      const outcomes = facts.outcomes ?? [];
-      const { met, notMet, unclear } = tallyOutcomes(packOutcomes(outcomes), outcomes.length);
-      const disputed = end === "dispute";
-      const tally = disputed ? { met, notMet, unclear } : { met: met + unclear, notMet, unclear: 0 };
-      const gross = released(price, tally);
-      return {
-        status: gross === price ? "settled-all-met" : gross === 0n ? "settled-none-met" : "settled-partial",
-        legs: resolvedLegs({ price, tally, disputed, juryLeftover: facts.juryLeftover, parameters }),
-      };
-    }
-  }
+  return {
+    status: statusOf(facts, 0),
+    outcomes: unpackOutcomes(facts.outcomes, criteriaCount),
+    deposits,
+    legs,
+    jury,
+    totals,
+    in: sum(deposits),
+    out: sum(totals),
+  };
 }
