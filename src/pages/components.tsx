@@ -171,19 +171,19 @@ export function Head({ columns }: { columns: string[] }) {
   );
 }
 
-/** The header and rows of a table. Columns of numbers are as in {@link Head}; if `headed`, the first cell heads its row. */
+/** The rows of a table, and its header if it has one, as in {@link Head}; if `headed`, the first cell heads its row. */
 export function Rows({
-  columns,
+  columns = [],
   rows,
   headed = false,
 }: {
-  columns: string[];
+  columns?: string[];
   rows: Child[][];
   headed?: boolean;
 }) {
   return (
     <>
-      <Head columns={columns} />
+      {columns.length > 0 && <Head columns={columns} />}
       <tbody>
         {rows.map((cells) => (
           <tr>

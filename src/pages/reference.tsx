@@ -16,7 +16,7 @@ import {
 } from "../features/docs/document.js";
 import { type AppEnv, createRouter } from "../http/middleware.js";
 import { ERROR_EXAMPLES } from "../http/responses.js";
-import { ScrollTable } from "./components.js";
+import { Rows, ScrollTable } from "./components.js";
 import { pageRenderer } from "./layout.js";
 
 const JSON_HEADERS = { "Content-Type": "application/json", "Cache-Control": "public, max-age=300" };
@@ -76,7 +76,7 @@ function Reference({ document }: { document: ApiDocument }) {
       ))}
       <section aria-label="Errors">
         <h2>Errors</h2>
-        <Rows
+        <NamedRows
           label="Error codes"
           rows={(Object.entries(ERROR_STATUS) as [ErrorCode, number][]).map(([code, status]) => [
             code,
@@ -126,7 +126,7 @@ function OperationView({ path, method, operation }: { path: string; method: stri
         <Prose text={description ?? ""} />
       </p>
       {parameters.length > 0 && (
-        <Rows
+        <NamedRows
           label={`Parameters of ${id}`}
           rows={parameters.map(({ name, in: location, required, description, schema }) => [
             name,
@@ -136,7 +136,7 @@ function OperationView({ path, method, operation }: { path: string; method: stri
         />
       )}
       <Body title="Request" of={id} media={body} />
-      <Rows
+      <NamedRows
         label={`Responses of ${id}`}
         rows={responses.map(([status, { description }]) => [status, <Prose text={description} />])}
       />
@@ -162,21 +162,10 @@ function Body({ title, of, media }: { title: string; of: string; media: MediaTyp
 }
 
 /** A table whose first column names the row. */
-function Rows({ label, rows }: { label: string; rows: [string, ...Child[]][] }) {
+function NamedRows({ label, rows }: { label: string; rows: [string, ...Child[]][] }) {
   return (
     <ScrollTable label={label}>
-      <tbody>
-        {rows.map(([name, ...cells]) => (
-          <tr>
-            <th scope="row">
-              <code>{name}</code>
-            </th>
-            {cells.map((cell) => (
-              <td>{cell}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
+      <Rows headed rows={rows.map(([name, ...cells]) => [<code>{name}</code>, ...cells])} />
     </ScrollTable>
   );
 }
@@ -186,7 +175,7 @@ function SchemaView({ label, schema }: { label: string; schema: Schema }) {
   const fields = Object.entries(schema.properties ?? {});
   if (fields.length === 0) return <TypeOf label={label} schema={schema} />;
   return (
-    <Rows
+    <NamedRows
       label={label}
       rows={fields.map(([name, field]) => [
         name,
