@@ -61,9 +61,9 @@ export function Timeline({ data }: { data: ContractPageData }) {
 }
 
 function entriesOf({ contract, events, settlement }: ContractPageData): Entry[] {
-  const entries = events.flatMap((event): Entry[] => {
-    const text = describe(event, contract);
-    return text === null ? [] : [{ at: event.timestamp, text, event }];
+  const entries = events.map((event): Entry => {
+    const text = EVENT_WORDS[event.name]?.(event.args, contract) ?? event.name;
+    return { at: event.timestamp, text, event };
   });
   const { ending, endedAt } = settlement;
   const text = ending === null ? undefined : BY_THE_CLOCK[ending];
@@ -76,62 +76,50 @@ const say = (words: TemplateStringsArray, ...parts: Child[]): Child => (
   <>{words.flatMap((word, i) => [word, parts[i] ?? ""])}</>
 );
 
-/** Describes an event in words, or returns null to omit it. */
-function describe(
-  { name, args }: ChainEvent,
-  { initiator, acceptanceCriteria }: ContractPageData["contract"],
-): Child | null {
-  const amount = (value: unknown) => <Amount value={formatDecimal(BigInt(value as string))} />;
-  const agent = (value: unknown) => <AgentLink address={value as Address} />;
-  switch (name) {
-    case "WorkingContractCreated":
-      return say`Posted by the ${initiator}, who locked ${amount(args.deposit)}.`;
-    case "WorkingContractMatched":
-      return say`Accepted by ${agent(args.counterparty)}, who locked ${amount(args.deposit)}.`;
-    case "WorkingContractDeclined":
-      return "Declined by the agent it was offered to.";
-    case "WorkingContractCancelled":
-      return "Cancelled by the initiator.";
-    case "WorkingContractWithdrawn":
-      return "The worker withdrew.";
-    case "WorkingContractDelivered":
-      return say`The worker delivered. Hash of the delivery: ${<code class="whole">{String(args.deliveryHash)}</code>}`;
-    case "WorkingContractApproved":
-      return "The client approved.";
-    case "WorkingContractDisputed":
-      return say`The client disputed and locked ${amount(args.bond)}. Voting until ${<Time at={isoTime(Number(args.votingClosesAt))} />}.`;
-    case "BackupAgentsDrawn":
-      return `${(args.backupAgents as string[]).length} Backup Agents were drawn.`;
-    case "VoteSealed":
-      return say`${agent(args.backupAgent)} cast a sealed vote and locked ${amount(args.bond)}.`;
-    case "VoteOpened":
-      return say`The ballot of ${agent(args.backupAgent)} was opened.`;
-    case "WorkingContractTallied":
-      return `The votes were tallied: ${acceptanceCriteria
-        .map((_, i) => `${i + 1} ${outcomeAt(Number(args.outcomes), i) ?? "unclear"}`)
-        .join(", ")}.`;
-    case "WorkingContractSettled": {
-      const payout = args.payout as Record<"client" | "worker" | "treasury", string>;
-      return say`Settled: ${amount(payout.client)} to the client, ${amount(payout.worker)} to the worker, ${amount(payout.treasury)} to the treasury.`;
-    }
-    case "VoteClaimed": {
-      const reward = String(args.reward);
-      return say`${agent(args.backupAgent)} was paid ${amount(args.amount)}${reward === "0" ? "" : ` and ${reward} tokens`}.`;
-    }
-    case "RewardDeferred":
-      return say`The token reward of ${agent(args.backupAgent)} was deferred by the daily cap.`;
-    case "PayoutDeferred":
-      return say`The token refused to pay ${amount(args.amount)} to ${agent(args.payee)}. The amount stays claimable.`;
-    case "PayoutClaimed":
-      return say`${agent(args.payee)} received ${amount(args.amount)} on a later attempt.`;
-    case "DirectTransferCredited":
-      return say`A direct transfer of ${amount(args.amount)} was credited to ${agent(args.payer)}.`;
-    case "DirectTransferRefunded":
-      return say`A direct transfer of ${amount(args.amount)} was refunded to ${agent(args.payer)}.`;
-    default:
-      return name;
-  }
-}
+const amount = (value: unknown) => <Amount value={formatDecimal(BigInt(value as string))} />;
+const agent = (value: unknown) => <AgentLink address={value as Address} />;
+
+type Describe = (args: ChainEvent["args"], contract: ContractPageData["contract"]) => Child;
+
+/** Each event in words. */
+const EVENT_WORDS: Record<string, Describe> = {
+  WorkingContractCreated: ({ deposit }, { initiator }) =>
+    say`Posted by the ${initiator}, who locked ${amount(deposit)}.`,
+  WorkingContractMatched: ({ counterparty, deposit }) =>
+    say`Accepted by ${agent(counterparty)}, who locked ${amount(deposit)}.`,
+  WorkingContractDeclined: () => "Declined by the agent it was offered to.",
+  WorkingContractCancelled: () => "Cancelled by the initiator.",
+  WorkingContractWithdrawn: () => "The worker withdrew.",
+  WorkingContractDelivered: ({ deliveryHash }) =>
+    say`The worker delivered. Hash of the delivery: ${<code class="whole">{String(deliveryHash)}</code>}`,
+  WorkingContractApproved: () => "The client approved.",
+  WorkingContractDisputed: ({ bond, votingClosesAt }) =>
+    say`The client disputed and locked ${amount(bond)}. Voting until ${<Time at={isoTime(Number(votingClosesAt))} />}.`,
+  BackupAgentsDrawn: ({ backupAgents }) => `${(backupAgents as string[]).length} Backup Agents were drawn.`,
+  VoteSealed: ({ backupAgent, bond }) =>
+    say`${agent(backupAgent)} cast a sealed vote and locked ${amount(bond)}.`,
+  VoteOpened: ({ backupAgent }) => say`The ballot of ${agent(backupAgent)} was opened.`,
+  WorkingContractTallied: ({ outcomes }, { acceptanceCriteria }) =>
+    `The votes were tallied: ${acceptanceCriteria
+      .map((_, i) => `${i + 1} ${outcomeAt(Number(outcomes), i) ?? "unclear"}`)
+      .join(", ")}.`,
+  WorkingContractSettled({ payout }) {
+    const { client, worker, treasury } = payout as Record<"client" | "worker" | "treasury", string>;
+    return say`Settled: ${amount(client)} to the client, ${amount(worker)} to the worker, ${amount(treasury)} to the treasury.`;
+  },
+  VoteClaimed: ({ backupAgent, amount: paid, reward }) =>
+    say`${agent(backupAgent)} was paid ${amount(paid)}${reward === "0" ? "" : ` and ${reward} tokens`}.`,
+  RewardDeferred: ({ backupAgent }) =>
+    say`The token reward of ${agent(backupAgent)} was deferred by the daily cap.`,
+  PayoutDeferred: ({ amount: refused, payee }) =>
+    say`The token refused to pay ${amount(refused)} to ${agent(payee)}. The amount stays claimable.`,
+  PayoutClaimed: ({ payee, amount: paid }) =>
+    say`${agent(payee)} received ${amount(paid)} on a later attempt.`,
+  DirectTransferCredited: ({ amount: sent, payer }) =>
+    say`A direct transfer of ${amount(sent)} was credited to ${agent(payer)}.`,
+  DirectTransferRefunded: ({ amount: sent, payer }) =>
+    say`A direct transfer of ${amount(sent)} was refunded to ${agent(payer)}.`,
+};
 
 /** The number of ballots while they are sealed, and every vote after the tally. Hidden if there was no dispute. */
 export function Votes({ data: { contract, votes } }: { data: ContractPageData }) {
