@@ -506,7 +506,11 @@ describe("the relayer's beliefs", () => {
     const first = await stored();
     const second = await network.creation((await network.agents(1))[0]);
     await network.producer.pause();
-    network.startRelayer({ signer: signer() });
+    let asked = 0;
+    network.startRelayer({
+      signer: signer(),
+      intercept: async (method) => void (method === "eth_getBalance" && asked++),
+    });
     await until(async () => (await network.batchesOf(signer())).length === 1);
     const [sent] = await network.batchesOf(signer());
     const { gas = 0n, maxFeePerGas = 0n } = parseTransaction(sent?.attempts[0]?.raw as Hex);
@@ -515,9 +519,10 @@ describe("the relayer's beliefs", () => {
       value: (gas * maxFeePerGas * 3n) / 2n,
     });
     const alarmsBefore = alarms("signer_without_gas");
+    asked = 0;
     const row = await network.store(second);
-    // A few rounds of the relayer.
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    // Its balance was not enough, or the operation is in a batch.
+    await until(async () => asked > 0 && (await network.rowOf(row))?.claimedUntil === null);
     expect(await network.batchesOf(signer())).toHaveLength(1);
     expect(alarms("signer_without_gas")).toBe(alarmsBefore);
 
