@@ -4,7 +4,7 @@
  * parties still get every unit out of the escrows.
  */
 
-import { escrowAbi, registryAbi, relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -15,7 +15,7 @@ import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { frontRun, mined, openOnChain, tokensOf, walletOf } from "../support/chain.js";
+import { alone, frontRun, openOnChain, tokensOf } from "../support/chain.js";
 import {
   created,
   DAY,
@@ -685,29 +685,6 @@ test("reads that hang take no connection from payments, and end with 503", async
   }
 });
 
-/** The agent's own transaction to an escrow. */
-async function act(
-  agent: Agent,
-  id: string,
-  call:
-    | { functionName: "cancel" | "tally" | "settle"; args?: [] }
-    | { functionName: "claim"; args: [Address] },
-): Promise<void> {
-  const wallet = await walletOf(world, agent);
-  await mined(world, await wallet.writeContract({ address: id as Address, abi: escrowAbi, ...call }));
-}
-
-async function withdrawStake(juror: Agent): Promise<void> {
-  const wallet = await walletOf(world, juror);
-  const registry = { address: world.deployment.registry, abi: registryAbi, args: [juror.address] } as const;
-  await mined(
-    world,
-    await wallet.writeContract({ ...registry, functionName: "requestUnstake", gas: 400_000n }),
-  );
-  await pass(2 * DAY);
-  await mined(world, await wallet.writeContract({ ...registry, functionName: "withdrawStake" }));
-}
-
 /** Moves the chain's time; there is no index to wait for. */
 async function pass(seconds: number): Promise<void> {
   await world.testClient.increaseTime({ seconds });
@@ -748,19 +725,20 @@ test("if the service ends for good, parties and voters finish a dispute, a revie
   await postgres?.stop();
   await expect(fetch(`${world.url}/health`)).rejects.toThrow();
 
-  await act(client, tender.id, { functionName: "cancel" });
-  await act(client, tender.id, { functionName: "settle" });
+  const [buyer, seller] = [await alone(world, client), await alone(world, worker)];
+  const owners = await Promise.all(jury.map((juror) => alone(world, juror)));
+  await buyer.cancel(tender.id);
+  expect(await buyer.settle(tender.id), "its own transaction").toMatch(/^0x/);
   await pass(DAY);
   for (const { juror, packed, salt } of voters) {
     await openOnChain(world, juror, { id: judged.id, packed, salt });
   }
-  await act(worker, judged.id, { functionName: "tally" });
-  await act(worker, judged.id, { functionName: "settle" });
-  for (const { juror } of voters) {
-    await act(juror, judged.id, { functionName: "claim", args: [juror.address] });
-  }
+  await seller.tally(judged.id);
+  expect(await seller.settle(judged.id)).toMatch(/^0x/);
+  for (const owner of owners) await owner.claim(judged.id);
   await pass(3 * DAY);
-  await act(worker, reviewed.id, { functionName: "settle" });
+  expect(await seller.settle(reviewed.id)).toMatch(/^0x/);
+  expect(await buyer.settle(reviewed.id), "settled already").toBeNull();
 
   expect(await holdings()).toEqual([0n, 0n, 0n]);
   expect(await world.usdOf(client.address)).toBe(usd("50") + usd("18.166667"));
@@ -770,7 +748,9 @@ test("if the service ends for good, parties and voters finish a dispute, a revie
     ["9.125", "9.125", "4.25"].map(usd),
   );
 
-  for (const juror of jury) await withdrawStake(juror);
+  for (const owner of owners) await owner.unstake();
+  await pass(2 * DAY);
+  for (const owner of owners) await owner.withdrawStake();
   expect(await Promise.all(jury.map(({ address }) => tokensOf(world, address)))).toEqual(
     [1030, 1030, 1010].map((tokens) => parseEther(String(tokens))),
   );

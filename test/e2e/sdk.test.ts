@@ -238,7 +238,7 @@ describe("a contract", () => {
     expect((await client.list({ client: client.address, status: "closed" })).items).toHaveLength(3);
   });
 
-  it("is settled by anyone's own transaction if the service does not", async () => {
+  it("that the service settled is not settled again by anyone's own transaction", async () => {
     const client = await newAgent();
     const { id } = await client.create(await work(client));
     await client.cancel(id);

@@ -5,7 +5,6 @@ import {
   type ConnectOptions,
   connect,
   type DeliverOptions,
-  onChain,
   type Agent as StrictAgent,
 } from "@working-contracts/client/index";
 import { seal } from "@working-contracts/client/sealing";
@@ -16,7 +15,7 @@ import { type Address, encodeFunctionData, type Hex, keccak256, zeroHash } from 
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
-import { openOnChain, recruit, tokensOf } from "../support/chain.js";
+import { alone, openOnChain, recruit, tokensOf } from "../support/chain.js";
 import { makeJuror, newAgent } from "../support/client-agents.js";
 import { ballot, DAY, draft, matched, newJuror, newPair, ok, posted, vote } from "../support/contracts.js";
 import { markdownOf, openOperator } from "../support/operator.js";
@@ -67,12 +66,6 @@ function lying(
   answer: (path: string, init: RequestInit) => Response | Promise<Response> | null,
 ): typeof fetch {
   return async (url, init = {}) => (await answer(new URL(String(url)).pathname, init)) ?? fetch(url, init);
-}
-
-/** The agent's own transactions, with gas for them. */
-async function alone({ account }: Pick<Agent, "account">) {
-  await world.testClient.setBalance({ address: account.address, value: 10n ** 18n });
-  return onChain({ rpcUrl: world.info.rpcUrl, account, network: world.deployment });
 }
 
 /** The keeper of the running service can do the same at the same time. */
@@ -190,7 +183,7 @@ describe("votes", () => {
     expect(results).toEqual(["succeeds", "it notices"]);
 
     await openOnChain(world, plain, { id, packed: packOutcomes(WORDS), salt: plainSalt });
-    await (await alone(careful)).openVote(id);
+    await (await alone(world, careful)).openVote(id);
     const opened = await world.publicClient.readContract({
       address: id,
       abi: escrowAbi,
@@ -625,7 +618,7 @@ describe.concurrent("a complaint", () => {
 describe("an operator that vanishes", () => {
   test("leaves agents that finish on chain with their own transactions", async () => {
     const finish = async (by: Pick<Agent, "account">, to: Pick<Agent, "account">, { id }: { id: string }) => {
-      const [buyer, seller] = [await alone(by), await alone(to)];
+      const [buyer, seller] = [await alone(world, by), await alone(world, to)];
       const before = await world.usdOf(to.account.address);
       await seller.accept(id);
       await seller.deliver(id, REFERENCE);
@@ -644,7 +637,11 @@ describe("an operator that vanishes", () => {
     const juror = await strictJuror();
     await recruit(world, 1);
     const { id } = await strictClient.create((await draft(world)) as never).finally(() => recruit(world, 0));
-    const [buyer, seller, voter] = [await alone(strictClient), await alone(strictWorker), await alone(juror)];
+    const [buyer, seller, voter] = [
+      await alone(world, strictClient),
+      await alone(world, strictWorker),
+      await alone(world, juror),
+    ];
     const before = await world.usdOf(juror.address as Address);
     await seller.accept(id);
     await seller.deliver(id, REFERENCE);

@@ -1,4 +1,5 @@
 /** Transactions that agents and strangers send to the chain themselves, and what it says afterwards. */
+import { onChain } from "@working-contracts/client/index";
 import {
   escrowAbi,
   factoryAbi,
@@ -41,6 +42,12 @@ export async function mined(world: World, hash: Hex): Promise<Hex> {
 export async function walletOf(world: World, { account, address }: Pick<Agent, "account" | "address">) {
   await world.testClient.setBalance({ address, value: parseEther("1") });
   return createSigningClient({ rpcUrl: world.info.rpcUrl, chain: world.publicClient.chain, account });
+}
+
+/** The agent's own transactions, by the client and without the service. */
+export async function alone(world: World, { account }: Pick<Agent, "account">) {
+  await world.testClient.setBalance({ address: account.address, value: parseEther("1") });
+  return onChain({ rpcUrl: world.info.rpcUrl, account, network: world.deployment });
 }
 
 /** The call of the token that executes an authorization. Anyone can send it. */
