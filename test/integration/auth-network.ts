@@ -80,6 +80,13 @@ export async function startAuthNetwork() {
       await clock.refresh();
     },
 
+    /** Makes a block at this time. */
+    async moveTimeTo(timestamp: bigint) {
+      await testClient.setNextBlockTimestamp({ timestamp });
+      await testClient.mine({ blocks: 1 });
+      await clock.refresh();
+    },
+
     /** Executes an operation through the Relay, as the relayer does. */
     async relay(target: Address, data: Hex) {
       const batch = encodeBatch([{ target, gasLimit: 500_000, data }]);
