@@ -30,7 +30,7 @@ import {
   signedChallenge,
   vote,
 } from "../support/contracts.js";
-import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { startStack } from "../support/stack.js";
 import { OWNER, useWorld } from "../support/world.js";
@@ -58,11 +58,10 @@ async function withoutBlocks(story: () => Promise<void>): Promise<void> {
 test("a pending payment is 503 until it is mined, then the first response", async () => {
   const before = await world.usdOf(client.address);
   const body = JSON.stringify(await draft(world));
-  const quote = quoteOf(await client.post("/v1/contracts", body));
-  const headers = version2(quote, await authorize(client, quote, world));
+  const { send } = await signedCall(client, "/v1/contracts", body, world);
   await withoutBlocks(async () => {
     for (let i = 0; i < 2; i++) {
-      const pending = await client.post("/v1/contracts", body, headers);
+      const pending = await send();
       expect(pending.status).toBe(503);
       expect(pending.error).toMatchObject({ code: "settlement_pending", retryable: true });
       expect(Number(pending.headers.get("retry-after"))).toBeGreaterThan(0);
@@ -71,37 +70,29 @@ test("a pending payment is 503 until it is mined, then the first response", asyn
     // Without the payment as well: the service must not ask for a second signature.
     expect((await client.post("/v1/contracts", body)).error?.code).toBe("settlement_pending");
   });
-  await expect.poll(async () => (await client.post("/v1/contracts", body, headers)).status).toBe(200);
+  await expect.poll(async () => (await send()).status).toBe(200);
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
 
 test("a restart of the service in between changes nothing", async () => {
   const before = await world.usdOf(client.address);
-  const body = JSON.stringify(await draft(world));
-  const quote = quoteOf(await client.post("/v1/contracts", body));
-  const headers = version2(quote, await authorize(client, quote, world));
+  const body = await draft(world);
+  const { quote, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
   await withoutBlocks(async () => {
-    expect((await client.post("/v1/contracts", body, headers)).status).toBe(503);
+    expect((await send()).status).toBe(503);
     await stack.restartService();
   });
-  await expect
-    .poll(async () => (await client.post<ContractView>("/v1/contracts", body, headers)).data?.id)
-    .toBe(quote.payTo);
+  await expect.poll(async () => (await send()).data?.id).toBe(quote.payTo);
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
 
 test("while the index lags behind a state that it already showed, reads never go back in time", async () => {
   const { id } = await matched(world, { client, worker });
-  const body = JSON.stringify(await draft(world));
-  const quote = quoteOf(await client.post("/v1/contracts", body));
-  const headers = version2(quote, await authorize(client, quote, world));
+  const body = await draft(world);
+  const { quote, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
   const repeated = async () => {
-    const {
-      status,
-      data,
-      headers: received,
-    } = await client.post<ContractView>("/v1/contracts", body, headers);
-    return [status, data?.id, received.get("idempotent-replay")];
+    const { status, data, headers } = await send();
+    return [status, data?.id, headers.get("idempotent-replay")];
   };
   await expect.poll(async () => (await repeated())[0]).toBe(200);
   await world.indexed();
@@ -180,10 +171,9 @@ test("an authorization that was published is never answered with a fresh quote w
   const payer = await world.newAgent({ usd: "1000" });
   const other = await world.newAgent();
   const body = JSON.stringify(await draft(world));
-  const quote = quoteOf(await payer.post("/v1/contracts", body));
-  const headers = version2(quote, await authorize(payer, quote, world));
+  const { quote, send } = await signedCall(payer, "/v1/contracts", body, world);
   await withoutBlocks(async () => {
-    expect((await payer.post("/v1/contracts", body, headers)).status).toBe(503);
+    expect((await send()).status).toBe(503);
     // With a higher fee it is included first. The waiting batch then reverts as a whole, and its bytes are public.
     await allowSigners(false);
   });
@@ -192,7 +182,7 @@ test("an authorization that was published is never answered with a fresh quote w
   await allowSigners(true);
   await operationOf(quote.payTo, ({ state }) => state === "rejected");
 
-  const refused = await payer.post("/v1/contracts", body, headers);
+  const refused = await send();
   expect(refused.headers.get("payment-required")).toBeNull();
   expect(refused.error).toMatchObject({ code: "conflict", details: { reason: "insufficient_funds" } });
 
@@ -201,7 +191,7 @@ test("an authorization that was published is never answered with a fresh quote w
   const again = await payer.post("/v1/contracts", body);
   expect(again.headers.get("payment-required")).toBeNull();
   expect(again.error).toMatchObject({ code: "conflict", details: { nonce: expect.any(String) } });
-  await expect.poll(async () => (await payer.post("/v1/contracts", body, headers)).status).toBe(200);
+  await expect.poll(async () => (await send()).status).toBe(200);
   expect(await world.usdOf(payer.address)).toBe(950_000_000n);
 });
 
@@ -255,17 +245,14 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
   await world.grantTokens(agent.address, 1000);
   const path = "/v1/agents/me/stake";
   const body = { amount: "10" };
-  const quote = quoteOf(await agent.post(path, body));
-  const headers = version2(quote, await authorize(agent, quote, world));
+  const { quote, send } = await signedCall<StakeView>(agent, path, body, world);
   const second = version2(quote, await authorize(agent, quote, world));
   await withoutBlocks(async () => {
-    expect((await agent.post(path, body, headers)).error?.code).toBe("settlement_pending");
+    expect((await send()).error?.code).toBe("settlement_pending");
     expect((await agent.post(path, body)).error?.code).toBe("settlement_pending");
     expect((await agent.post(path, body, second)).error?.code).toBe("conflict");
-    const other = { amount: "20" };
-    const otherQuote = quoteOf(await agent.post(path, other));
-    const third = version2(otherQuote, await authorize(agent, otherQuote, world));
-    expect((await agent.post(path, other, third)).error?.code).toBe("conflict");
+    const third = await signedCall(agent, path, { amount: "20" }, world);
+    expect((await third.send()).error?.code).toBe("conflict");
   });
   // The payment is lost: the agent starts from scratch, as stock clients do.
   const answered = async () => {
@@ -273,7 +260,7 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
     return { status, staked: data?.staked, receipt: headers.get("payment-response") };
   };
   await expect.poll(answered).toEqual({ status: 200, staked: "10.0", receipt: expect.any(String) });
-  expect((await agent.post<StakeView>(path, body, headers)).headers.get("idempotent-replay")).toBe("true");
+  expect((await send()).headers.get("idempotent-replay")).toBe("true");
   // From now on it asks for another stake.
   expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
   expect((await agent.pay<StakeView>(path, body)).data?.staked).toBe("20.0");
@@ -545,10 +532,9 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     ];
     const posts = [];
     for (const { kind, path, body } of calls) {
-      const quote = quoteOf(await agent.post(path, body));
-      const payment = await authorize(agent, quote, world);
+      const { payment, send } = await signedCall(agent, path, body, world);
       await frontRun(world, agent, payment);
-      posts.push({ kind, post: () => agent.post(path, body, version2(quote, payment)) });
+      posts.push({ kind, send });
       // As if it had computed what to pay itself.
       if (kind === "create")
         await world.query("delete from app.terms where id = $1", [payment.to.toLowerCase()]);
@@ -556,9 +542,9 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     const attempts = () => world.query("select 1 from app.terms where caller = $1", [agent.address]);
     expect(await attempts()).toHaveLength(0);
     await spendBudget();
-    for (const { kind, post } of posts) {
+    for (const { kind, send } of posts) {
       await expect
-        .poll(async () => (await post()).error)
+        .poll(async () => (await send()).error)
         .toMatchObject({
           code: "rate_limited",
           message: expect.stringContaining("by a direct transfer, and this call is not relayed yet"),
@@ -570,7 +556,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     // The service can refund the money later.
     expect(await attempts()).toHaveLength(1);
     await world.query("delete from app.gas_account");
-    for (const { post } of posts) expect((await post()).status).toBe(200);
+    for (const { send } of posts) expect((await send()).status).toBe(200);
   });
 
   it("refuse to refund direct transfers, and refund them later", async () => {
@@ -587,10 +573,9 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     ];
     const posts: (() => Promise<Answer>)[] = [];
     for (const { path, body, value } of calls) {
-      const quote = quoteOf(await stranger.post(path, body));
-      const payment = await authorize(stranger, quote, { ...world, changes: { value } });
+      const { payment, send } = await signedCall(stranger, path, body, { ...world, changes: { value } });
       await frontRun(world, stranger, payment);
-      posts.push(() => stranger.post(path, body, version2(quote, payment)));
+      posts.push(send);
     }
     ok(await client.post(`/v1/contracts/${id}/cancel`));
     await world.moveTime(60);

@@ -12,7 +12,14 @@ import { createOperation } from "../../src/relayer/operations.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { cancellationOf, frontRun, mined, walletOf } from "../support/chain.js";
 import { created, draft, HOUR, newPair, ok } from "../support/contracts.js";
-import { authorize, type Quote, quoteOf, type SignedPayment, version2 } from "../support/payment.js";
+import {
+  authorize,
+  type Quote,
+  quoteOf,
+  type SignedPayment,
+  signedCall,
+  version2,
+} from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { useWorld } from "../support/world.js";
 
@@ -37,17 +44,15 @@ async function cancelAtToken(agent: Agent, nonce: Hex): Promise<void> {
 
 describe("a settled payment", () => {
   test("returns the same bytes to a repetition, and marks them", async () => {
-    const body = JSON.stringify(await draft(world));
-    const quote = quoteOf(await client.post("/v1/contracts", body));
-    const payment = await authorize(client, quote, world);
-    const headers = version2(quote, payment);
-    const first = await client.post<ContractView>("/v1/contracts", body, headers);
+    const body = await draft(world);
+    const { quote, payment, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
+    const first = await send();
     expect(first.status).toBe(200);
     expect(first.data.id).toBe(quote.payTo);
     expect(first.headers.get("idempotent-replay")).toBeNull();
 
     await client.post(`/v1/contracts/${quote.payTo}/cancel`);
-    const again = await client.post<ContractView>("/v1/contracts", body, headers);
+    const again = await send();
     expect(again.status).toBe(200);
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotent-replay")).toBe("true");
@@ -58,15 +63,14 @@ describe("a settled payment", () => {
       `0x${"ab".repeat(32)}`,
       payment.nonce,
     ]);
-    const later = await client.post<ContractView>("/v1/contracts", body, headers);
+    const later = await send();
     expect(later.headers.get("payment-response")).toBe(first.headers.get("payment-response"));
   });
 
   test("is worthless for another body, path or caller", async () => {
     const body = JSON.stringify(await draft(world));
-    const quote = quoteOf(await client.post("/v1/contracts", body));
-    const headers = version2(quote, await authorize(client, quote, world));
-    expect((await client.post("/v1/contracts", body, headers)).status).toBe(200);
+    const { quote, headers, send } = await signedCall(client, "/v1/contracts", body, world);
+    expect((await send()).status).toBe(200);
 
     const other = JSON.stringify(await draft(world));
     expect((await client.post("/v1/contracts", other, headers)).error?.code).toBe("conflict");
@@ -128,11 +132,10 @@ describe("pending attempts", () => {
 
 describe("an authorization that a stranger submits to the token first", () => {
   test("still creates the contract", async () => {
-    const body = JSON.stringify(await draft(world));
-    const quote = quoteOf(await client.post("/v1/contracts", body));
-    const payment = await authorize(client, quote, world);
+    const body = await draft(world);
+    const { quote, payment, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
     await frontRun(world, stranger, payment);
-    const created = await client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
+    const created = await send();
     expect(created.status).toBe(200);
     expect(created.data).toMatchObject({ id: quote.payTo, status: "created", escrowedFunds: "50.0" });
     expect(await world.usdOf(quote.payTo)).toBe(50_000_000n);
@@ -140,8 +143,7 @@ describe("an authorization that a stranger submits to the token first", () => {
 
   test("still creates the contract if the stranger opened the escrow with it", async () => {
     const body = JSON.stringify(await draft(world));
-    const quote = quoteOf(await client.post("/v1/contracts", body));
-    const payment = await authorize(client, quote, world);
+    const { quote, payment, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
     const { data } = await client.get<TermsView>(`/v1/contracts/${quote.payTo}/terms`);
     const { target, data: calldata } = createOperation({
       deployment: world.deployment,
@@ -152,7 +154,7 @@ describe("an authorization that a stranger submits to the token first", () => {
     });
     const hash = await (await walletOf(world, stranger)).sendTransaction({ to: target, data: calldata });
     await world.publicClient.waitForTransactionReceipt({ hash });
-    const created = await client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
+    const created = await send();
     expect(created.status).toBe(200);
     expect(created.data).toMatchObject({ id: quote.payTo, status: "created" });
     const receipt = JSON.parse(atob(created.headers.get("payment-response") ?? ""));
@@ -163,10 +165,9 @@ describe("an authorization that a stranger submits to the token first", () => {
   test("still accepts the contract", async () => {
     const { id } = await created(world, client);
     const path = `/v1/contracts/${id}/accept`;
-    const quote = quoteOf(await worker.post(path, { accept: true }));
-    const payment = await authorize(worker, quote, world);
+    const { payment, send } = await signedCall<ContractView>(worker, path, { accept: true }, world);
     await frontRun(world, stranger, payment);
-    const accepted = await worker.post<ContractView>(path, { accept: true }, version2(quote, payment));
+    const accepted = await send();
     expect(accepted.status).toBe(200);
     expect(accepted.data).toMatchObject({ status: "matched", worker: worker.address });
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
@@ -176,13 +177,12 @@ describe("an authorization that a stranger submits to the token first", () => {
     const { id } = await created(world, client);
     const path = `/v1/contracts/${id}/accept`;
     const late = await world.newAgent({ usd: "10" });
-    const quote = quoteOf(await late.post(path, { accept: true }));
-    const payment = await authorize(late, quote, world);
+    const { payment, send } = await signedCall(late, path, { accept: true }, world);
     expect((await worker.pay(path, { accept: true })).status).toBe(200);
     await frontRun(world, stranger, payment);
     expect(await world.usdOf(late.address)).toBe(7_500_000n);
 
-    const refused = await late.post(path, { accept: true }, version2(quote, payment));
+    const refused = await send();
     expect(refused.error?.code).toBe("conflict");
     await expect.poll(() => world.usdOf(late.address)).toBe(10_000_000n);
     expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
@@ -191,29 +191,23 @@ describe("an authorization that a stranger submits to the token first", () => {
   test("counts for nothing if it was cancelled", async () => {
     const { id } = await created(world, client);
     const path = `/v1/contracts/${id}/accept`;
-    const quote = quoteOf(await worker.post(path, { accept: true }));
-    const payment = await authorize(worker, quote, world);
-    await cancelAtToken(worker, payment.nonce);
-    const refused = await worker.post(path, { accept: true }, version2(quote, payment));
-    expect(quoteOf(refused).error).toBe("authorization_used");
+    const acceptance = await signedCall(worker, path, { accept: true }, world);
+    await cancelAtToken(worker, acceptance.payment.nonce);
+    expect(quoteOf(await acceptance.send()).error).toBe("authorization_used");
 
-    const body = JSON.stringify(await draft(world));
-    const createQuote = quoteOf(await client.post("/v1/contracts", body));
-    const cancelled = await authorize(client, createQuote, world);
-    await cancelAtToken(client, cancelled.nonce);
-    const notCreated = await client.post("/v1/contracts", body, version2(createQuote, cancelled));
-    expect(quoteOf(notCreated).error).toBe("authorization_used");
+    const creation = await signedCall(client, "/v1/contracts", await draft(world), world);
+    await cancelAtToken(client, creation.payment.nonce);
+    expect(quoteOf(await creation.send()).error).toBe("authorization_used");
   });
 });
 
 describe("a payment that does not fit gets 402 with its reason, and moves nothing:", () => {
   test("not yet valid", async () => {
     const payer = await world.newAgent({ usd: "100" });
-    const body = JSON.stringify(await draft(world));
-    const quote = quoteOf(await payer.post("/v1/contracts", body));
-    const validAfter = BigInt((await world.chainNow()) + HOUR);
-    const payment = await authorize(payer, quote, { ...world, changes: { validAfter } });
-    const refused = await payer.post("/v1/contracts", body, version2(quote, payment));
+    const changes = { validAfter: BigInt((await world.chainNow()) + HOUR) };
+    const body = await draft(world);
+    const { quote, payment, send } = await signedCall(payer, "/v1/contracts", body, { ...world, changes });
+    const refused = await send();
     expect(quoteOf(refused)).toMatchObject({
       error: "invalid_exact_evm_payload_authorization_valid_after",
       payTo: quote.payTo,
@@ -227,13 +221,10 @@ describe("a payment that does not fit gets 402 with its reason, and moves nothin
 
   test("no money", async () => {
     const payer = await world.newAgent({ usd: "1" });
-    const body = JSON.stringify(await draft(world));
-    const quote = quoteOf(await payer.post("/v1/contracts", body));
-    const payment = await authorize(payer, quote, world);
-    const refused = await payer.post("/v1/contracts", body, version2(quote, payment));
-    expect(quoteOf(refused).error).toBe("insufficient_funds");
+    const { send } = await signedCall(payer, "/v1/contracts", await draft(world), world);
+    expect(quoteOf(await send()).error).toBe("insufficient_funds");
     await world.fundUsd(payer.address, "49");
-    expect((await payer.post("/v1/contracts", body, version2(quote, payment))).status).toBe(200);
+    expect((await send()).status).toBe(200);
   });
 });
 
@@ -244,11 +235,9 @@ describe("a wallet that signs only for simulations", () => {
   test("burns the operator's gas a few times, and then must wait", async () => {
     const agent = await world.newAgent({ usd: "100" });
     await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
-    const body = JSON.stringify(await draft(world));
-    const quote = quoteOf(await agent.post("/v1/contracts", body));
-    const headers = version2(quote, await authorize(agent, quote, world));
+    const { send } = await signedCall(agent, "/v1/contracts", await draft(world), world);
     const refusedForGood = async () => {
-      const answer = await agent.post("/v1/contracts", body, headers);
+      const answer = await send();
       if (answer.status === 429) return answer;
       expect(answer.status).toBe(503);
       return null;
@@ -302,8 +291,7 @@ describe("a wallet that signs only for simulations", () => {
     const [client, agent] = [await world.newAgent({ usd: "100" }), await world.newAgent({ usd: "10" })];
     const { id } = await created<{ id: Hex }>(world, client);
     const path = `/v1/contracts/${id}/accept`;
-    const quote = quoteOf(await agent.post(path, { accept: true }));
-    const payment = await authorize(agent, quote, world);
+    const { payment, send } = await signedCall(agent, path, { accept: true }, world);
     await frontRun(world, stranger, payment);
     ok(await (await world.newAgent({ usd: "10" })).pay(path, { accept: true }));
     const charged = async () =>
@@ -311,8 +299,7 @@ describe("a wallet that signs only for simulations", () => {
     const before = await charged();
     await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
 
-    const accept = () => agent.post(path, { accept: true }, version2(quote, payment));
-    expect(await failuresOf(agent, accept)).toEqual([{ kind: "refund-direct-transfer", count: 3 }]);
+    expect(await failuresOf(agent, send)).toEqual([{ kind: "refund-direct-transfer", count: 3 }]);
     expect(await world.usdOf(id)).toBe(55_000_000n);
     expect(await charged()).toEqual(before);
   });
@@ -327,10 +314,8 @@ describe("a deadline that passes between quote and payment", () => {
     const quote = quoteOf(await worker.post(path, { accept: true }));
     const body = JSON.stringify(await draft(world));
     const createQuote = quoteOf(await client.post("/v1/contracts", body));
-    const stranded = JSON.stringify(await draft(world));
-    const strandedQuote = quoteOf(await client.post("/v1/contracts", stranded));
-    const strandedPayment = await authorize(client, strandedQuote, world);
-    await frontRun(world, stranger, strandedPayment);
+    const stranded = await signedCall(client, "/v1/contracts", await draft(world), world);
+    await frontRun(world, stranger, stranded.payment);
     await world.increaseTime(HOUR);
 
     const payment = await authorize(worker, quote, world);
@@ -346,9 +331,8 @@ describe("a deadline that passes between quote and payment", () => {
 
     // Money that a stranger transferred to the escrow by then is refunded through it.
     const before = await world.usdOf(client.address);
-    const refused = await client.post("/v1/contracts", stranded, version2(strandedQuote, strandedPayment));
-    expect(refused.error?.code).toBe("conflict");
-    await expect.poll(() => world.usdOf(strandedQuote.payTo)).toBe(0n);
+    expect((await stranded.send()).error?.code).toBe("conflict");
+    await expect.poll(() => world.usdOf(stranded.quote.payTo)).toBe(0n);
     expect(await world.usdOf(client.address)).toBeGreaterThanOrEqual(before + 50_000_000n);
   });
 });

@@ -8,7 +8,7 @@ import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { frontRun, frontRunTogether, openFromBalance } from "../support/chain.js";
 import { created, draft } from "../support/contracts.js";
-import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
 
 const PRICE = 50_000_000n;
@@ -24,14 +24,13 @@ async function openWithTermsOf(id: Hex, client: Agent): Promise<void> {
 
 test("a contract that a stranger funded and opened in two transactions is its caller's success", async () => {
   const client = await world.newAgent({ usd: "100" });
-  const body = JSON.stringify(await draft(world));
-  const quote = quoteOf(await client.post("/v1/contracts", body));
-  const payment = await authorize(client, quote, world);
+  const body = await draft(world);
+  const { quote, payment, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
   const moved = await frontRun(world, stranger, payment);
   await openWithTermsOf(quote.payTo, client);
 
   for (let i = 0; i < 2; i++) {
-    const created = await client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
+    const created = await send();
     expect(created.status).toBe(200);
     expect(created.data).toMatchObject({ id: quote.payTo, status: "created", escrowedFunds: "50.0" });
     expect(JSON.parse(atob(created.headers.get("payment-response") ?? ""))).toMatchObject({
@@ -65,15 +64,13 @@ test("of two payments that a stranger transferred before opening the escrow, one
 test("a second payment for a contract that the service opened is refunded once", async () => {
   const client = await world.newAgent({ usd: "100" });
   const body = JSON.stringify(await draft(world));
-  const quote = quoteOf(await client.post("/v1/contracts", body));
-  const transferred = await authorize(client, quote, world);
+  const { quote, payment, send } = await signedCall(client, "/v1/contracts", body, world);
   expect((await client.pay("/v1/contracts", body)).status).toBe(200);
-  await frontRun(world, stranger, transferred);
+  await frontRun(world, stranger, payment);
 
-  const post = () => client.post("/v1/contracts", body, version2(quote, transferred));
-  expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
+  expect((await send()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
-  expect((await post()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
+  expect((await send()).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
 });
 
@@ -82,9 +79,8 @@ test("a payment at the escrow whose operation loses the race is refunded", async
   const [winner, loser] = [await world.newAgent({ usd: "10" }), await world.newAgent({ usd: "10" })];
   const { id } = await created(world, client);
   const path = `/v1/contracts/${id}/accept`;
-  const quote = quoteOf(await loser.post(path, { accept: true }));
-  const transferred = await authorize(loser, quote, world);
-  await frontRun(world, stranger, transferred);
+  const { payment, send } = await signedCall(loser, path, { accept: true }, world);
+  await frontRun(world, stranger, payment);
   const stored = async (agent: Agent) =>
     (
       await world.pool.query(
@@ -96,7 +92,7 @@ test("a payment at the escrow whose operation loses the race is refunded", async
   await pauseBlocks(world.testClient);
   const winning = winner.pay<ContractView>(path, { accept: true });
   await expect.poll(() => stored(winner)).toBe(1);
-  const losing = loser.post(path, { accept: true }, version2(quote, transferred));
+  const losing = send();
   await expect.poll(() => stored(loser)).toBe(1);
   await resumeBlocks(world.testClient);
 
@@ -115,31 +111,22 @@ test("a transfer counts for the nonce that made it alone, and takes no one else'
   ];
   const { id } = await created(world, client);
   const path = `/v1/contracts/${id}/accept`;
-  const post = (
-    agent: Agent,
-    quote: ReturnType<typeof quoteOf>,
-    payment: Awaited<ReturnType<typeof authorize>>,
-  ) => agent.post(path, { accept: true }, version2(quote, payment));
-  const [quote, own] = [
-    quoteOf(await thief.post(path, { accept: true })),
-    quoteOf(await victim.post(path, { accept: true })),
-  ];
-  const transferred = await authorize(victim, own, world);
+  const claiming = await signedCall(thief, path, { accept: true }, world);
+  const moving = await signedCall(thief, path, { accept: true }, world);
+  const own = await signedCall(victim, path, { accept: true }, world);
   expect((await winner.pay<ContractView>(path, { accept: true })).data).toMatchObject({ status: "matched" });
-  await frontRun(world, stranger, transferred);
+  await frontRun(world, stranger, own.payment);
 
-  const claimed = await authorize(thief, quote, world);
-  const moved = await authorize(thief, quote, world);
-  const changes = { nonce: claimed.nonce, to: thief.address, value: 0n };
-  const used = await authorize(thief, quote, { ...world, changes });
-  await frontRunTogether(world, stranger, [used, moved]);
+  const changes = { nonce: claiming.payment.nonce, to: thief.address, value: 0n };
+  const used = await authorize(thief, claiming.quote, { ...world, changes });
+  await frontRunTogether(world, stranger, [used, moving.payment]);
   expect(await world.usdOf(id as Hex)).toBe(57_500_000n);
 
-  expect((await post(thief, quote, claimed)).error).not.toMatchObject({ hint: REFUNDED });
-  expect((await post(thief, quote, moved)).error).toMatchObject({ hint: REFUNDED });
+  expect((await claiming.send()).error).not.toMatchObject({ hint: REFUNDED });
+  expect((await moving.send()).error).toMatchObject({ hint: REFUNDED });
   await expect.poll(() => world.usdOf(thief.address)).toBe(10_000_000n);
-  expect((await post(thief, quote, claimed)).error).not.toMatchObject({ hint: REFUNDED });
-  expect((await post(victim, own, transferred)).error).toMatchObject({ hint: REFUNDED });
+  expect((await claiming.send()).error).not.toMatchObject({ hint: REFUNDED });
+  expect((await own.send()).error).toMatchObject({ hint: REFUNDED });
   await expect.poll(() => world.usdOf(victim.address)).toBe(10_000_000n);
   expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
 });

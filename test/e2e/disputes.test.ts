@@ -7,7 +7,7 @@ import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent } from "../support/agent.js";
 import { paidBy, tokensOf } from "../support/chain.js";
 import { DAY, delivered, disputed, newJuror, newPair, untilStatus, vote } from "../support/contracts.js";
-import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { signedCall } from "../support/payment.js";
 import {
   ballotsOf,
   bondOutcomesOf,
@@ -114,13 +114,12 @@ describe("after the tally", () => {
 test("at the review deadline a dispute is too late, and the bond is not taken", async () => {
   const { id } = await delivered(world, { client, worker });
   const path = `/v1/contracts/${id}/dispute`;
-  const quote = quoteOf(await client.post(path));
-  const validBefore = BigInt((await world.chainNow()) + 10 * DAY);
-  const headers = version2(quote, await authorize(client, quote, { ...world, changes: { validBefore } }));
+  const changes = { validBefore: BigInt((await world.chainNow()) + 10 * DAY) };
+  const { send } = await signedCall(client, path, undefined, { ...world, changes });
   await world.increaseTime(3 * DAY);
   await untilStatus(client, id, "settled-all-met");
   const before = await world.usdOf(client.address);
-  const refused = await client.post(path, undefined, headers);
+  const refused = await send();
   expect(refused.status).toBe(409);
   expect(refused.error?.message).toContain("reviewDeadline");
   expect(await world.usdOf(client.address)).toBe(before);

@@ -7,7 +7,7 @@ import { localSignerKeys } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { draft, newJuror, newPair, vote } from "../support/contracts.js";
-import { authorize, type Quote, quoteOf, version2 } from "../support/payment.js";
+import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
 
 const MATERIALS = "ipfs://materials-that-nobody-may-log";
@@ -33,16 +33,10 @@ function sample(text: string, name: string): number {
 /** Calls, pays the quote, and remembers the payment as a secret. */
 async function pay(agent: Agent, path: string, body: unknown, requestId: string) {
   const text = JSON.stringify(body);
-  const quote: Quote = quoteOf(await agent.post(path, text));
-  const payment = await authorize(agent, quote, world);
-  const header = version2(quote, payment);
-  secrets.push(payment.signature.slice(2), ...Object.values(header));
-  return {
-    quote,
-    header,
-    text,
-    answer: await agent.post(path, text, { ...header, "x-request-id": requestId }),
-  };
+  const { quote, payment, headers } = await signedCall(agent, path, text, world);
+  secrets.push(payment.signature.slice(2), ...Object.values(headers));
+  const answer = await agent.post(path, text, { ...headers, "x-request-id": requestId });
+  return { quote, header: headers, text, answer };
 }
 
 test("a contract's lifecycle and agents' mistakes are visible in metrics and logs, and no secret is", async () => {

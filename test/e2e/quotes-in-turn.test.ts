@@ -10,7 +10,7 @@ import { createService } from "../../src/main.js";
 import { createConcurrencyLimit } from "../../src/scheduling.js";
 import { freePort } from "../../tools/local/ports.js";
 import { draft, newPair } from "../support/contracts.js";
-import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { signedCall } from "../support/payment.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openScene, useWorld } from "../support/world.js";
 
@@ -45,16 +45,13 @@ afterAll(async () => {
 });
 
 test("a payment passes quotes that hang, and the quotes that wait behind them", async () => {
-  const body = JSON.stringify(await draft(world));
-  const quote = quoteOf(await worker.post("/v1/contracts", body));
-  const payment = version2(quote, await authorize(worker, quote, world));
+  const { send } = await signedCall(worker, "/v1/contracts", await draft(world), world);
   const drafts = await Promise.all(Array.from({ length: 5 }, () => draft(world)));
   held = [];
   const quotes = drafts.map((one) => client.post("/v1/contracts", JSON.stringify(one)));
   await expect.poll(() => held?.length).toBe(4);
 
-  const paid = await worker.post("/v1/contracts", body, payment);
-  expect(paid.status).toBe(200);
+  expect((await send()).status).toBe(200);
 
   expect(held).toHaveLength(4);
 

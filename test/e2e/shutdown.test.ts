@@ -4,7 +4,7 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { draft } from "../support/contracts.js";
-import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { signedCall } from "../support/payment.js";
 import { type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { useWorld } from "../support/world.js";
@@ -26,9 +26,9 @@ async function launch(env: Record<string, string>): Promise<ServiceProcess> {
 /** A Create that is signed and can be sent to any process. */
 async function paidCreation(requestId: string) {
   const body = JSON.stringify(await draft(world));
-  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const { quote, headers: payment } = await signedCall(client, "/v1/contracts", body, world);
   const headers = {
-    ...version2(quote, await authorize(client, quote, world)),
+    ...payment,
     authorization: `Bearer ${client.apiKey}`,
     "content-type": "application/json",
     "x-request-id": requestId,

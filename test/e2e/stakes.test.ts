@@ -7,7 +7,7 @@ import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
 import { tokensOf } from "../support/chain.js";
 import { DAY, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
-import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
 import { runOperator } from "../support/programs.js";
 import { useWorld } from "../support/world.js";
 
@@ -83,11 +83,9 @@ describe("staking", () => {
 
   test("returns the same bytes to a repeated payment, and takes the tokens once", async () => {
     const agent = await newHolder(100);
-    const body = { amount: 40 };
-    const quote = quoteOf(await agent.post(STAKE, body));
-    const headers = version2(quote, await authorize(agent, quote, world));
-    const first = await agent.post<StakeView>(STAKE, body, headers);
-    const second = await agent.post<StakeView>(STAKE, body, headers);
+    const { headers, send } = await signedCall<StakeView>(agent, STAKE, { amount: 40 }, world);
+    const first = await send();
+    const second = await send();
     expect([first.status, second.status]).toEqual([200, 200]);
     expect(second.body).toEqual(first.body);
     expect(second.headers.get("idempotent-replay")).toBe("true");
@@ -111,9 +109,8 @@ describe("staking", () => {
 
   test("says what is missing if the payer lacks the tokens or pays in dollars", async () => {
     const agent = await world.newAgent({ usd: "5000" });
-    const quote = quoteOf(await agent.post(STAKE));
-    const unfunded = version2(quote, await authorize(agent, quote, world));
-    expect(quoteOf(await agent.post(STAKE, undefined, unfunded)).error).toBe("insufficient_funds");
+    const { quote, send } = await signedCall(agent, STAKE, undefined, world);
+    expect(quoteOf(await send()).error).toBe("insufficient_funds");
     const { address, name, version } = world.deployment.asset;
     const dollars = { ...quote, asset: address, extra: { name, version } };
     const wrong = version2(dollars, await authorize(agent, dollars, world));

@@ -11,7 +11,7 @@ import { createService } from "../../src/main.js";
 import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
 import { ballot, draft, matched, newJuror, newPair, UNKNOWN, untilStatus } from "../support/contracts.js";
-import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { signedCall } from "../support/payment.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openScene, useWorld } from "../support/world.js";
 
@@ -51,11 +51,8 @@ async function costOf<T>(call: () => Promise<T>): Promise<{ result: T; sent: str
 }
 
 async function paidCall(agent: Agent, path: string, body: unknown) {
-  const text = JSON.stringify(body);
-  const quoted = await costOf(() => agent.post(path, text));
-  const quote = quoteOf(quoted.result);
-  const headers = version2(quote, await authorize(agent, quote, world));
-  const paid = await costOf(() => agent.post<{ id: string }>(path, text, headers));
+  const quoted = await costOf(() => signedCall<{ id: string }>(agent, path, body, world));
+  const paid = await costOf(quoted.result.send);
   expect(paid.result.status).toBe(200);
   return { id: paid.result.data.id, quote: quoted.sent, payment: paid.sent };
 }

@@ -109,6 +109,19 @@ export function version2(
   return { "payment-signature": base64(payment) };
 }
 
+/** A call that is quoted and signed but not paid; `send` pays it, each time with the same payment. */
+export async function signedCall<T = unknown>(
+  payer: Agent,
+  path: string,
+  body: unknown,
+  options: { chainId: number; changes?: Partial<Authorization> },
+) {
+  const quote = quoteOf(await payer.post(path, body));
+  const payment = await authorize(payer, quote, options);
+  const headers = version2(quote, payment);
+  return { quote, payment, headers, send: () => payer.post<T>(path, body, headers) };
+}
+
 /** The request header of a version 1 payment. */
 export function version1(quote: Quote, signed: SignedPayment): Record<string, string> {
   const { scheme, network } = quote;
