@@ -4,7 +4,7 @@
  * parties still get every unit out of the escrows.
  */
 
-import { relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -15,7 +15,7 @@ import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { alone, frontRun, openOnChain, tokensOf } from "../support/chain.js";
+import { alone, frontRun, mined, openOnChain, setSignerCall, tokensOf, walletOf } from "../support/chain.js";
 import {
   created,
   DAY,
@@ -197,19 +197,14 @@ test("an authorization that was published is never answered with a fresh quote w
 
 /** Everything that `from` holds, sent by its own transaction. */
 async function sendUsd(from: Agent, to: Agent): Promise<void> {
-  const { publicClient, testClient, deployment, info } = world;
-  await testClient.setBalance({ address: from.address, value: 10n ** 18n });
-  const hash = await createSigningClient({
-    rpcUrl: info.rpcUrl,
-    chain: publicClient.chain,
-    account: from.account,
-  }).writeContract({
-    address: deployment.asset.address,
+  const wallet = await walletOf(world, from);
+  const hash = await wallet.writeContract({
+    address: world.deployment.asset.address,
     abi: testUsdAbi,
     functionName: "transfer",
     args: [to.address, await world.usdOf(from.address)],
   });
-  await publicClient.waitForTransactionReceipt({ hash });
+  await mined(world, hash);
 }
 
 async function allowSigners(allowed: boolean): Promise<void> {
@@ -220,11 +215,8 @@ async function allowSigners(allowed: boolean): Promise<void> {
     account: OWNER,
   });
   for (const index of [1, 2]) {
-    await owner.writeContract({
-      address: deployment.relay,
-      abi: relayAbi,
-      functionName: "setSigner",
-      args: [localAccount(index).address, allowed],
+    await owner.sendTransaction({
+      ...setSignerCall(deployment.relay, localAccount(index).address, allowed),
       gas: 100_000n,
       maxFeePerGas: 10n ** 12n,
       maxPriorityFeePerGas: 10n ** 11n,

@@ -5,8 +5,8 @@
  * is quoted.
  */
 
-import { escrowAbi, relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
-import { type Address, encodeFunctionData, type Hex, parseAbi } from "viem";
+import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { type Address, encodeFunctionData, type Hex } from "viem";
 import { expect, it } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
@@ -16,15 +16,10 @@ import { acceptOperation, type NewOperation } from "../../src/relayer/operations
 import { enqueue } from "../../src/relayer/outbox.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
 import { localAccount } from "../../tools/local/network.js";
-import { cancellationOf } from "../support/chain.js";
+import { cancellationOf, setSignerCall, transferData } from "../support/chain.js";
 import { accountOf } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
-
-const tokenAbi = parseAbi([
-  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
-  "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
-]);
 
 const GOOD_ONES = 100;
 const TREASURY = localAccount(9).address;
@@ -34,18 +29,13 @@ const ignoredEscrows = new Set<string>();
 
 /** A stranger submits the payer's signature to the token. */
 async function frontRun({ authorization }: Payment): Promise<void> {
-  const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
   const stranger = createSigningClient({
     rpcUrl: cluster.node.rpcUrl,
     chain: cluster.publicClient.chain,
     account: localAccount(7),
   });
-  const hash = await stranger.writeContract({
-    address: cluster.deployment.asset.address,
-    abi: tokenAbi,
-    functionName: "transferWithAuthorization",
-    args: [from, to, value, validAfter, validBefore, nonce, signature],
-  });
+  const to = cluster.deployment.asset.address;
+  const hash = await stranger.sendTransaction({ to, data: transferData(authorization) });
   const { status } = await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
   expect(status).toBe("success");
 }
@@ -53,7 +43,7 @@ async function frontRun({ authorization }: Payment): Promise<void> {
 const isUsed = ({ authorization: { from, nonce } }: Payment) =>
   cluster.publicClient.readContract({
     address: cluster.deployment.asset.address,
-    abi: tokenAbi,
+    abi: testUsdAbi,
     functionName: "authorizationState",
     args: [from, nonce],
   });
@@ -103,7 +93,6 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
     await customers.signed(winner, path, JSON.stringify({ accept: true })),
   ];
   const before = await customers.usdOf(loser.address);
-  const { from, to, value, validAfter, validBefore, nonce, signature } = losing.authorization;
   const accepting = acceptOperation({
     deployment,
     escrow,
@@ -114,30 +103,18 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
     {
       target: deployment.asset.address,
       gasLimit: 150_000,
-      data: encodeFunctionData({
-        abi: tokenAbi,
-        functionName: "transferWithAuthorization",
-        args: [from, to, value, validAfter, validBefore, nonce, signature],
-      }),
+      data: transferData(losing.authorization),
     },
     { target: accepting.target as Address, gasLimit: 250_000, data: accepting.data as Hex },
   ];
   const { relay } = deployment;
-  const allow = (allowed: boolean) =>
-    cluster.ownerCall({
-      to: relay,
-      data: encodeFunctionData({
-        abi: relayAbi,
-        functionName: "setSigner",
-        args: [cluster.owner.account.address, allowed],
-      }),
-    });
-  await allow(true);
+  const owner = cluster.owner.account.address;
+  await cluster.ownerCall(setSignerCall(relay, owner, true));
   await cluster.ownerCall({
     to: relay,
     data: encodeBatch(calls),
   });
-  await allow(false);
+  await cluster.ownerCall(setSignerCall(relay, owner, false));
   expect([await isUsed(losing), await isUsed(winning)]).toEqual([true, true]);
   expect(await customers.usdOf(loser.address)).toBeLessThan(before);
 
@@ -246,14 +223,9 @@ it("row 25: too little gas reverts the whole batch and fails no operation", asyn
   const [stored] = rows;
   if (stored === undefined) throw new Error("not stored");
   // The owner allows itself, which uses no nonce of a signer.
-  const allow = (allowed: boolean) =>
-    encodeFunctionData({
-      abi: relayAbi,
-      functionName: "setSigner",
-      args: [cluster.owner.account.address, allowed],
-    });
+  const owner = cluster.owner.account.address;
   const { relay } = cluster.deployment;
-  await cluster.ownerCall({ to: relay, data: allow(true) });
+  await cluster.ownerCall(setSignerCall(relay, owner, true));
   const hash = await cluster.owner.sendTransaction({
     to: relay,
     gas: BigInt(Math.floor(stored.gas_limit * 0.9)),
@@ -262,7 +234,7 @@ it("row 25: too little gas reverts the whole batch and fails no operation", asyn
   const { status } = await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
   expect(status).toBe("reverted");
   expect(await isUsed(payment)).toBe(false);
-  await cluster.ownerCall({ to: relay, data: allow(false) });
+  await cluster.ownerCall(setSignerCall(relay, owner, false));
   for (const relayer of cluster.relayers) relayer.thaw();
   expect((await customers.settle(payment)).status).toBe(200);
   await expectTruth(scene, { ignoredEscrows });

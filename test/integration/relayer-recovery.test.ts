@@ -1,11 +1,11 @@
-import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
-import { encodeFunctionData, MethodNotFoundRpcError } from "viem";
+import { MethodNotFoundRpcError } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { CrashPoint } from "../../src/relayer/context.js";
 import type { NewOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
+import { setSignerCall } from "../support/chain.js";
 import { until } from "../support/test-chain.js";
 import {
   freezeAt,
@@ -53,14 +53,7 @@ describe("the relayer under faults", () => {
   }
 
   /** Whether the Relay accepts the signer. */
-  const allow = (allowed: boolean) => ({
-    to: network.deployment.relay,
-    data: encodeFunctionData({
-      abi: relayAbi,
-      functionName: "setSigner",
-      args: [signer().address, allowed],
-    }),
-  });
+  const allow = (allowed: boolean) => setSignerCall(network.deployment.relay, signer().address, allowed);
 
   async function expectAppliedOnce(acts: NewOperation[], rows: OperationRow[]): Promise<void> {
     for (const [index, act] of acts.entries()) {

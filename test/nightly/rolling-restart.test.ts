@@ -6,14 +6,13 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, generatePrivateKey, privateKeyToAccount } from "@working-contracts/client/index";
-import { relayAbi } from "@working-contracts/protocol/abi";
 import { type Hex, parseEther } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
-import { mined } from "../support/chain.js";
+import { mined, setSignerCall } from "../support/chain.js";
 import { startTestNetwork } from "../support/network.js";
 import { bundled, runOperator, type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { type LoadBalancer, startLoadBalancer } from "../support/round-robin.js";
@@ -117,8 +116,8 @@ async function replaceSigners(env: Record<string, string>): Promise<void> {
   const allow = async (keys: readonly string[], isAllowed: boolean): Promise<void> => {
     for (const key of keys) {
       const { address } = privateKeyToAccount(key as Hex);
-      const call = { address: network.deployment.relay, abi: relayAbi, functionName: "setSigner" } as const;
-      await mined(world, await owner.writeContract({ ...call, args: [address, isAllowed] }));
+      const call = setSignerCall(network.deployment.relay, address, isAllowed);
+      await mined(world, await owner.sendTransaction(call));
     }
   };
   const former = signers;

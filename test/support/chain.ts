@@ -5,6 +5,7 @@ import {
   factoryAbi,
   protocolTokenAbi,
   registryAbi,
+  relayAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
 import { packTerms } from "@working-contracts/protocol/terms";
@@ -59,6 +60,12 @@ export const transferData = (payment: SignedPayment): Hex => {
     args: [from, to, value, validAfter, validBefore, nonce, signature],
   });
 };
+
+/** The call of the Relay's owner that lets an account relay, or no longer. */
+export const setSignerCall = (relay: Address, account: Address, allowed: boolean) => ({
+  to: relay,
+  data: encodeFunctionData({ abi: relayAbi, functionName: "setSigner", args: [account, allowed] }),
+});
 
 /** A stranger submits a payment's authorization to the token, outside any call. Returns the transaction's hash. */
 export async function frontRun(world: World, stranger: Agent, payment: SignedPayment): Promise<Hex> {

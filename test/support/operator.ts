@@ -15,7 +15,7 @@ import { createSigningClient } from "../../src/chain/clients.js";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
 import type { Agent } from "./agent.js";
-import { mined, walletOf } from "./chain.js";
+import { mined, setSignerCall, walletOf } from "./chain.js";
 import { OWNER, turns, type World } from "./world.js";
 
 const MASTER_KEY = `0x${"11".repeat(32)}` as const;
@@ -31,11 +31,7 @@ export async function openOperator(world: World) {
     chain: world.publicClient.chain,
     account: OWNER,
   });
-  const args = [account.address, true] as const;
-  await mined(
-    world,
-    await owner.writeContract({ address: relay, abi: relayAbi, functionName: "setSigner", args }),
-  );
+  await mined(world, await owner.sendTransaction(setSignerCall(relay, account.address, true)));
   let delegations = 0;
   const inTurn = turns();
 
