@@ -88,9 +88,9 @@ test("a reader that disconnects also ends the streams that wait behind its first
 });
 
 test("a reader that keeps up stays connected", async () => {
-  const { socket, taken } = await serveStream({ chunk: "x".repeat(1024), stallMs: 3_000 });
+  const { socket, taken } = await serveStream({ chunk: "x".repeat(1024), stallMs: 600 });
   socket.resume();
-  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  await new Promise((resolve) => setTimeout(resolve, 900));
   expect(socket.destroyed).toBe(false);
   expect(taken()).toBeGreaterThan(10);
   socket.destroy();
