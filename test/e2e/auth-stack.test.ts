@@ -1,18 +1,18 @@
 /** Sign-in and revocation on the real relayer and indexer. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { afterAll, expect, it } from "vitest";
 import { createNotifications } from "../../src/db/client.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox.js";
 import { type Agent, signIn } from "../support/agent.js";
+import { isDelegated } from "../support/chain.js";
 import { signedChallenge } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
-const { url, chainId, deployment, publicClient, pool, db } = await useWorld();
-const { delegation, relay } = deployment;
+const world = await useWorld();
+const { url, chainId, deployment, publicClient, pool, db } = world;
 const notifications = createNotifications({ pool });
 const outbox = createOutboxWaiter({ db, notifications });
 
@@ -20,14 +20,6 @@ afterAll(async () => {
   outbox.stop();
   await notifications.stop();
 });
-
-const isDelegated = (agent: Address) =>
-  publicClient.readContract({
-    address: delegation,
-    abi: delegationAbi,
-    functionName: "isAuthorized",
-    args: [agent, relay, 0],
-  });
 
 /** As every first unpaid action of an agent does. */
 const delegate = (agent: Address) =>
@@ -53,12 +45,12 @@ it("revokes on chain when all keys are revoked, and allows a new sign-in at once
   const { account, address } = agent;
   for (let round = 0; round < 3; round++) {
     await delegate(address);
-    expect(await isDelegated(address)).toBe(true);
+    expect(await isDelegated(world, agent, "approve")).toBe(true);
     expect(await revokeAll(agent)).toMatchObject({ status: 200, data: { address, revokedCount: 1 } });
     expect(await agent.get("/v1/agents/me/api-keys")).toMatchObject({ status: 401 });
     // The next challenge waits until the revocation is mined.
     agent = await signIn({ url, chainId, account });
-    expect(await isDelegated(address)).toBe(false);
+    expect(await isDelegated(world, agent, "approve")).toBe(false);
   }
 });
 
@@ -76,7 +68,7 @@ it("registers no second sign-in that allows what the chain does, and obeys one t
   const newest =
     "select id from app.challenge where address = $1 and purpose = 'issue' order by issued_at desc limit 1";
   await pool.query(`update app.challenge set actions = 0 where id = (${newest})`, [address]);
-  expect(await isDelegated(address)).toBe(true);
+  expect(await isDelegated(world, { address }, "approve")).toBe(true);
   expect(await delegate(address)).toBe(false);
 });
 

@@ -5,12 +5,12 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
+import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address, Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
-import { mined, walletOf } from "../support/chain.js";
+import { isDelegated, mined, walletOf } from "../support/chain.js";
 import { laterThan } from "../support/contracts.js";
 import { runProcess } from "../support/run-process.js";
 import { useWorld } from "../support/world.js";
@@ -218,13 +218,7 @@ describe("a service", () => {
     await world.testClient.setBalance({ address: user.address, value: 10n ** 18n });
     const gone = await openMiddle(world, { loses: () => true });
     const onChain = (...args: string[]) => user.json("--url", gone.url, "on-chain", ...args);
-    const grant = () =>
-      world.publicClient.readContract({
-        address: world.deployment.delegation,
-        abi: delegationAbi,
-        functionName: "isAuthorized",
-        args: [user.address, world.deployment.relay, 0],
-      });
+    const grant = () => isDelegated(world, user, "approve");
     await onChain("register", "--operator", "all");
     expect(await grant()).toBe(true);
     await onChain("register");

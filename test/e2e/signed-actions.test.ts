@@ -2,12 +2,12 @@
 import { onChain, RefusedToSign } from "@working-contracts/client/index";
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { actionBits, FULL_PERMISSION } from "@working-contracts/protocol/signatures";
+import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import { type Address, concat } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { type Agent, signIn } from "../support/agent.js";
-import { mined, walletOf } from "../support/chain.js";
+import { isDelegated, mined, walletOf } from "../support/chain.js";
 import { draftOf, lying, newAgent } from "../support/client-agents.js";
 import { created, delivered, eventually, type Json, matched, newJuror, ok } from "../support/contracts.js";
 import { openOperator } from "../support/operator.js";
@@ -29,14 +29,6 @@ async function strict(): Promise<Agent> {
   return signInAs({ account });
 }
 
-const delegated = (agent: Pick<Agent, "address">, action: "approve" | "deliver") =>
-  world.publicClient.readContract({
-    address: world.deployment.delegation,
-    abi: delegationAbi,
-    functionName: "isAuthorized",
-    args: [agent.address, world.deployment.relay, Math.log2(actionBits([action]))],
-  });
-
 const approval = (id: string) => `/v1/contracts/${id}/approve`;
 
 /** A contract under review, whose parties signed what led to it. */
@@ -54,8 +46,8 @@ test("an agent leaves some actions to the operator, until a time", async () => {
   const permission = { operatorActions: ["deliver"], operatorUntil: until };
   const partly = await signInAs(await world.newAgent({ usd: "500" }), permission);
   const { id } = await delivered(world, { client, worker: partly });
-  expect(await delegated(partly, "deliver")).toBe(true);
-  expect(await delegated(partly, "approve")).toBe(false);
+  expect(await isDelegated(world, partly, "deliver")).toBe(true);
+  expect(await isDelegated(world, partly, "approve")).toBe(false);
   ok(
     await client.post(
       approval(id),
@@ -162,7 +154,7 @@ describe.concurrent("an agent that leaves nothing to the operator", () => {
 
     const signed = await agent.post(path, body, await signedHeaders(agent, sign));
     expect(signed.status).toBe(status);
-    expect(await delegated(agent, "approve")).toBe(false);
+    expect(await isDelegated(world, agent, "approve")).toBe(false);
   });
 
   test("gets its first complaint again by its Idempotency-Key, whatever has become of its signature", async () => {
@@ -212,12 +204,12 @@ describe.concurrent("an agent that leaves nothing to the operator", () => {
     const plain = await world.newAgent({ usd: "500" });
     const { id } = await created(world, plain);
     ok(await plain.post(`/v1/contracts/${id}/cancel`));
-    expect(await delegated(plain, "approve")).toBe(true);
+    expect(await isDelegated(world, plain, "approve")).toBe(true);
 
     // Of two texts of the same second the chain keeps the first.
     await world.increaseTime(2);
     await signInAs(plain);
-    await eventually(() => delegated(plain, "approve"), false);
+    await eventually(() => isDelegated(world, plain, "approve"), false);
     const next = await created(world, plain);
     expect(await plain.post(`/v1/contracts/${next.id}/cancel`)).toMatchObject({ status: 403 });
   });
@@ -242,10 +234,10 @@ describe.concurrent("a sign-in that leaves less to the operator", () => {
   test("has replaced the earlier one when the client is connected", async () => {
     const { account, own, connecting } = await newcomer();
     await own.register("all");
-    expect(await delegated(account, "approve")).toBe(true);
+    expect(await isDelegated(world, account, "approve")).toBe(true);
     await world.increaseTime(2);
     await connecting();
-    expect(await delegated(account, "approve")).toBe(false);
+    expect(await isDelegated(world, account, "approve")).toBe(false);
   });
 
   test.each(["revoke", "register"] as const)(
@@ -257,7 +249,7 @@ describe.concurrent("a sign-in that leaves less to the operator", () => {
       await mined(world, await wallet.sendTransaction({ to: world.deployment.delegation, data }));
       await expect(connecting()).rejects.toThrow(/On chain you still leave more.*`revoke` or `register`/);
       await own[remedy]();
-      expect(await delegated(account, "approve")).toBe(false);
+      expect(await isDelegated(world, account, "approve")).toBe(false);
       await connecting();
     },
   );

@@ -1,5 +1,4 @@
 /** The HTTP service over a real Postgres and a real chain whose time a test can move. */
-import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import type pg from "pg";
 import type { Hex } from "viem";
@@ -19,6 +18,7 @@ import { createApp } from "../../src/http/app.js";
 import { createLogger } from "../../src/logger.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
+import { isDelegated } from "../support/chain.js";
 import { newDatabase } from "../support/database.js";
 import { startTestChain } from "../support/test-chain.js";
 import { testConfig } from "../unit/http/fixtures.js";
@@ -93,14 +93,7 @@ export async function startAuthNetwork() {
       await node.mined(await node.wallet(0).sendTransaction({ to: deployment.relay, data: batch }));
     },
 
-    async isDelegated(agent: Address) {
-      return publicClient.readContract({
-        address: deployment.delegation,
-        abi: delegationAbi,
-        functionName: "isAuthorized",
-        args: [agent, deployment.relay, 0],
-      });
-    },
+    isDelegated: (address: Address) => isDelegated({ publicClient, deployment }, { address }, "approve"),
 
     async stop() {
       clock.stop();

@@ -1,6 +1,7 @@
 /** Transactions that agents and strangers send to the chain themselves, and what it says afterwards. */
 import { onChain } from "@working-contracts/client/index";
 import {
+  delegationAbi,
   escrowAbi,
   factoryAbi,
   protocolTokenAbi,
@@ -8,6 +9,7 @@ import {
   relayAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
+import { AGENT_ACTIONS, type AgentAction } from "@working-contracts/protocol/signatures";
 import { packTerms } from "@working-contracts/protocol/terms";
 import {
   type Address,
@@ -189,6 +191,19 @@ export async function untilDrawn(world: World, id: string): Promise<Address[]> {
   await until("the jury is drawn", isDrawn, { timeoutMs: 60_000 });
   return (await read()).map(({ agent }) => agent);
 }
+
+/** Whether the operator can do this for the agent. */
+export const isDelegated = (
+  { publicClient, deployment }: Pick<World, "publicClient" | "deployment">,
+  { address }: Pick<Agent, "address">,
+  action: AgentAction,
+) =>
+  publicClient.readContract({
+    address: deployment.delegation,
+    abi: delegationAbi,
+    functionName: "isAuthorized",
+    args: [address, deployment.relay, AGENT_ACTIONS.indexOf(action)],
+  });
 
 /** The amount that an escrow has paid to an address, in the smallest unit. */
 export async function paidBy(world: World, id: string, payee: Address): Promise<bigint> {
