@@ -338,19 +338,28 @@ describe("a network", () => {
   });
 });
 
-/** A quote with one field changed. */
-function lyingQuote(field: string, value: string): typeof fetch {
-  return lying(async (_, response) => {
-    const header = response.headers.get("payment-required");
-    if (header === null) return response;
-    const required = decodePaymentRequiredHeader(header);
-    if (field === "resource") Object.assign(required.resource, { url: value });
-    else Object.assign(required.accepts[0] as object, { [field]: value });
-    const headers = new Headers(response.headers);
-    headers.set("payment-required", encodePaymentRequiredHeader(required));
-    return new Response(await response.text(), { status: 402, headers });
-  });
+/** The response, with its quote changed if it has one. */
+async function requoted(
+  response: Response,
+  change: (required: ReturnType<typeof decodePaymentRequiredHeader>) => void | Promise<void>,
+): Promise<Response> {
+  const header = response.headers.get("payment-required");
+  if (header === null) return response;
+  const required = decodePaymentRequiredHeader(header);
+  await change(required);
+  const headers = new Headers(response.headers);
+  headers.set("payment-required", encodePaymentRequiredHeader(required));
+  return new Response(await response.text(), { status: 402, headers });
 }
+
+/** A quote with one field changed. */
+const lyingQuote = (field: string, value: string): typeof fetch =>
+  lying((_, response) =>
+    requoted(response, ({ resource, accepts }) => {
+      if (field === "resource") Object.assign(resource, { url: value });
+      else Object.assign(accepts[0] as object, { [field]: value });
+    }),
+  );
 
 function tooManyCalls(): Response {
   const error = { code: "rate_limited", message: "Too many calls." };
@@ -383,27 +392,25 @@ interface Served {
   escrowTerms: Omit<EscrowTerms, "price"> & { price: string };
 }
 
-/** A quote of terms with other parameters of the protocol, at the address to which they lead. */
-function lyingParameters(changes: object): typeof fetch {
+/** A consistent liar: it quotes terms with changed parameters, at the address to which they lead, and serves them there. */
+function lyingTerms(
+  changes: object,
+  { factory, implementation }: { factory: Address; implementation: Address } = world.deployment,
+): typeof fetch {
   let served: Served | undefined;
   return async (input, init) => {
     const response = await fetch(input, init);
     if (String(input).endsWith(`/${served?.contractId}/terms`)) return Response.json({ data: served });
-    const header = response.headers.get("payment-required");
-    if (header === null) return response;
-    const required = decodePaymentRequiredHeader(header);
-    const quote = required.accepts[0] as { payTo: string };
-    const { authorization = "" } = (init?.headers ?? {}) as Record<string, string>;
-    const path = `${world.url}/v1/contracts/${quote.payTo}/terms`;
-    const { data } = (await (await fetch(path, { headers: { authorization } })).json()) as { data: Served };
-    Object.assign(data.escrowTerms.parameters, changes);
-    const { factory, implementation } = world.deployment;
-    const terms = { ...data.escrowTerms, price: BigInt(data.escrowTerms.price) };
-    quote.payTo = escrowAddress({ factory, implementation, terms });
-    served = { ...data, contractId: quote.payTo };
-    const headers = new Headers(response.headers);
-    headers.set("payment-required", encodePaymentRequiredHeader(required));
-    return new Response(await response.text(), { status: 402, headers });
+    return requoted(response, async ({ accepts }) => {
+      const quote = accepts[0] as { payTo: string };
+      const { authorization = "" } = (init?.headers ?? {}) as Record<string, string>;
+      const path = `${world.url}/v1/contracts/${quote.payTo}/terms`;
+      const { data } = (await (await fetch(path, { headers: { authorization } })).json()) as { data: Served };
+      Object.assign(data.escrowTerms.parameters, changes);
+      const terms = { ...data.escrowTerms, price: BigInt(data.escrowTerms.price) };
+      quote.payTo = escrowAddress({ factory, implementation, terms });
+      served = { ...data, contractId: quote.payTo };
+    });
   };
 }
 
@@ -444,7 +451,7 @@ describe("nothing is signed", () => {
   ])("if a new contract's parameters are %s", async (_name, changes, hasNode, field) => {
     const account = countingAccount();
     const node = hasNode ? { node: world.info.rpcUrl } : {};
-    const agent = await newAgent({ account, fetch: lyingParameters(changes), ...node }, "0");
+    const agent = await newAgent({ account, fetch: lyingTerms(changes), ...node }, "0");
     const creation = agent.create(await work(agent));
     await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field });
     expect(account.payments()).toEqual([]);
@@ -674,45 +681,15 @@ describe("a malicious service", () => {
     const account = countingAccount();
     const { apiKey, network: real } = await newAgent({ account });
     const lied = await lies(real as Network);
-    const fake = { ...real, ...lied };
-    const fetch = lying(async (url, response) => {
-      if (url.pathname === "/v1/network") {
-        const { data } = (await response.json()) as { data: Network };
-        return Response.json({ data: { ...data, ...lied } });
-      }
-      const realId = response.headers.get("payment-required");
-      if (realId === null || url.pathname !== "/v1/contracts") return response;
-      // A consistent liar: the terms do lead to the address that it names, by its own factory.
-      const required = decodePaymentRequiredHeader(realId);
-      const quote = required.accepts[0] as { payTo: string };
-      terms = await realTerms(quote.payTo);
-      quote.payTo = escrowAddress({ ...(fake as { factory: Address; implementation: Address }), terms });
-      const headers = new Headers(response.headers);
-      headers.set("payment-required", encodePaymentRequiredHeader(required));
-      return new Response(await response.text(), { status: 402, headers });
-    });
-    const served = new Map<string, unknown>();
-    let terms: EscrowTerms;
-    const realTerms = async (id: string): Promise<EscrowTerms> => {
-      const answer = await globalThis.fetch(`${world.url}/v1/contracts/${id}/terms`, {
-        headers: { authorization: `Bearer ${apiKey}` },
-      });
-      const { data } = (await answer.json()) as { data: { escrowTerms: EscrowTerms & { price: string } } };
-      const parsed = { ...data.escrowTerms, price: BigInt(data.escrowTerms.price) };
-      const fakeId = escrowAddress({
-        ...(fake as { factory: Address; implementation: Address }),
-        terms: parsed,
-      });
-      served.set(fakeId, data);
-      return parsed;
+    // By its own factory.
+    const quoting = lyingTerms({}, { ...real, ...lied } as { factory: Address; implementation: Address });
+    const fetch: typeof globalThis.fetch = async (input, init) => {
+      const response = await quoting(input, init);
+      if (!String(input).endsWith("/v1/network")) return response;
+      const { data } = (await response.json()) as { data: Network };
+      return Response.json({ data: { ...data, ...lied } });
     };
-    const withTerms: typeof globalThis.fetch = async (input, init) => {
-      const id = /contracts\/(0x\w{40})\/terms$/.exec(String(input))?.[1];
-      return id !== undefined && served.has(id)
-        ? Response.json({ data: served.get(id) })
-        : fetch(input, init);
-    };
-    const agent = await newAgent({ account, apiKey, fetch: withTerms, node: world.info.rpcUrl }, "0");
+    const agent = await newAgent({ account, apiKey, fetch, node: world.info.rpcUrl }, "0");
     const creation = agent.create(await work(agent));
     await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field });
     expect(account.payments()).toEqual([]);
