@@ -312,7 +312,7 @@ async function dueDeferred(db: Executor, round: Round): Promise<NewOperation[]> 
   return rows.map(claimDeferredOperation);
 }
 
-/** Stakes whose unbonding has ended. The key includes the time, so a later stake of the same agent gets a new key. */
+/** Stakes of this service's agents whose unbonding has ended. The key includes the time, so a later stake of the same agent gets a new key. */
 async function dueStakes(db: Executor, now: number, deployment: Deployment): Promise<NewOperation[]> {
   const onceKey = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;
   const { rows } = await db.execute<{ agent: Address; onceKey: string }>(
@@ -320,6 +320,8 @@ async function dueStakes(db: Executor, now: number, deployment: Deployment): Pro
       where s.releasable_at <= ${now}
         and coalesce(${lockedUntil(sql`s.agent`)}, 0) <= ${now}
         and ${notTried(onceKey)}
+        and exists (select 1 from app.operation o where o.caller = s.agent and (
+          (o.kind = 'stake' and o.state in ('mined', 'final')) or o.kind = 'request-unstake'))
       order by s.releasable_at, s.agent limit ${LIMIT}`,
   );
   return rows.map((row) => withdrawStakeOperation({ deployment, ...row }));

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
-import { tokensOf } from "../support/chain.js";
+import { alone, tokensOf } from "../support/chain.js";
 import { DAY, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
 import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
 import { runOperator } from "../support/programs.js";
@@ -121,8 +121,12 @@ describe("staking", () => {
 
 describe("unstaking", () => {
   test("pays the whole stake back after 48 hours without a call, and the agent can stake again", async () => {
-    const agent = await newHolder(1000);
+    const [agent, stranger] = [await newHolder(1000), await newHolder(1)];
     expect((await agent.post(UNSTAKE)).error?.code).toBe("conflict");
+    // The operator pays for no one who stakes and leaves without it.
+    const own = await alone(world, stranger);
+    await own.stake("1");
+    await own.unstake();
 
     // Twice: neither the request nor the withdrawal of the first round can block the second.
     for (const _ of ["first", "second"]) {
@@ -144,6 +148,9 @@ describe("unstaking", () => {
       await expect.poll(() => stakeOf(agent)).toEqual(nothing(agent));
       expect(await tokensOf(world, agent.address)).toBe(parseEther("1000"));
     }
+    expect(await tokensOf(world, stranger.address)).toBe(0n);
+    await own.withdrawStake();
+    expect(await tokensOf(world, stranger.address)).toBe(parseEther("1"));
   });
 
   test("with an idempotency key is the same call even after the stake was paid back and made again", async () => {
