@@ -76,7 +76,15 @@ async function bounded<T>(
   }
 }
 
-/** Waits until the status matches. Throws if the contract closes with another status or time runs out. */
+/** Statuses that begin by the clock, with the deadline that decides. */
+const BEGIN_AT = { "cancelled-unmatched": "matchDeadline", "cancelled-absent": "deliveryDeadline" } as const;
+/** How far a service's index may be behind its clock. */
+const INDEX_LAG_MS = 60_000;
+
+/**
+ * Waits until the status matches. Throws if the contract closes with another status or time runs out. Within a minute of
+ * its deadline, by the local clock, a contract does not count as closed: what was done in its last second can be missing.
+ */
 export function waitForStatus(
   get: (signal: AbortSignal) => Promise<Contract>,
   pattern: StatusPattern,
@@ -85,6 +93,8 @@ export function waitForStatus(
   const wanted = [pattern].flat();
   const stateOf = ({ id, status }: Contract) => `${id} is ${status}, not ${wanted.join(" or ")}`;
   const isDone = (contract: Contract): boolean => {
+    const deadline = BEGIN_AT[contract.status as keyof typeof BEGIN_AT];
+    if (Math.abs(Date.now() - Date.parse(contract[deadline] ?? "")) < INDEX_LAG_MS) return false;
     if (matches(contract.status, wanted)) return true;
     if (!matches(contract.status, ["settled-*", "cancelled-*"])) return false;
     throw new Error(`${stateOf(contract)}, and can no longer change`);

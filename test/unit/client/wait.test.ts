@@ -1,5 +1,5 @@
 import { ConnectionError, OutcomeUnknown, ServiceError } from "@working-contracts/client/errors";
-import { toTheEnd, waitUntil } from "@working-contracts/client/wait";
+import { toTheEnd, waitForStatus, waitUntil } from "@working-contracts/client/wait";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { agentOf } from "./fake-service.js";
 
@@ -55,6 +55,23 @@ describe("waiting", () => {
       throw new Error("cannot happen any more");
     };
     await expect(waitUntil(readerOf("a"), check)).rejects.toThrow("cannot happen");
+  });
+
+  it.each([
+    ["cancelled-absent", "deliveryDeadline", "under-review"],
+    ["cancelled-unmatched", "matchDeadline", "matched"],
+  ])("takes %s for final only a minute after its deadline", async (closed, deadline, wanted) => {
+    const seen = (status: string, msAgo: number) => ({
+      id: "0x1",
+      status,
+      [deadline]: new Date(Date.now() - msAgo).toISOString(),
+    });
+    const wait = (...contracts: object[]) =>
+      waitForStatus(readerOf(...contracts) as never, wanted as never, { intervalMs: 1 });
+    expect(await wait(seen(closed, 500), seen(wanted, 600))).toMatchObject({ status: wanted });
+    await expect(wait(seen(closed, 61_000))).rejects.toThrow("can no longer change");
+    // Declined, long before the deadline.
+    await expect(wait(seen(closed, -61_000))).rejects.toThrow("can no longer change");
   });
 
   it("leaves no rejection behind if the read throws at once", async () => {
