@@ -48,6 +48,7 @@ import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
 import { type Expected, type PlannedPayment, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
 import { type ExpectedPayment, plannedOf, type Submitted, votesKey } from "./session.js";
 import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./signing.js";
+import { requireBounds } from "./terms.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
 import { type Signer, voteSalt } from "./wallets.js";
 
@@ -232,6 +233,7 @@ function unguarded({
   }
 
   function depositOf(escrow: Required<Expected>["escrow"], { nonce, ...due }: Due & { status?: Status }) {
+    requireBounds(escrow.terms);
     const payment = { payTo: escrow.id, currency: "stablecoin", escrow, ...due } as const;
     return sign(payment, { asset: pinned().asset, nonce });
   }

@@ -17,7 +17,7 @@ import type { PinnedNetwork, Terms } from "./types.js";
 
 export type Posted = components["schemas"]["CreateContract"];
 
-/** Verifies the terms that the service returned for `id`. Throws RefusedToSign if the address commits to others. */
+/** Verifies the terms that the service returned for `id`. Throws RefusedToSign if the address commits to others, or the parameters are out of bounds. */
 export function provenTerms(id: string, served: Terms, network: PinnedNetwork): EscrowTerms {
   const { escrowTerms } = served;
   const terms: EscrowTerms = { ...(escrowTerms as unknown as EscrowTerms), price: BigInt(escrowTerms.price) };
@@ -76,14 +76,19 @@ export function ownTerms(
     termsHash: termsHash(document),
     parameters: served.escrowTerms.parameters as Parameters,
   };
-  const wrong = outOfBounds(terms.parameters);
-  if (wrong !== undefined)
-    throw new RefusedToSign(wrong, `${terms.parameters[wrong]} is beyond what the factory accepts`);
   requireAddress(payTo, terms, network);
   return terms;
 }
 
+/** Code can be genuine, and what a factory stores forged: the bounds that its code sets hold for its parameters, too. */
+export function requireBounds({ parameters }: EscrowTerms): void {
+  const wrong = outOfBounds(parameters);
+  if (wrong !== undefined)
+    throw new RefusedToSign(wrong, `${parameters[wrong]} is beyond what a factory's code accepts`);
+}
+
 function requireAddress(id: string, terms: EscrowTerms, network: PinnedNetwork): void {
+  requireBounds(terms);
   const { factory, implementation } = network as { factory: Address; implementation: Address };
   const address = escrowAddress({ factory, implementation, terms });
   if (address === id.toLowerCase()) return;
