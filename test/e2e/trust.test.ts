@@ -17,24 +17,31 @@ import {
   concat,
   encodeFunctionData,
   type Hex,
+  hexToBigInt,
   keccak256,
+  numberToHex,
   pad,
+  padHex,
   parseEther,
+  size,
   stringToHex,
   zeroHash,
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { Agent } from "../support/agent.js";
-import { cancellationOf, frontRun, mined, walletOf } from "../support/chain.js";
+import { cancellationOf, frontRun, mined, openFromBalance, walletOf } from "../support/chain.js";
 import {
   created,
   delivered,
   disputed,
+  draft,
   laterThan,
   matched,
   newJuror,
   newPair,
+  ok,
   vote,
 } from "../support/contracts.js";
 import { markdownOf, openOperator } from "../support/operator.js";
@@ -311,10 +318,14 @@ describe("verify", () => {
   /** Calls the address in its first word with the rest of its input. */
   const FORWARDS = "0x6020360360205f375f5f602036035f5f5f355af100";
 
-  async function allowedBy(id: Address): Promise<string | undefined> {
+  /** The same, with all bits of its input inverted. */
+  const FORWARDS_INVERTED =
+    "0x60205b368110156019578035198160209003526020016002565b5f5f602036035f5f5f35195af100";
+
+  async function allowedBy(id: Address, name = "Withdrawn"): Promise<string | undefined> {
     const options = { nodes: [world.info.rpcUrl], network: world.deployment };
     const { steps } = await verifyContract(new Error("No service"), id, options);
-    return steps.find(({ step }) => step === "Withdrawn")?.allowedBy;
+    return steps.find(({ step }) => step === name)?.allowedBy;
   }
 
   /** A third party to which the Worker leaves actions. */
@@ -348,6 +359,37 @@ describe("verify", () => {
     await operator.relayed(world.deployment.delegation, await operator.delegationOf(worker));
     expect(await operator.relayed(id, call("withdraw"))).toBe("succeeds");
     expect(await allowedBy(id)).toMatch(/^its delegation to the operator, registered in 0x/);
+  });
+
+  test("names the operator also if it registered a text through a contract that hides it", async () => {
+    const { id } = await matched<Escrow>(world, { client, worker });
+    const sender = await world.newAgent();
+    const masking = privateKeyToAccount(generatePrivateKey()).address;
+    await world.testClient.setCode({ address: masking, bytecode: FORWARDS_INVERTED });
+    const plain = concat([pad(world.deployment.delegation), await operator.delegationOf(worker)]);
+    const wordCount = Math.ceil(size(plain) / 32);
+    const inverted = ~hexToBigInt(padHex(plain, { size: 32 * wordCount, dir: "right" }));
+    const data = numberToHex(BigInt.asUintN(256 * wordCount, inverted), { size: 32 * wordCount });
+    const wallet = await walletOf(world, sender);
+    await mined(world, await wallet.sendTransaction({ to: masking, data, gas: 500_000n }));
+    expect(await operator.relayed(id, call("withdraw"))).toBe("succeeds");
+    expect(await allowedBy(id)).toBe(
+      "its delegation to the operator, in a text that the chain does not show",
+    );
+  });
+
+  test("takes a transfer of nothing for no one's consent", async () => {
+    const stranger = await world.newAgent({ usd: "100" });
+    const { payTo, amount } = quoteOf(await client.post("/v1/contracts", await draft(world)));
+    const terms = ok(await client.get<TermsView>(`/v1/contracts/${payTo}/terms`));
+    const wallet = await walletOf(world, stranger);
+    const token = { address: world.deployment.asset.address, abi: testUsdAbi } as const;
+    const nothing = [client.address, payTo, 0n] as const;
+    await mined(world, await wallet.writeContract({ ...token, functionName: "transferFrom", args: nothing }));
+    const whole = [payTo, BigInt(amount)] as const;
+    await mined(world, await wallet.writeContract({ ...token, functionName: "transfer", args: whole }));
+    await openFromBalance(world, stranger, terms);
+    expect((await allowedBy(payTo, "Created"))?.toLowerCase()).toBe(`no signature: ${stranger.address} paid`);
   });
 
   test("does not attribute a contract wallet's own call to a delegation that does not allow it", async () => {

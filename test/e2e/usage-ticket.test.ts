@@ -141,4 +141,12 @@ test("a service that forges a checkpoint cannot stop a delivery on chain", async
     equal: false,
   });
   expect((await buyer.get(id)).criteriaMet).toEqual(["met"]);
+
+  // In another order they have the same root, and another last one.
+  await world.pool.query("update app.checkpoint set position = 5 - position where contract_id = $1", [id]);
+  const reordered = (await buyer.verify(id, { nodes: [world.info.rpcUrl] })).fields;
+  expect(reordered.find(({ field }) => field === "checkpoints, in sequence")).toMatchObject({
+    chain: true,
+    api: false,
+  });
 });

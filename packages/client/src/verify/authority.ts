@@ -1,5 +1,6 @@
 /** Names the party whose signature allowed each step of a contract, from the chain alone. */
 import { encodeWords } from "@working-contracts/protocol/hex";
+import { depositsOf } from "@working-contracts/protocol/ledger";
 import { bondNonce } from "@working-contracts/protocol/outcomes";
 import {
   type AgentAction,
@@ -17,7 +18,13 @@ import {
   parseEventLogs,
   type TransactionReceipt,
 } from "viem";
-import { getContractEvents, getTransaction, getTransactionReceipt, readContract } from "viem/actions";
+import {
+  getCode,
+  getContractEvents,
+  getTransaction,
+  getTransactionReceipt,
+  readContract,
+} from "viem/actions";
 import { hashTypedData, recoverAddress } from "viem/utils";
 import { clientAbi } from "../abi.js";
 import type { Complaint } from "../types.js";
@@ -41,7 +48,8 @@ export interface Step {
 /** These follow from another step in the same transaction. */
 const NO_STEPS = new Set(["ActionSigned", "PayoutDeferred", "RewardDeferred"]);
 const PAYMENT = "its payment authorization";
-const USED_BEFORE = `${PAYMENT}, used at the token`;
+/** The escrow takes either for a payment that the operator credits to it. */
+const USED_BEFORE = `${PAYMENT}, used or cancelled at the token`;
 
 export async function stepsOf(
   client: Client,
@@ -86,9 +94,12 @@ export async function stepsOf(
       granted !== null &&
       (granted.actions & actionBits([action])) !== 0 &&
       (granted.until === 0 || timestamp < granted.until);
-    if (!isGranted) return "a call by its own contract";
-    const name = operator === lower(network.relay) ? "the operator" : operator;
-    return `its delegation to ${name}, registered in ${granted.transactionHash}`;
+    const isRelay = operator === lower(network.relay);
+    const name = `its delegation to ${isRelay ? "the operator" : operator}`;
+    if (isGranted) return `${name}, registered in ${granted.transactionHash}`;
+    // Anyone can register a text through a contract that hides it.
+    const isHidden = isRelay || !(await getCode(client, { address: party }));
+    return isHidden ? `${name}, in a text that the chain does not show` : "a call by its own contract";
   }
 
   /** The actions that the party had left to an operator before an event, from the text that it signed; null if nothing. */
@@ -131,7 +142,8 @@ export async function stepsOf(
       logs: ofToken,
       eventName: "Transfer",
       args: { from: party, to: id },
-    }).find(({ logIndex }) => logIndex > after);
+      // Anyone can transfer nothing from anyone.
+    }).find(({ args, logIndex }) => logIndex > after && args.value > 0n);
     if (transfer === undefined) return null;
     const authorizer = { authorizer: party };
     const used = parseEventLogs({
@@ -154,10 +166,12 @@ export async function stepsOf(
         ...blocks,
       }),
     );
-    const own = transfers.find(({ args }) => args.from !== undefined && lower(args.from) === terms.initiator);
-    if (own === undefined) return `no signature: ${transfers[0]?.args.from ?? "no one"} paid`;
+    const deposit = depositsOf(terms).initiator;
+    const own = transfers.find(({ args }) => lower(args.from) === terms.initiator && args.value === deposit);
+    const payer = transfers.find(({ args }) => args.value !== 0n)?.args.from;
+    if (own === undefined) return `no signature: ${payer ?? "no one"} paid`;
     const receipt = await getTransactionReceipt(client, { hash: own.transactionHash });
-    return paymentIn(receipt, terms.initiator)?.nonce ? USED_BEFORE : "its own transfer";
+    return paymentIn(receipt, terms.initiator)?.nonce ? `${PAYMENT}, used at the token` : "its own transfer";
   }
 
   async function paidBy(event: EscrowEvent, receipt: TransactionReceipt, party: Address): Promise<string> {

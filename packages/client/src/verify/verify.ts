@@ -285,6 +285,10 @@ function compare(
     row("checkpoints, root", rebuilt.checkpointsRoot, checkpoints, (served) =>
       rootOfLeaves(served.map(checkpointLeaf)),
     );
+  // The root is the same in any order, and the last one decides.
+  row("checkpoints, in sequence", true, checkpoints, (served) =>
+    served.every(({ fromSequence }, i) => i === 0 || fromSequence === (served[i - 1]?.toSequence ?? 0) + 1),
+  );
   if (rebuilt.statedOutcomes !== null) {
     row(
       "computed criteria, by the Worker and by the checkpoints",
