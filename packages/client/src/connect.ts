@@ -228,8 +228,8 @@ export async function connect(options: ConnectOptions) {
       waitUntil(() => read(), isDone, wait),
 
     /**
-     * Rebuilds a contract from the chain alone, compares every response of the service with it, and names the party whose
-     * signature allowed each step. Throws if there is no escrow at the address, or without a node.
+     * Rebuilds a contract from the chain alone, compares it with what the service shows of it, but for votes and ledger,
+     * and names the party whose signature allowed each step. Throws if there is no escrow at the address, or without a node.
      */
     async verify(id: string, options: Partial<VerifyOptions> = {}): Promise<Verification> {
       const { verifyContract } = await import("./verify/verify.js");

@@ -1,4 +1,4 @@
-/** Rebuilds a contract from the chain, and checks every response of the service about it, as far as it answers. */
+/** Rebuilds a contract from the chain, and compares what the service shows of it: all but its votes and ledger. */
 import { checkpointLeaf, computeCriteria, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { Address } from "@working-contracts/protocol/types";
