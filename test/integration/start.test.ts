@@ -10,7 +10,9 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
@@ -68,6 +70,17 @@ function start(dir: string, env: Record<string, string> = {}): Run {
     PORT: "0",
     ...env,
   });
+}
+
+/** A folder with what README.md asks for, and `id`: a slim image has no ps. */
+function slimPath(): string {
+  const path = join(parent, "slim path");
+  mkdirSync(path);
+  for (const program of ["node", "npm", "git", "sh", "id"]) {
+    const folder = PATH?.split(":").find((dir) => existsSync(join(dir, program)));
+    symlinkSync(realpathSync(join(folder ?? "", program)), join(path, program));
+  }
+  return path;
 }
 
 function launch(command: string, args: string[], env: Record<string, string>): Run {
@@ -310,15 +323,15 @@ describe("npm start", { timeout: 300_000 }, () => {
     await expectKept(await ready(run, dir));
   });
 
-  it("stops everything when npm ends by SIGTERM, and starts from scratch with --reset", async () => {
+  it("stops everything when npm ends by SIGTERM, and starts from scratch with --reset on a machine without ps", async () => {
     run.child.kill("SIGTERM");
     await expectNothingLeft();
-    run = launch("npm", ["start", "--", "--reset"], { DATA_DIR: dir, PORT: "0" });
+    run = launch("npm", ["start", "--", "--reset"], { DATA_DIR: dir, PORT: "0", PATH: slimPath() });
     ({ baseUrl } = await ready(run, dir));
     expect(await keysOf(agent, baseUrl)).toBe(401);
   });
 
-  it("stops everything when npm ends by SIGKILL", async () => {
+  it("stops everything when npm ends by SIGKILL, without ps too", async () => {
     run.child.kill("SIGKILL");
     await expectNothingLeft();
   });
