@@ -20,7 +20,17 @@ export async function ensureInstalled({ development = true } = {}) {
   }
   const wanted = wantedPackages(development);
   const options = development ? [] : startOptions();
-  if (!isInstalled(ROOT, wanted) && !(await install(ROOT, wanted, options))) process.exit(1);
+  if (missingOf(ROOT, wanted).length > 0) {
+    if (!(await install(ROOT, wanted, options))) process.exit(1);
+    const missing = missingOf(ROOT, wanted);
+    if (missing.length > 0) {
+      const paths = missing.map(([path]) => path).join(", ");
+      console.error(
+        `npm reported success, but did not install ${paths}. Check npm's settings: npm config ls`,
+      );
+      process.exit(1);
+    }
+  }
   const { ensureBuilt } = await import("./build.mjs");
   await ensureBuilt();
 }
@@ -28,7 +38,8 @@ export async function ensureInstalled({ development = true } = {}) {
 /** Installs the stock x402 clients. Throws if npm fails. */
 export async function ensureClients() {
   const wanted = packages(join(CLIENTS, "package-lock.json")).filter(([, entry]) => entry.optional !== true);
-  if (isInstalled(CLIENTS, wanted) || (await install(CLIENTS, wanted, ["--ignore-scripts"]))) return;
+  if (missingOf(CLIENTS, wanted).length === 0 || (await install(CLIENTS, wanted, ["--ignore-scripts"])))
+    return;
   throw new Error("The stock x402 clients could not be installed; npm's own message is above.");
 }
 
@@ -46,7 +57,10 @@ async function install(dir, wanted, options) {
   const [command, args] = npm?.endsWith(".js") ? [process.execPath, [npm]] : ["npm", []];
   const startedAt = Date.now();
   const seconds = () => Math.round((Date.now() - startedAt) / 1000);
-  const child = spawn(command, [...args, ...how, "--no-audit", "--no-fund", "--loglevel=error", ...options], {
+  // Settings of the user, such as NODE_ENV=production, could omit them.
+  const included = options.includes("--omit=dev") ? [] : ["--include=dev"];
+  const quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
+  const child = spawn(command, [...args, ...how, ...quiet, "--include=optional", ...included, ...options], {
     cwd: dir,
     stdio: ["ignore", "inherit", "inherit"],
   });
@@ -75,9 +89,9 @@ function topLevel(dir) {
 }
 
 /** Compares what is wanted with npm's copy of the lockfile in node_modules. */
-function isInstalled(dir, wanted) {
+function missingOf(dir, wanted) {
   const present = Object.fromEntries(packages(join(dir, "node_modules/.package-lock.json")));
-  return wanted.every(([path, entry]) => present[path]?.version === entry.version);
+  return wanted.filter(([path, entry]) => present[path]?.version !== entry.version);
 }
 
 /** Whether packages are only missing, as after `npm start`, and none is of another version. */

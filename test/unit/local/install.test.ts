@@ -1,0 +1,70 @@
+/** A project with three packages, one a development package and one optional, which the copied script installs. */
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ROOT } from "../../../src/root.js";
+import { runProcess } from "../../support/run-process.js";
+
+const dir = mkdtempSync(join(tmpdir(), "install-"));
+const { PATH = "", HOME = "" } = process.env;
+const env = { PATH, HOME, npm_config_offline: "true", npm_config_cache: join(dir, "cache") };
+afterAll(() => rmSync(dir, { recursive: true }));
+
+beforeAll(async () => {
+  for (const folder of ["tools", "packages/protocol", "packages/client", "packed/package"]) {
+    mkdirSync(join(dir, folder), { recursive: true });
+  }
+  const write = (path: string, content: object) => writeFileSync(join(dir, path), JSON.stringify(content));
+  for (const name of ["needed", "development", "optional"]) {
+    write("packed/package/package.json", { name, version: "1.0.0" });
+    await runProcess("tar", ["czf", `${name}.tgz`, "package"], { cwd: join(dir, "packed") });
+  }
+  const workspaces = ["packages/protocol", "packages/client", "tools"];
+  for (const path of workspaces) {
+    write(`${path}/package.json`, { name: path.replaceAll("/", "-"), version: "1.0.0" });
+  }
+  write("package.json", {
+    name: "project",
+    version: "1.0.0",
+    workspaces,
+    dependencies: { needed: "file:packed/needed.tgz" },
+    devDependencies: { development: "file:packed/development.tgz" },
+    optionalDependencies: { optional: "file:packed/optional.tgz" },
+  });
+  copyFileSync(join(ROOT, "tools/install.mjs"), join(dir, "tools/install.mjs"));
+  writeFileSync(join(dir, "tools/build.mjs"), "export const ensureBuilt = () => {};");
+  const script = 'import("./tools/install.mjs").then((m) => m.ensureInstalled({ development: false }))';
+  writeFileSync(join(dir, "start.mjs"), script);
+  await runProcess("npm", ["install", "--package-lock-only", "--no-audit"], { cwd: dir, env });
+}, 60_000);
+
+const installed = () =>
+  readdirSync(join(dir, "node_modules")).filter((name) => /^(needed|dev|opt)/.test(name));
+
+it.each([
+  ["tools/install.mjs", { NODE_ENV: "production" }, ["development", "needed", "optional"]],
+  ["tools/install.mjs", { npm_config_omit: "dev" }, ["development", "needed", "optional"]],
+  ["start.mjs", { npm_config_optional: "false" }, ["needed", "optional"]],
+])("%s installs what it needs under %j", { timeout: 60_000 }, async (script, settings, names) => {
+  rmSync(join(dir, "node_modules"), { recursive: true, force: true });
+  const { code, stderr } = await runProcess("node", [join(dir, script)], {
+    cwd: dir,
+    env: { ...env, ...settings },
+  });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(installed()).toEqual(names);
+});
+
+it("names the packages that npm left out", { timeout: 60_000 }, async () => {
+  rmSync(join(dir, "node_modules"), { recursive: true, force: true });
+  // An npm that does nothing, successfully.
+  const npm = join(dir, "npm.js");
+  writeFileSync(npm, "");
+  const { code, stderr } = await runProcess("node", [join(dir, "tools/install.mjs")], {
+    cwd: dir,
+    env: { ...env, npm_execpath: npm },
+  });
+  expect(code).toBe(1);
+  expect(stderr).toContain("did not install node_modules/development, node_modules/needed. Check npm's");
+});
