@@ -9,6 +9,7 @@ import { createChainClients, createSigningClient } from "../src/chain/clients.js
 import { deployProtocol } from "../src/chain/deploy.js";
 import { NETWORKS, type NetworkName, networkFaults, writeDeployment } from "../src/chain/deployment.js";
 import { httpUrl } from "../src/config.js";
+import { refuse as refuseError } from "../src/logger.js";
 import { ROOT } from "../src/root.js";
 import { compileContracts } from "./local/foundry.js";
 
@@ -105,31 +106,36 @@ if (existsSync(path) && !process.argv.includes("--again")) {
     `${path} already exists: the protocol is deployed on chain ${chainId}. Use --again to deploy it again.`,
   ]);
 }
-const faults = network === undefined ? [] : await networkFaults(node, network);
-if ((await node.getBalance({ address: account.address })) === 0n) {
-  faults.push(`The deployer ${account.address} has nothing to pay gas with on chain ${chainId}.`);
-}
-if (faults.length > 0) refuse(faults);
+// An error of the node's client names its URL, which can hold a key.
+await deploy().catch(refuseError);
 
-await compileContracts(console.log);
-const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
-const owner = settings.data.OWNER ?? account.address;
-const asset = network === undefined ? settings.data.ASSET : NETWORKS[network].asset.address;
-const deployment = await deployProtocol({
-  walletClient: createSigningClient({ rpcUrl, chain, account }),
-  publicClient,
-  owner,
-  treasury: settings.data.TREASURY ?? account.address,
-  reviewer: settings.data.REVIEWER ?? owner,
-  signers,
-  domain,
-  asset: asset === TEST_ASSET ? undefined : asset,
-  parameters: { ...DRAWN_PANEL, ...parameters },
-});
-writeDeployment(path, deployment);
-console.log(`Deployed and verified on chain ${chainId}: ${path}`);
-if (owner.toLowerCase() !== account.address.toLowerCase()) {
-  console.log(`${owner} must still call acceptOwnership() on the Relay ${deployment.relay}.`);
+async function deploy(): Promise<void> {
+  const faults = network === undefined ? [] : await networkFaults(node, network);
+  if ((await node.getBalance({ address: account.address })) === 0n) {
+    faults.push(`The deployer ${account.address} has nothing to pay gas with on chain ${chainId}.`);
+  }
+  if (faults.length > 0) refuse(faults);
+
+  await compileContracts(console.log);
+  const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
+  const owner = settings.data.OWNER ?? account.address;
+  const asset = network === undefined ? settings.data.ASSET : NETWORKS[network].asset.address;
+  const deployment = await deployProtocol({
+    walletClient: createSigningClient({ rpcUrl, chain, account }),
+    publicClient,
+    owner,
+    treasury: settings.data.TREASURY ?? account.address,
+    reviewer: settings.data.REVIEWER ?? owner,
+    signers,
+    domain,
+    asset: asset === TEST_ASSET ? undefined : asset,
+    parameters: { ...DRAWN_PANEL, ...parameters },
+  });
+  writeDeployment(path, deployment);
+  console.log(`Deployed and verified on chain ${chainId}: ${path}`);
+  if (owner.toLowerCase() !== account.address.toLowerCase()) {
+    console.log(`${owner} must still call acceptOwnership() on the Relay ${deployment.relay}.`);
+  }
 }
 
 function refuse(lines: readonly string[]): never {

@@ -1,15 +1,20 @@
 /** A wrong setting ends the start with one line that names it, says what to change, and repeats no secret. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createPublicClient, http } from "viem";
 import { afterAll, expect, it } from "vitest";
 import { writeDeployment } from "../../src/chain/deployment.js";
 import { ConfigError, parseConfig } from "../../src/config.js";
 import { createDatabase, migrate } from "../../src/db/client.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
+import { describe as describeFault } from "../../tools/local/main.js";
 import { readSettings } from "../../tools/local/settings.js";
 import { exampleDeployment } from "../support/deployment.js";
+import { runProgram } from "../support/programs.js";
 
 const NOTHING_LISTENS = "127.0.0.1:1";
 const dir = mkdtempSync(join(tmpdir(), "start faults "));
@@ -95,3 +100,46 @@ it("works in a path with a space", () => {
   expect(readSettings({ DATA_DIR: data }).dir).toBe(data);
   expect(parseConfig(complete).deploymentPath).toBe(path);
 });
+
+/** A node that names its chain, and then is out of its quota. */
+const busyNode = createServer(async (request, response) => {
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  const { id, method } = JSON.parse(body);
+  if (method === "eth_chainId") response.end(JSON.stringify({ jsonrpc: "2.0", id, result: "0x2105" }));
+  else response.writeHead(429).end();
+});
+await new Promise<void>((resolve) => busyNode.listen(0, "127.0.0.1", resolve));
+afterAll(() => void busyNode.close());
+const busyUrl = `http://127.0.0.1:${(busyNode.address() as AddressInfo).port}/v2/key-of-the-node`;
+
+/** `npm run deploy` with settings that are right but for the node. */
+const deploy = (env: Record<string, string>) =>
+  runProgram("tools/deploy.ts", [], {
+    RPC_URL: busyUrl,
+    DEPLOYER_PRIVATE_KEY: `0x${"11".repeat(32)}`,
+    NETWORK: "base",
+    SIGNERS: `0x${"22".repeat(20)}`,
+    DOMAIN: "contracts.example",
+    DEPLOYMENT: join(dir, "8453.json"),
+    ...env,
+  });
+
+it("a deployment over a failing node ends without the node's key", { timeout: 60_000 }, async () => {
+  const { code, stdout, stderr } = await deploy({});
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain("HTTP request failed.");
+  expect(stderr).not.toContain("key-of-the-node");
+});
+
+it.each([false, true])(
+  "npm start reports a failing node without its key; with DEBUG: %s",
+  async (isDebug) => {
+    const node = createPublicClient({ transport: http(busyUrl, { retryCount: 0 }) });
+    const error: unknown = await node.getBlockNumber().catch((thrown: unknown) => thrown);
+    const text = describeFault(error, isDebug);
+    expect(text).toContain("HTTP request failed.\n\nStatus: 429\n");
+    expect(text).not.toContain("key-of-the-node");
+    expect(/^ *at /m.test(text)).toBe(isDebug);
+  },
+);

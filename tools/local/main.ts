@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import { destination } from "pino";
 import { ConfigError } from "../../src/config.js";
 import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
-import { createLogger } from "../../src/logger.js";
+import { createLogger, describeError, withoutUrls } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { localOwnerKey, type Network, resetNetwork, startNetwork, takeLock } from "./network.js";
 import { freePort, listenOnFreePort } from "./ports.js";
@@ -158,13 +158,12 @@ function nextSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-function describe(error: unknown): string {
+/** An error of the node's client names its URL, which can hold a key. */
+export function describe(error: unknown, isDebugging = Boolean(process.env.DEBUG)): string {
   if (error instanceof ConfigError) return error.message;
-  return error instanceof Error
-    ? process.env.DEBUG
-      ? (error.stack ?? error.message)
-      : error.message
-    : String(error);
+  if (!(error instanceof Error)) return withoutUrls(String(error));
+  const frames = isDebugging ? (describeError(error).stack ?? []) : [];
+  return [withoutUrls(error.message), ...frames].join("\n");
 }
 
 function summary(ready: { url: string; network: Network; settings: LocalSettings; seconds: number }): string {
