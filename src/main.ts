@@ -34,6 +34,7 @@ const KEEPER_INTERVAL_MS = 2000;
 const SERVER_OPTIONS = { maxHeaderSize: 64 * 1024, keepAliveTimeout: 65_000 };
 /** A connection silent for this long beyond the longest call is closed: its client has probably stopped reading. */
 const STALL_MS = 120_000;
+const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 /** How long stop() waits for open requests. */
 const DRAIN_MS = 10_000;
 
@@ -62,7 +63,15 @@ export async function createService(
 
   try {
     const deployment = readDeployment(config.deploymentPath);
-    const { chainId } = deployment;
+    const { chainId, domain } = deployment;
+    const { host, hostname } = new URL(config.baseUrl);
+    // Clients sign in at no other host. On one machine they expect `localhost`.
+    if (config.roles.has("api") && host !== domain && !LOOPBACK_HOSTS.has(hostname)) {
+      logger.warn(
+        { host, domain },
+        "the host of BASE_URL is not the deployment's domain: clients cannot sign in",
+      );
+    }
     const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId });
     const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
     await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });

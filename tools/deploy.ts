@@ -52,7 +52,10 @@ const SettingsSchema = z
       .string("is required")
       .transform((list) => list.split(",").map((text) => text.trim()))
       .pipe(z.array(address)),
-    DOMAIN: z.string("is required").min(1),
+    // Clients compare it with the host of the service's URL, and the contracts keep it.
+    DOMAIN: z
+      .string("is required")
+      .refine(isHost, "must be a host in lower case, such as contracts.example.com: no https://, no path"),
     TREASURY: address.optional(),
     OWNER: address.optional(),
     REVIEWER: address.optional(),
@@ -136,6 +139,10 @@ async function deploy(): Promise<void> {
   if (owner.toLowerCase() !== account.address.toLowerCase()) {
     console.log(`${owner} must still call acceptOwnership() on the Relay ${deployment.relay}.`);
   }
+}
+
+function isHost(text: string): boolean {
+  return URL.canParse(`https://${text}`) && new URL(`https://${text}`).host === text;
 }
 
 function refuse(lines: readonly string[]): never {

@@ -78,6 +78,17 @@ it.each<[what: string, settings: Record<string, string>, line: string]>([
   expect((await lineOf(start)).split("\n")).toEqual([expect.stringContaining(line)]);
 });
 
+it.each([
+  ["https://other.example/", true],
+  [`https://${exampleDeployment.domain}`, false],
+  ["http://127.0.0.1:3000", false],
+])("warns that clients cannot sign in at a URL that is not the deployment's: %s", async (url, warns) => {
+  const lines: string[] = [];
+  const logger = createLogger("warn", { write: (line) => void lines.push(line) });
+  await createService(parseConfig({ ...complete, BASE_URL: url, ROLES: "api" }), { logger }).catch(() => {});
+  expect(lines.filter((line) => line.includes("clients cannot sign in"))).toHaveLength(warns ? 1 : 0);
+});
+
 it("names DATABASE_URL if the database cannot be reached", async () => {
   const { pool } = createDatabase(complete.DATABASE_URL, { maxConnections: 1 });
   expect(await lineOf(() => migrate(pool))).toBe(
@@ -130,6 +141,19 @@ it("a deployment over a failing node ends without the node's key", { timeout: 60
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain("HTTP request failed.");
   expect(stderr).not.toContain("key-of-the-node");
+});
+
+it("refuses to deploy for a domain that is not a host", { timeout: 60_000 }, async () => {
+  for (const DOMAIN of [
+    "https://contracts.example",
+    "contracts.example/",
+    "Contracts.example",
+    "a.example:443",
+  ]) {
+    const { code, stderr } = await deploy({ DOMAIN });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^DOMAIN: must be a host in lower case/);
+  }
 });
 
 it.each([false, true])(
