@@ -17,6 +17,7 @@ import { readLogLag } from "./events/log-writer.js";
 import { countLateSettlements } from "./keeper/keeper.js";
 import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
 import { type GasLimits, readUnearned } from "./relayer/gas-accounts.js";
+import { orNull } from "./scheduling.js";
 
 export interface Metrics {
   /**
@@ -36,8 +37,8 @@ export interface Metrics {
 }
 
 /**
- * Creates an independent set of metrics. If the database or the node does not respond, its gauges are missing from the
- * scrape.
+ * Creates an independent set of metrics. If the database or the node fails or does not respond soon, its gauges are
+ * missing from the scrape, or NaN.
  */
 export function createMetrics({
   db,
@@ -77,7 +78,7 @@ export function createMetrics({
   const read = (name: string, help: string, value: () => Promise<number>) =>
     gauge(name, help, {
       async collect() {
-        this.set(await value().catch(() => Number.NaN));
+        this.set((await orNull(value())) ?? Number.NaN);
       },
     });
 
@@ -143,7 +144,7 @@ export function createMetrics({
     labelNames: ["signer"],
     async collect() {
       const balances = signers.map(async (address) => {
-        const balance = await publicClient.getBalance({ address }).catch(() => null);
+        const balance = await orNull(publicClient.getBalance({ address }));
         if (balance === null) this.remove({ signer: address });
         else this.set({ signer: address }, Number(balance));
       });
@@ -239,17 +240,13 @@ interface OpenOperations {
 }
 
 async function openOperations(pool: Database["$client"]): Promise<OpenOperations[]> {
-  try {
-    const { rows } = await pool.query<OpenOperations>(
-      // Each half uses a partial index; a single condition would scan every operation ever stored.
-      `select state, count(*)::int as count, extract(epoch from now() - min(created_at))::float8 as age from (
-         select state, created_at from app.operation where state in ('queued', 'held')
-         union all
-         select state, created_at from app.operation where state in ('sent', 'mined')
-       ) open group by state`,
-    );
-    return rows;
-  } catch {
-    return [];
-  }
+  const reading = pool.query<OpenOperations>(
+    // Each half uses a partial index; a single condition would scan every operation ever stored.
+    `select state, count(*)::int as count, extract(epoch from now() - min(created_at))::float8 as age from (
+       select state, created_at from app.operation where state in ('queued', 'held')
+       union all
+       select state, created_at from app.operation where state in ('sent', 'mined')
+     ) open group by state`,
+  );
+  return (await orNull(reading))?.rows ?? [];
 }

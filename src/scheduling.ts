@@ -120,6 +120,22 @@ export function createLoop(options: {
   };
 }
 
+/** A check of the database or the node that hangs counts as failed. */
+const CHECK_TIMEOUT_MS = 3_000;
+
+/** The result of a check; null if it fails or takes longer than {@link CHECK_TIMEOUT_MS}. */
+export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, CHECK_TIMEOUT_MS, null);
+  });
+  try {
+    return await Promise.race([answer.catch(() => null), timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 export type ConcurrencyLimit = <T>(task: () => Promise<T>) => Promise<T>;
 
 /**

@@ -7,6 +7,7 @@ import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { createRouter } from "../../http/middleware.js";
 import { dataResponse, errorResponses } from "../../http/responses.js";
+import { orNull } from "../../scheduling.js";
 
 const part = { ok: z.boolean(), block: z.number().nullable() };
 
@@ -21,9 +22,6 @@ const ReadinessSchema = z
 
 /** `ageSeconds`: of the newest block by the wall clock; 0 if the chain's clock is ahead. */
 export type Readiness = z.infer<typeof ReadinessSchema>;
-
-/** A check that hangs counts as failed. */
-const CHECK_TIMEOUT_MS = 3_000;
 
 /** Checks Postgres, the node and the indexer's progress; never rejects. */
 export async function checkReadiness(
@@ -51,18 +49,6 @@ export async function checkReadiness(
     lagBlocks,
   };
   return { ready: database.ok && chain.ok && indexer.ok, database, chain, indexer };
-}
-
-async function orNull<T>(answer: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, CHECK_TIMEOUT_MS, null);
-  });
-  try {
-    return await Promise.race([answer.catch(() => null), timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 const getHealth = createRoute({
