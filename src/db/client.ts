@@ -21,6 +21,8 @@ export const SQLSTATE = {
   /** Another transaction changed what this one had read. */
   serializationFailure: "40001",
   insufficientPrivilege: "42501",
+  /** The server is a standby, or rejects writes. */
+  readOnly: "25006",
   /** On all connections after a Postgres process crashed: the server stays up, unflushed commits are lost. */
   crashShutdown: "57P02",
 } as const;
@@ -85,10 +87,15 @@ export function databaseOn(pool: pg.Pool): Database {
 function transactionsOf(pool: pg.Pool): NodePgDatabase["transaction"] {
   return async (run, config) => {
     const connection = await pool.connect();
+    // The pool drops a connection whose single query failed; after a failover, a new one can reach another server.
+    let isReadOnly = false;
     try {
       return await drizzle(connection, CASING).transaction(run, config);
+    } catch (error) {
+      isReadOnly = hasSqlState(error, SQLSTATE.readOnly);
+      throw error;
     } finally {
-      connection.release();
+      connection.release(isReadOnly);
     }
   };
 }

@@ -59,6 +59,18 @@ describe("a connection to Postgres that breaks", () => {
     }
   });
 
+  it("is replaced if it accepts no writes", async () => {
+    const { pool, db } = createDatabase(inject("databaseUrl"), { maxConnections: 1 });
+    try {
+      await pool.query("set default_transaction_read_only = on");
+      const write = () => db.transaction((tx) => tx.execute(sql`create table pg_temp.written ()`));
+      await expect(write()).rejects.toThrow();
+      await write();
+    } finally {
+      await pool.end();
+    }
+  });
+
   it("reports lost notifications, and listens to every channel again", async () => {
     const seen: string[] = [];
     const notifications = createNotifications({ pool: opened.pool });
