@@ -130,9 +130,12 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
 /** Postgres cancelled a query at the limit (STATEMENT_TIMEOUT_MS). */
 const QUERY_CANCELED = "57014";
 
-/** Node's network errors; Postgres shutting down or out of connections; transactions rolled back because of another. */
+/**
+ * Node's network errors; Postgres shutting down, out of connections or read-only; transactions rolled back because of
+ * another.
+ */
 const OUTAGE_CODES =
-  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25P03|40001|40P01)/;
+  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25006|25P03|40001|40P01)/;
 
 /** Messages of pg's connection errors, which have no code. */
 const PG_OUTAGE =

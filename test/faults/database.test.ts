@@ -179,6 +179,33 @@ it("row 33: when the disk fills in the middle nothing is half done, and everythi
   }
 });
 
+it("row 33: while the database accepts no writes, calls get 503 and no process is ready", async () => {
+  const client = clients[2];
+  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
+  const setReadOnly = (value: "on" | "off") =>
+    cluster.pool.query(
+      `begin read write; alter database faults set default_transaction_read_only = ${value}; commit`,
+    );
+  await setReadOnly("on");
+  for (const { database } of cluster.processes) database.cut();
+  const refused = await customers.attempt(client, payment.path, payment.body, payment.headers);
+  const ready = async () =>
+    (await Promise.all(cluster.processes.map(({ url }) => fetch(`${url}/ready`)))).map(
+      ({ status }) => status,
+    );
+  const statuses = await ready();
+  await setReadOnly("off");
+  expect(refused?.status).toBe(503);
+  expect(refused?.headers.get("retry-after")).not.toBeNull();
+  expect(new Set(statuses)).toEqual(new Set([503]));
+
+  // The connections opened meanwhile stay read-only, and are dropped.
+  expect((await customers.settle(payment)).status).toBe(200);
+  const areReady = async (): Promise<boolean> => (await ready()).every((status) => status === 200);
+  await until("all processes are ready", areReady, { timeoutMs: 30_000 });
+  await expectTruth(scene);
+});
+
 /** A small disk owned by the database's user; null if it cannot be mounted. */
 function mountSmallDisk(path: string, ofDatabase: string): { path: string; unmount(): void } | null {
   mkdirSync(path);

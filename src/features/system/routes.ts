@@ -30,7 +30,8 @@ export async function checkReadiness(
 ): Promise<Readiness> {
   const { maxHeadAge, maxIndexLag } = config.readiness;
   const [alive, head, indexed] = await Promise.all([
-    orNull(db.execute(sql`select 1`)),
+    // Locks nothing, but fails in a database that accepts no writes.
+    orNull(db.execute(sql`select from app.migration limit 0 for update`)),
     orNull(publicClient.getBlock({ blockTag: "latest" })),
     orNull(indexedBlock(db)),
   ]);

@@ -457,7 +457,7 @@ export const MUTANTS = {
     file: "src/http/responses.ts",
     edits: [
       [
-        "  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25P03|40001|40P01)/;",
+        "  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25006|25P03|40001|40P01)/;",
         "  /^never$/;",
       ],
     ],
@@ -469,6 +469,18 @@ export const MUTANTS = {
     edits: [["|08|53|57P|", "|08|57P|"]],
     tests: "test/faults/database.test.ts",
     only: "row 33",
+  },
+  "read-only-unnamed": {
+    file: "src/http/responses.ts",
+    edits: [["|57P|25006|", "|57P|"]],
+    tests: "test/faults/database.test.ts",
+    only: "accepts no writes",
+  },
+  "read-only-kept": {
+    file: "src/db/client.ts",
+    edits: [["connection.release(isReadOnly);", "connection.release();"]],
+    tests: "test/integration/database-connection.test.ts",
+    only: "accepts no writes",
   },
   "silence-endured": {
     file: "src/db/client.ts",
