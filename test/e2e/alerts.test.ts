@@ -84,6 +84,13 @@ test("every counter whose first rise raises an alert is exposed before it rises"
   }
 });
 
+test("the share of failed responses counts no probe and no scrape", () => {
+  const expr = rules.find(({ alert }) => alert === "ResponsesFail")?.expr ?? "";
+  const selectors = [...expr.matchAll(/duration_seconds_count(\S*)\[/g)].map(([, selector]) => selector);
+  expect(selectors).toHaveLength(2);
+  for (const selector of selectors) expect(selector).toContain('route!~"/health|/ready|/metrics"');
+});
+
 test("every alarm of the relayer has a rule", () => {
   for (const alarm of ALARM_NAMES) {
     expect(
