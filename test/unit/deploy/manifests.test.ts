@@ -60,6 +60,9 @@ interface Pod {
   }[];
 }
 
+/** Those of the indexer, the signers' locks, and a few for operators. */
+const OTHER_CONNECTIONS = 40;
+
 type Probe = { httpGet: { path: string } };
 
 const containers = pods.flatMap((pod) => pod.containers);
@@ -80,7 +83,9 @@ describe("commands", () => {
   const started = Object.values(scripts).flatMap((line) => /^tsx (\S+)$/.exec(line)?.[1] ?? []);
   const commands = [
     ...containers.map(({ command }) => command),
-    ...Object.values(compose.services).flatMap(({ command }) => (command === undefined ? [] : [command])),
+    ...Object.entries(compose.services).flatMap(([name, { command }]) =>
+      command === undefined || name === "postgres" ? [] : [command],
+    ),
     JSON.parse(/^CMD (.*)$/m.exec(read("deploy/Dockerfile"))?.[1] ?? "[]") as string[],
   ];
 
@@ -144,6 +149,28 @@ describe("settings", () => {
     const settings = { DATABASE_URL: "postgres://somewhere/db", RPC_URL: "https://node.example" };
     const needed = { ...settings, DEPLOYMENT: "deployment.json", MASTER_KEY: "11".repeat(32) };
     expect(parseConfig({ ...needed, MASTER_KEYS_OLD: "" }).masterKeysOld).toEqual([]);
+  });
+
+  test("Compose's Postgres has room for every process's connections", () => {
+    const [, accepted] =
+      /max_connections=(\d+)/.exec(compose.services.postgres?.command?.join(" ") ?? "") ?? [];
+    const {
+      api,
+      read: lists,
+      work,
+    } = parseConfig({
+      DATABASE_URL: "postgres://somewhere/db",
+      RPC_URL: "https://node.example",
+      DEPLOYMENT: "deployment.json",
+      MASTER_KEY: "11".repeat(32),
+    }).databaseConnections;
+    const processes = Object.values(compose.services).flatMap(({ environment = {}, deploy }) =>
+      "ROLES" in environment ? [deploy?.replicas ?? 1] : [],
+    );
+    const count = processes.reduce((sum, replicas) => sum + replicas, 0);
+    expect(count).toBe(4);
+    const needed = count * (api + lists + work + 1) + OTHER_CONNECTIONS;
+    expect(Number(accepted)).toBeGreaterThanOrEqual(needed);
   });
 
   test("secrets come from outside", () => {
