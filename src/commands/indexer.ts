@@ -5,6 +5,7 @@
  * can follow.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -70,10 +71,21 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
+/** Responds to probes until Ponder does: the process is alive, but not ready. */
+const standby = createHttpServer(({ url }, response) => {
+  response.writeHead(url === "/health" ? 200 : 503).end();
+});
+// Another indexer of this machine can have the port.
+standby.on("error", () => {});
 await takeIndexerLock(databaseUrl, schema, {
-  onWaiting: () => console.error("Another indexer is writing this index. Standing by to take over."),
+  onWaiting() {
+    console.error("Another indexer is writing this index. Standing by to take over.");
+    standby.listen(port, host);
+  },
   onLost: () => end("database connection lost"),
 }).catch(refuse);
+standby.close();
+standby.closeAllConnections();
 await requireFreePort().catch(refuse);
 // The guardian ends Ponder if this process is killed: the next indexer must not find it still writing.
 const guardian = startGuardian();

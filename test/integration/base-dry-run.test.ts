@@ -209,14 +209,17 @@ describe("the processes of deploy/, on their image's files", () => {
       name: "standby",
       child: run("standby", "src/commands/indexer.ts", { ...env, INDEXER_PORT: String(port) }),
     };
-    const isReady = async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok;
+    const statusOf = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status;
+    const isReady = async () => (await statusOf("/ready")) === 200;
     const waits = () =>
       output.includes("standby: Another indexer is writing this index. Standing by to take over.");
     await Promise.race([
       until("the standby waits", async () => waits(), { timeoutMs: 120_000 }),
       diedEarly(next),
     ]);
-    expect(await isReady().catch(() => false)).toBe(false);
+    // An orchestrator would kill a process that does not respond.
+    await expect.poll(() => statusOf("/health")).toBe(200);
+    expect(await statusOf("/ready")).toBe(503);
 
     first?.child.kill("SIGTERM");
 
