@@ -160,6 +160,8 @@ export async function readHead(publicClient: PublicClient): Promise<Head> {
 
 const HEARTBEAT_MS = 1000;
 const HEARTBEAT_TIMEOUT_MS = 5000;
+/** Postgres ends an owner's connection, and with it the lock, after this time without a heartbeat: its host could be gone. */
+const LOCK_SILENCE = "20s";
 /** Maximum time an owner that stalls in the middle of a write can block its successor. */
 const WRITE_IDLE_TIMEOUT = "10s";
 
@@ -191,8 +193,8 @@ export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Own
   try {
     await client.connect();
     const locked = await client.query<{ taken: boolean }>(
-      "select pg_try_advisory_lock($1, hashtext($2)) as taken",
-      [ADVISORY_LOCKS.signer, signer],
+      `select pg_try_advisory_lock($1, hashtext($2)) as taken, set_config('idle_session_timeout', $3, false)`,
+      [ADVISORY_LOCKS.signer, signer, LOCK_SILENCE],
     );
     if (locked.rows[0]?.taken !== true) {
       await close();

@@ -4,6 +4,7 @@ import { afterAll, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/client.js";
 import { watchIndex } from "../../src/indexer/supervision/index-watch.js";
 import { takeIndexerLock } from "../../src/indexer/supervision/indexer.js";
+import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 import { startOwnPostgres } from "../support/network.js";
 import { sharedStack } from "../support/world.js";
 
@@ -91,3 +92,34 @@ it("the lock is held by one indexer per index; when its connection ends, another
   await expect.poll(() => calls.slice(3).sort()).toEqual(["first lost it", "second has it"]);
   for (const schema of SCHEMAS) await endHolder(schema);
 });
+
+it("a holder whose connection goes silent loses the lock, and its Ponder loses its connections", async () => {
+  const [schema] = SCHEMAS;
+  const { hostname, port } = new URL(postgres.url);
+  const proxy = await startTcpProxy({ host: hostname, port: Number(port) });
+  const url = Object.assign(new URL(postgres.url), { port: String(proxy.port) }).href;
+  let losses = 0;
+  const take = (databaseUrl: string) =>
+    takeIndexerLock(databaseUrl, schema, { onWaiting() {}, onLost: () => (losses += 1) });
+  const ponder = new pg.Client({
+    connectionString: postgres.url,
+    application_name: `${schema}_internal`,
+  });
+  let hasEnded = false;
+  ponder.on("error", () => {});
+  ponder.on("end", () => {
+    hasEnded = true;
+  });
+  await take(url);
+  await ponder.connect();
+  const holder = "select client_port as port from pg_stat_activity where application_name = 'indexer-lock'";
+  proxy.swallow((await ask<{ port: number }>(holder)).port);
+
+  await take(postgres.url);
+
+  // So the first has had the time to end its Ponder.
+  expect(losses).toBe(1);
+  await expect.poll(() => hasEnded).toBe(true);
+  await endHolder(schema);
+  await proxy.stop();
+}, 90_000);

@@ -32,6 +32,33 @@ it("row 4: of two processes with the same signers, exactly one owns each signer"
   expect(rows).toEqual([]);
 });
 
+it("row 3: a relayer that hangs with open connections loses its signers to another", async () => {
+  const { pool, relayers, signers } = cluster;
+  const locks = async (): Promise<number[]> => {
+    const { rows } = await pool.query<{ port: number }>(
+      "select client_port as port from pg_stat_activity where application_name = 'relayer-lock'",
+    );
+    return rows.map(({ port }) => port);
+  };
+  const areAllOf = async ({ database }: ServiceProcess): Promise<boolean> => {
+    const held = (await locks()).filter((port) => database.hasPort(port));
+    return held.length === signers.length;
+  };
+  await until("every signer is owned", async () => (await locks()).length === signers.length, {
+    timeoutMs: 60_000,
+  });
+  const [first] = await locks();
+  const owner = relayers.find(({ database }) => database.hasPort(first ?? 0)) as ServiceProcess;
+  const other = relayers.find((one) => one !== owner) as ServiceProcess;
+
+  owner.freeze();
+
+  await until("the other process owns every signer", () => areAllOf(other), { timeoutMs: 60_000 });
+  await (await startStory(scene)).done;
+  owner.thaw();
+  await expectTruth(scene);
+});
+
 it("row 3: a relayer that lost its lock while it was stopped writes nothing when it resumes", async () => {
   let zombie: ServiceProcess | undefined;
   const { done } = await startStory(scene, async () => {

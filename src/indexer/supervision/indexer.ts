@@ -12,6 +12,11 @@ import { watchIndex } from "./index-watch.js";
 import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 
 const LOCK_INTERVAL_MS = 2000;
+/**
+ * Postgres ends a lock's connection after this time without a sign of life: its host could be gone. Longer than an
+ * indexer that notices its lost connection needs to end Ponder.
+ */
+const LOCK_SILENCE = "40s";
 const TIMEOUTS = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 };
 
 interface IndexerOptions {
@@ -187,8 +192,8 @@ export async function takeIndexerLock(
   });
   const isTaken = async (): Promise<boolean> => {
     const { rows } = await client.query<{ taken: boolean }>(
-      "select pg_try_advisory_lock($1, hashtext($2)) as taken",
-      [ADVISORY_LOCKS.indexer, schema],
+      `select pg_try_advisory_lock($1, hashtext($2)) as taken, set_config('idle_session_timeout', $3, false)`,
+      [ADVISORY_LOCKS.indexer, schema, LOCK_SILENCE],
     );
     return rows[0]?.taken === true;
   };
@@ -198,6 +203,12 @@ export async function takeIndexerLock(
     waiting = true;
     await delay(LOCK_INTERVAL_MS);
   }
+  // The former holder's Ponder, if it hangs or its host is gone: it could hold locks, or continue to write.
+  await client.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and usename = current_user and application_name in ($1, $2)`,
+    [`${schema}_internal`, `${schema}_user`],
+  );
   setInterval(() => client.query("select 1").catch(lose), LOCK_INTERVAL_MS).unref();
 }
 

@@ -393,6 +393,18 @@ export const MUTANTS = {
     tests: "test/integration/relayer-recovery.test.ts",
     only: "zombie",
   },
+  "silent-owner-kept": {
+    file: "src/relayer/context.ts",
+    edits: [['const LOCK_SILENCE = "20s";', 'const LOCK_SILENCE = "0";']],
+    tests: "test/faults/ownership.test.ts",
+    only: "row 3: a relayer that hangs",
+  },
+  "silent-indexer-kept": {
+    file: "src/indexer/supervision/indexer.ts",
+    edits: [['const LOCK_SILENCE = "40s";', 'const LOCK_SILENCE = "0";']],
+    tests: "test/e2e/index-watch.test.ts",
+    only: "goes silent",
+  },
   "no-lock": {
     file: "src/relayer/context.ts",
     edits: [
