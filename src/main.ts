@@ -8,7 +8,7 @@ import type { Hono } from "hono";
 import type { Logger } from "pino";
 import { privateKeyToAccount } from "viem/accounts";
 import { createChainClients, createChainClock } from "./chain/clients.js";
-import { readDeployment, verifyDeployment, verifyNode } from "./chain/deployment.js";
+import { readDeployment, signerFaults, verifyDeployment, verifyNode } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
 import { createDatabase, createNotifications, databaseOn, migrate } from "./db/client.js";
 import { INDEX_CHANGED, lookWhenIndexed } from "./db/onchain.js";
@@ -74,7 +74,11 @@ export async function createService(
     }
     const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId });
     const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
-    await verifyDeployment({ publicClient, deployment, signers: accounts.map(({ address }) => address) });
+    const addresses = accounts.map(({ address }) => address);
+    await verifyDeployment({ publicClient, deployment, signers: [] });
+    const refused = await signerFaults({ publicClient, deployment, signers: addresses });
+    // One that the Relay does not allow must not keep the others from their work; its loop raises an alarm.
+    if (refused.length > 0 && refused.length === addresses.length) throw new ConfigError(refused.join("\n"));
     await verifyNode(publicClient);
 
     const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");
@@ -97,7 +101,7 @@ export async function createService(
     closing.push(() => clock.stop());
     await clock.refresh();
 
-    const signers = accounts.map(({ address }) => address.toLowerCase() as Address);
+    const signers = addresses.map((address) => address.toLowerCase() as Address);
     const serving = connect({ maxConnections: api, statementTimeoutMs });
     const reading = { maxConnections: read, statementTimeoutMs };
     const { pool: readPool, db: primaryReadDb } = connect(reading);

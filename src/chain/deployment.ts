@@ -155,14 +155,25 @@ export async function verifyDeployment({
     if (actual.toLowerCase() !== expected.toLowerCase())
       faults.push(`DEPLOYMENT: on chain, ${name} is ${actual}, not ${expected}`);
   }
+  faults.push(...(await signerFaults({ publicClient, deployment, signers })));
+  if (faults.length > 0) throw new ConfigError(faults.join("\n"));
+}
+
+/** One line for each of `signers` that the Relay does not allow to send batches. */
+export async function signerFaults({
+  publicClient,
+  deployment: { relay },
+  signers,
+}: Parameters<typeof verifyDeployment>[0]): Promise<string[]> {
+  const faults: string[] = [];
   for (const signer of signers) {
-    const allowed = await read({ address: relay, abi: relayAbi, functionName: "isSigner", args: [signer] });
-    if (!allowed)
+    const isSigner = { address: relay, abi: relayAbi, functionName: "isSigner", args: [signer] } as const;
+    if (!(await publicClient.readContract(isSigner)))
       faults.push(
         `RELAYER_PRIVATE_KEYS: the Relay ${relay} does not allow the signer ${signer}; its owner must call setSigner`,
       );
   }
-  if (faults.length > 0) throw new ConfigError(faults.join("\n"));
+  return faults;
 }
 
 /** A public network the protocol can be deployed to, with its native stablecoin. */

@@ -112,6 +112,17 @@ test.each<Fault>([
   expect((fault as Error).message).toBe(line());
 });
 
+test("a start with one signer of several that the Relay does not allow raises an alarm and serves the others", async () => {
+  const env = serviceEnvironment(world.info, 0);
+  const RELAYER_PRIVATE_KEYS = `${env.RELAYER_PRIVATE_KEYS},${STRANGER}`;
+  const config = parseConfig({ ...env, RELAYER_PRIVATE_KEYS, ROLES: "relayer" });
+  const lines: string[] = [];
+  const logger = createLogger("error", { write: (line) => void lines.push(line) });
+  const service = await createService(config, { logger });
+  await expect.poll(() => lines.join("")).toContain('"alarm":"signer_not_allowed"');
+  await service.stop();
+});
+
 // The others start processes, one of which waits for its port.
 test.concurrent.each<Fault>([
   ...WRONG_CHAINS,
