@@ -41,8 +41,10 @@ const MIGRATIONS = {
   migrationsSchema: "app",
   migrationsTable: "migration",
 };
-/** A connection silent for this long is closed: the network can drop it without notice. */
+/** A connection silent for this long is closed: the network can drop it without notice. A query can be silent longer. */
 const SILENCE_MS = 20_000;
+/** Postgres must end a query before its connection is closed: it does not notice that, and would continue to work. */
+const SILENCE_AFTER_TIMEOUT_MS = 5_000;
 /** A transaction idle for this long is ended: its process might be frozen or gone, and it holds locks. */
 const IDLE_TRANSACTION_MS = 30_000;
 const CASING = { casing: "snake_case" } as const;
@@ -55,15 +57,17 @@ export function createDatabase(
   url: string,
   {
     maxConnections = 20,
-    statementTimeoutMs = 0,
+    statementTimeoutMs = SILENCE_MS - SILENCE_AFTER_TIMEOUT_MS,
     onError = () => {},
   }: {
     maxConnections?: number;
-    /** Postgres cancels queries that take longer; 0 disables the limit. */
+    /** Postgres cancels queries that take longer; 0 disables the limit, and that of a connection's silence. */
     statementTimeoutMs?: number;
     onError?: (error: Error) => void;
   } = {},
 ): { pool: pg.Pool; db: Database } {
+  const silenceMs =
+    statementTimeoutMs > 0 ? Math.max(SILENCE_MS, statementTimeoutMs + SILENCE_AFTER_TIMEOUT_MS) : 0;
   const pool = new pg.Pool({
     connectionString: url,
     max: maxConnections,
@@ -71,7 +75,7 @@ export function createDatabase(
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
     connectionTimeoutMillis: 10_000,
     application_name: "working-contracts",
-    stream: openSocket,
+    stream: () => openSocket(silenceMs),
   });
   // The pool handles errors of idle connections only; one that breaks in use would crash the process.
   pool.on("connect", (connection) => connection.on("error", onError));
@@ -100,9 +104,9 @@ function transactionsOf(pool: pg.Pool): NodePgDatabase["transaction"] {
   };
 }
 
-function openSocket(): Socket {
+function openSocket(silenceMs: number): Socket {
   const socket = new Socket();
-  return socket.setTimeout(SILENCE_MS, () => socket.destroy());
+  return socket.setTimeout(silenceMs, () => socket.destroy());
 }
 
 /**
@@ -110,8 +114,8 @@ function openSocket(): Socket {
  * the database cannot be reached, its user lacks a permission, or its tables were created by a release whose migrations are unknown here.
  */
 export async function migrate(pool: pg.Pool): Promise<void> {
-  // A separate connection without the silence limit: a migration can take longer than any query.
-  const { stream: _, ...options } = pool.options;
+  // A separate connection without these limits: a migration can take longer than any query.
+  const { stream: _, statement_timeout: __, ...options } = pool.options;
   const connection = new pg.Client({ ...options, keepAlive: true });
   connection.on("error", () => {});
   await connection.connect().catch((cause: Error) => {

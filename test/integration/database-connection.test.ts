@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { createDatabase, createNotifications } from "../../src/db/client.js";
@@ -95,6 +96,23 @@ describe("a connection to Postgres that breaks", () => {
     } finally {
       await notifications.stop();
     }
+  });
+
+  it.each([
+    ["by default", undefined, "15s", 20_000],
+    ["at 1 s", 1_000, "1s", 20_000],
+    ["at 30 s", 30_000, "30s", 35_000],
+    ["without a limit", 0, "0", 0],
+  ])("is not taken for broken during a query that its time-out allows: %s", async (_, ms, limit, silence) => {
+    const { pool } = createDatabase(inject("databaseUrl"), {
+      ...(ms !== undefined && { statementTimeoutMs: ms }),
+    });
+    const client = await pool.connect();
+    const { rows } = await client.query("show statement_timeout");
+    const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+    expect([rows[0].statement_timeout, stream.timeout]).toEqual([limit, silence]);
+    client.release();
+    await pool.end();
   });
 
   it("is closed by Postgres if its process stalls in a transaction", async () => {

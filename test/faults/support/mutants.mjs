@@ -496,7 +496,7 @@ export const MUTANTS = {
   },
   "silence-endured": {
     file: "src/db/client.ts",
-    edits: [["return socket.setTimeout(SILENCE_MS, () => socket.destroy());", "return socket;"]],
+    edits: [["return socket.setTimeout(silenceMs, () => socket.destroy());", "return socket;"]],
     tests: "test/faults/database.test.ts",
     only: "go silent",
   },
