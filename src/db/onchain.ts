@@ -168,7 +168,7 @@ export interface IndexedTarget {
 export function waitForIndexed(db: Executor, target: IndexedTarget): Promise<boolean> {
   const waits = waitsOf(db);
   return new Promise((resolve) => {
-    waits.waiters.add({ target, deadline: Date.now() + target.timeoutMs, resolve });
+    waits.waiters.add({ target, deadline: performance.now() + target.timeoutMs, resolve });
     if (waits.waiters.size === 1) void poll(db, waits);
     else waits.look();
   });
@@ -184,6 +184,7 @@ export function lookWhenIndexed(db: Executor, notifications: Pick<Notifications,
 
 interface Waiter {
   target: IndexedTarget;
+  /** Of `performance.now()`: the host's clock can be set back. */
   deadline: number;
   resolve: (visible: boolean) => void;
 }
@@ -220,7 +221,7 @@ async function poll(db: Executor, waits: Waits): Promise<void> {
     const asked = [...waiters];
     const visible = await visibleTargets(db, asked).catch(() => new Set<Waiter>());
     for (const waiter of asked) {
-      if (!visible.has(waiter) && Date.now() < waiter.deadline) continue;
+      if (!visible.has(waiter) && performance.now() < waiter.deadline) continue;
       waiters.delete(waiter);
       waiter.resolve(visible.has(waiter));
     }

@@ -124,7 +124,7 @@ export function createMemory() {
     shortNonces: 0,
     /** Whether the Relay accepts the signer, as far as we know. */
     isAllowed: false,
-    /** Nothing new is sent before this wall-clock time (milliseconds). */
+    /** Nothing new is sent before this time of `performance.now()`: the host's clock can be set back. */
     pausedUntil: 0,
     /** When each alarm was last logged (milliseconds). */
     alarmedAt: new Map<AlarmName, number>(),

@@ -40,14 +40,14 @@ const BRANCH_DEPTH = 64n;
 /** Sends one batch if any operation is waiting. Returns whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
   const { memory, crashPoint, logger, signer } = context;
-  if (Date.now() < memory.pausedUntil || memory.unpaidHead === head.hash) return false;
+  if (performance.now() < memory.pausedUntil || memory.unpaidHead === head.hash) return false;
   if (!(await hasWaiting(context))) return false;
 
   const { publicClient, options } = context;
   const fees = await estimateFees(publicClient, head, options);
   if (fees === null) {
     raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
-    memory.pausedUntil = Date.now() + PAUSE_MS;
+    memory.pausedUntil = performance.now() + PAUSE_MS;
     return false;
   }
 
@@ -193,7 +193,7 @@ async function canPay(context: SignerContext, cost: bigint, committed = 0n): Pro
   if (balance >= cost + committed) return true;
   if (balance >= cost) return false;
   raiseAlarm(context, "signer_without_gas", { balance: balance.toString(), needed: cost.toString() });
-  memory.pausedUntil = Date.now() + PAUSE_MS;
+  memory.pausedUntil = performance.now() + PAUSE_MS;
   return false;
 }
 
