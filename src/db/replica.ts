@@ -27,10 +27,11 @@ export function readsFrom(replica: pg.Pool, primary: pg.Pool): pg.Pool {
     const until = performance.now() + PATIENCE_MS;
     try {
       while (performance.now() < until) {
-        const text = "select pg_last_wal_replay_lsn() >= $1::pg_lsn as replayed";
-        const asked = replica.query<{ replayed: boolean }>(text, [rows[0]?.position]);
-        const answer = await Promise.race([asked, silence()]);
-        if (answer.rows[0]?.replayed === true) return true;
+        const text = `select pg_last_wal_replay_lsn() >= $1::pg_lsn as replayed, pg_is_in_recovery() as follows`;
+        const asked = replica.query<{ replayed: boolean; follows: boolean }>(text, [rows[0]?.position]);
+        const { rows: answers } = await Promise.race([asked, silence()]);
+        if (answers[0]?.follows === false) throw new Error("The replica has become a primary.");
+        if (answers[0]?.replayed === true) return true;
         await delay(LOOK_EVERY_MS);
       }
     } catch {

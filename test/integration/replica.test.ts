@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { readsFrom } from "../../src/db/replica.js";
 import type { Postgres } from "../../tools/local/postgres.js";
@@ -15,6 +15,7 @@ import { newFolder, startOwnPostgres } from "../support/network.js";
 let primary: Postgres;
 let replica: Postgres;
 let writer: pg.Pool;
+let replicaPool: pg.Pool;
 let reader: pg.Pool;
 const pools: pg.Pool[] = [];
 
@@ -28,7 +29,8 @@ beforeAll(async () => {
   writer = connect(primary);
   await writer.query("create table written (id integer)");
   replica = await startOwnPostgres({ dir: await copyPrimary(), volatile: false });
-  reader = readsFrom(connect(replica), connect(primary));
+  replicaPool = connect(replica);
+  reader = readsFrom(replicaPool, connect(primary));
 });
 afterAll(async () => {
   for (const pool of pools) await pool.end();
@@ -95,6 +97,14 @@ test("the primary serves what the replica has not replayed yet", async () => {
   await admin.query("select pg_wal_replay_resume()");
   await admin.end();
   await expect.poll(read).toEqual({ count: written, isReplica: true });
+});
+
+test("a replica that was promoted is left alone", async () => {
+  await replicaPool.query("select pg_promote()");
+  await write();
+  const asked = vi.spyOn(replicaPool, "query");
+  for (let round = 0; round < 5; round++) expect(await read()).toEqual({ count: written, isReplica: false });
+  expect(asked.mock.calls.length).toBeLessThan(5);
 });
 
 test("the primary serves everything after the replica has stopped", async () => {
