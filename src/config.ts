@@ -1,4 +1,5 @@
 /** The service's settings, parsed once from the environment. */
+import { isIPv6 } from "node:net";
 import { parseGwei, parseUnits } from "viem";
 import { z } from "zod";
 
@@ -142,7 +143,7 @@ const EnvironmentSchema = z
     /** 0 picks any free port; then set BASE_URL, or quotes name an unreachable resource. */
     port: env.PORT,
     /** Public URL of the service, without a trailing slash. */
-    baseUrl: env.BASE_URL ?? `http://${env.HOST}:${env.PORT}`,
+    baseUrl: env.BASE_URL ?? `http://${isIPv6(env.HOST) ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
     /** Part of the API key prefix: a live service never accepts a test key. */
     environment: env.WC_ENV,
     /** Minimum price of a Working Contract, as a decimal amount of the stablecoin. */

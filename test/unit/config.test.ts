@@ -42,6 +42,10 @@ it("needs four settings, and has a default for every other", () => {
   });
 });
 
+it("puts an IPv6 address in brackets in the default base URL", () => {
+  expect(parseConfig({ ...complete, HOST: "::1" }).baseUrl).toBe("http://[::1]:3000");
+});
+
 it("counts an empty variable as absent", () => {
   expect(parseConfig({ ...complete, BASE_URL: "", PORT: "", RELAYER_PRIVATE_KEYS: "" })).toEqual(
     parseConfig(complete),
