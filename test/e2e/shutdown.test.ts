@@ -11,12 +11,19 @@ import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
 const client = await world.newAgent({ usd: "1000" });
-/** API processes beside the stack's own service, whose relayer carries their operations. */
-const [patient, hasty] = await Promise.all([launch({}), launch({ SETTLEMENT_WAIT_MS: "1500" })]);
+/** API processes beside the stack's own service, whose relayer carries their operations; the first as its operator starts it. */
+const [patient, hasty] = await Promise.all([
+  launch({}, { command: ["npm", "run", "serve"] }),
+  launch({ SETTLEMENT_WAIT_MS: "1500" }),
+]);
 afterAll(() => resumeBlocks(world.testClient));
 
-async function launch(env: Record<string, string>): Promise<ServiceProcess> {
-  const service = await startServiceProcess({ ...serviceEnvironment(world.info, 0), ROLES: "api", ...env });
+async function launch(
+  env: Record<string, string>,
+  options?: Parameters<typeof startServiceProcess>[1],
+): Promise<ServiceProcess> {
+  const settings = { ...serviceEnvironment(world.info, 0), ROLES: "api", ...env };
+  const service = await startServiceProcess(settings, options);
   afterAll(() => service.stop("SIGKILL"));
   // Responses are checked against the process's document, which is read at the first one: not after it has closed.
   await fetch(`${service.url}/v1/protocol`);

@@ -91,15 +91,15 @@ export interface ServiceProcess {
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** Starts a process of the service with nothing but these settings; resolves once it is ready. */
+/** Starts a process of the service, by `command` if given, with nothing but these settings; resolves once it is ready. */
 export async function startServiceProcess(
   settings: Record<string, string | undefined>,
-  { port, logPath }: { port?: number; logPath?: string } = {},
+  { port, logPath, command }: { port?: number; logPath?: string; command?: [string, ...string[]] } = {},
 ): Promise<ServiceProcess> {
-  const script = await bundled("src/commands/serve.ts");
+  const [program, ...args] = command ?? [process.execPath, await bundled("src/commands/serve.ts")];
   const listening = port ?? (await freePort());
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, [script], {
+  const child = spawn(program, args, {
     cwd: ROOT,
     stdio: ["ignore", "pipe", "pipe"],
     env: { PATH, HOME, ...settings, PORT: String(listening) },

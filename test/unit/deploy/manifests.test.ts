@@ -80,7 +80,9 @@ const settingsOf = (path: string): [string, string][] =>
 
 describe("commands", () => {
   const scripts = (JSON.parse(read("package.json")) as { scripts: Record<string, string> }).scripts;
-  const started = Object.values(scripts).flatMap((line) => /^tsx (\S+)$/.exec(line)?.[1] ?? []);
+  const started = Object.values(scripts).flatMap(
+    (line) => /^(?:exec node --import )?tsx (\S+)$/.exec(line)?.[1] ?? [],
+  );
   const commands = [
     ...containers.map(({ command }) => command),
     ...Object.entries(compose.services).flatMap(([name, { command }]) =>
