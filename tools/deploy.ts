@@ -93,17 +93,18 @@ if (!settings.success) {
   process.exit(1);
 }
 
+const { data } = settings;
 const {
   RPC_URL: rpcUrl,
   NETWORK: network,
   SIGNERS: signers,
   DOMAIN: domain,
   PARAMETERS: parameters,
-} = settings.data;
+} = data;
 const node = createPublicClient({ transport: http(rpcUrl) });
-const account = privateKeyToAccount(settings.data.DEPLOYER_PRIVATE_KEY);
+const account = privateKeyToAccount(data.DEPLOYER_PRIVATE_KEY);
 const chainId = await node.getChainId().catch(() => refuse(["RPC_URL: the node does not respond."]));
-const path = resolve(settings.data.DEPLOYMENT ?? join(ROOT, "deployments", `${chainId}.json`));
+const path = resolve(data.DEPLOYMENT ?? join(ROOT, "deployments", `${chainId}.json`));
 if (existsSync(path) && !process.argv.includes("--again")) {
   refuse([
     `${path} already exists: the protocol is deployed on chain ${chainId}. Use --again to deploy it again.`,
@@ -121,14 +122,14 @@ async function deploy(): Promise<void> {
 
   await compileContracts(console.log);
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
-  const owner = settings.data.OWNER ?? account.address;
-  const asset = network === undefined ? settings.data.ASSET : NETWORKS[network].asset.address;
+  const owner = data.OWNER ?? account.address;
+  const asset = network === undefined ? data.ASSET : NETWORKS[network].asset.address;
   const deployment = await deployProtocol({
     walletClient: createSigningClient({ rpcUrl, chain, account }),
     publicClient,
     owner,
-    treasury: settings.data.TREASURY ?? account.address,
-    reviewer: settings.data.REVIEWER ?? owner,
+    treasury: data.TREASURY ?? account.address,
+    reviewer: data.REVIEWER ?? owner,
     signers,
     domain,
     asset: asset === TEST_ASSET ? undefined : asset,
