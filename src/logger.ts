@@ -1,4 +1,4 @@
-import { type DestinationStream, type Logger, pino } from "pino";
+import { type DestinationStream, type Logger, pino, symbols } from "pino";
 import { ConfigError } from "./config.js";
 
 /** Fields that can hold secrets; redacted at the top level of a logged object and up to two levels below it. */
@@ -24,7 +24,7 @@ const SECRETS = [
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const paths = SECRETS.flatMap((path) => [path, path.startsWith("[") ? `*${path}` : `*.${path}`]);
   const deeper = SECRETS.flatMap((path) => (path.startsWith("[") ? `*.*${path}` : `*.*.${path}`));
-  return pino(
+  const logger = pino(
     {
       level,
       redact: { paths: [...paths, ...deeper], censor: "[redacted]" },
@@ -32,6 +32,32 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
     },
     ...(destination ? [destination] : []),
   );
+  const stream = (logger as unknown as Record<symbol, DestinationStream>)[symbols.streamSym];
+  if (stream !== undefined && "flushSync" in stream) dropWhileFailing(stream as LogFile);
+  return logger;
+}
+
+type LogFile = ReturnType<typeof pino.destination>;
+
+const RETRY_WRITE_MS = 1000;
+
+/**
+ * A log that cannot be written, as on a full disk, must neither end the process nor keep it from ending: at the exit,
+ * pino repeats a failing write for ever. Lines are lost meanwhile, so that they do not fill the memory.
+ */
+function dropWhileFailing(stream: LogFile): void {
+  const { write, flushSync } = stream;
+  stream.on("error", ({ code }: NodeJS.ErrnoException) => {
+    stream.write = () => false;
+    stream.flushSync = () => {};
+    if (code === "EPIPE") return;
+    setTimeout(() => {
+      stream.write = write;
+    }, RETRY_WRITE_MS).unref();
+  });
+  stream.on("write", () => {
+    stream.flushSync = flushSync;
+  });
 }
 
 interface DescribedError {

@@ -4,6 +4,8 @@ import { expect, it } from "vitest";
 import { createChainClients } from "../../src/chain/clients.js";
 import { AppError } from "../../src/errors.js";
 import { createLogger } from "../../src/logger.js";
+import { ROOT } from "../../src/root.js";
+import { runProcess } from "../support/run-process.js";
 
 function capture() {
   const lines: string[] = [];
@@ -92,3 +94,30 @@ it("does the same for the errors that a client really throws", async () => {
   expect(lines[0]).toContain("HttpRequestError");
   expect(lines[0]).not.toContain("API_KEY");
 });
+
+it.each([
+  ["standard output", ""],
+  ["a file", ', (await import("pino")).destination({ dest: "/dev/full", sync: false })'],
+])(
+  "keeps the process alive, and lets it end, while %s is full",
+  { timeout: 60_000 },
+  async (_, destination) => {
+    const program = `
+    const { createLogger } = await import("./src/logger.ts");
+    const logger = createLogger("info"${destination});
+    for (let line = 0; line < 3; line++) {
+      logger.info({ line }, "a line");
+      await new Promise((resolve) => setTimeout(resolve, 600));
+    }
+    console.error("alive");
+    process.exit(0);`;
+    const args = [
+      "-c",
+      'exec "$0" --import tsx --input-type=module -e "$1" > /dev/full',
+      process.execPath,
+      program,
+    ];
+    const { code, stderr } = await runProcess("sh", args, { cwd: ROOT, timeoutMs: 20_000 });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "alive\n" });
+  },
+);
