@@ -321,13 +321,13 @@ export function createNotifications({ pool }: { pool: pg.Pool }): Notifications 
     }
   };
 
-  /** A failed statement means a broken connection, which reports itself. */
+  /** A connection that cannot listen, as to a standby, is replaced: its pings would say that nothing was missed. */
   const subscribe = async (on: pg.Client, channel: string, added: Iterable<Subscriber>): Promise<void> => {
     const waiting = [...added];
     try {
       await run(on, `listen ${pg.escapeIdentifier(channel)}`);
     } catch {
-      return;
+      return void on.end().catch(() => undefined);
     }
     if (client !== on) return;
     const current = subscribers.get(channel);
