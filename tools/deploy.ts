@@ -94,13 +94,7 @@ if (!settings.success) {
 }
 
 const { data } = settings;
-const {
-  RPC_URL: rpcUrl,
-  NETWORK: network,
-  SIGNERS: signers,
-  DOMAIN: domain,
-  PARAMETERS: parameters,
-} = data;
+const { RPC_URL: rpcUrl, NETWORK: network, SIGNERS: signers, DOMAIN: domain, PARAMETERS: parameters } = data;
 const node = createPublicClient({ transport: http(rpcUrl) });
 const account = privateKeyToAccount(data.DEPLOYER_PRIVATE_KEY);
 const chainId = await node.getChainId().catch(() => refuse(["RPC_URL: the node does not respond."]));
