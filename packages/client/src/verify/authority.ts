@@ -167,7 +167,7 @@ export async function stepsOf(
       }),
     );
     const deposit = depositsOf(terms).initiator;
-    const own = transfers.find(({ args }) => lower(args.from) === terms.initiator && args.value === deposit);
+    const own = transfers.find(({ args }) => args.value === deposit && lower(args.from) === terms.initiator);
     const payer = transfers.find(({ args }) => args.value !== 0n)?.args.from;
     if (own === undefined) return `no signature: ${payer ?? "no one"} paid`;
     const receipt = await getTransactionReceipt(client, { hash: own.transactionHash });
