@@ -17,7 +17,10 @@ import type { PinnedNetwork, Terms } from "./types.js";
 
 export type Posted = components["schemas"]["CreateContract"];
 
-/** Verifies the terms that the service returned for `id`. Throws RefusedToSign if the address commits to others, or the parameters are out of bounds. */
+/**
+ * Verifies the terms that the service returned for `id`. Throws RefusedToSign if the address commits to others, or the
+ * parameters are out of bounds.
+ */
 export function provenTerms(id: string, served: Terms, network: PinnedNetwork): EscrowTerms {
   const { escrowTerms } = served;
   const terms: EscrowTerms = { ...(escrowTerms as unknown as EscrowTerms), price: BigInt(escrowTerms.price) };
