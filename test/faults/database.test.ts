@@ -186,18 +186,20 @@ it("row 33: while the database accepts no writes, calls get 503 and no process i
     cluster.pool.query(
       `begin read write; alter database faults set default_transaction_read_only = ${value}; commit`,
     );
-  await setReadOnly("on");
-  for (const { database } of cluster.processes) database.cut();
-  const refused = await customers.attempt(client, payment.path, payment.body, payment.headers);
   const ready = async () =>
     (await Promise.all(cluster.processes.map(({ url }) => fetch(`${url}/ready`)))).map(
       ({ status }) => status,
     );
-  const statuses = await ready();
-  await setReadOnly("off");
-  expect(refused?.status).toBe(503);
-  expect(refused?.headers.get("retry-after")).not.toBeNull();
-  expect(new Set(statuses)).toEqual(new Set([503]));
+  await setReadOnly("on");
+  try {
+    for (const { database } of cluster.processes) database.cut();
+    const refused = await customers.attempt(client, payment.path, payment.body, payment.headers);
+    expect(refused?.status).toBe(503);
+    expect(refused?.headers.get("retry-after")).not.toBeNull();
+    expect(new Set(await ready())).toEqual(new Set([503]));
+  } finally {
+    await setReadOnly("off");
+  }
 
   // The connections opened meanwhile stay read-only, and are dropped.
   expect((await customers.settle(payment)).status).toBe(200);
