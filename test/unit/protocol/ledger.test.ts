@@ -1,28 +1,18 @@
-import { formatDecimal, parseDecimal, share } from "@working-contracts/protocol/amounts";
+import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import {
-  absentLegs,
   disputeBond,
   juryDues,
   majority,
-  payoutOf,
   resolve,
   resolvedLegs,
-  unmatchedLegs,
   voteDeposit,
-  withdrawnLegs,
   workerStake,
 } from "@working-contracts/protocol/ledger";
 import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  ballotsOf,
-  bondOutcomesOf,
-  outcomesOf,
-  WORKED_RESULTS,
-  type WorkedResult,
-} from "../../support/worked-results.js";
+import { ballotsOf, bondOutcomesOf, outcomesOf, WORKED_RESULTS } from "../../support/worked-results.js";
 import { outcomeArbitrary, parametersArbitrary, priceArbitrary } from "./fixtures.js";
 
 const parameters = DEFAULT_PARAMETERS;
@@ -35,146 +25,38 @@ function amount(text: string): bigint {
   return parsed;
 }
 
-/** A dispute over three criteria, like the rows of docs/rules.md 52. */
-function dispute(price: string, votes: (Outcome[] | null)[]) {
-  const facts = { price: amount(price), criteriaCount: 3, parameters };
-  const jury = juryDues(
-    votes.map((ballot) => ballot && packOutcomes(ballot)),
-    facts,
-  );
-  const payout = resolve({
-    price: facts.price,
-    tally: tallyOutcomes(jury.outcomes, 3),
-    disputed: true,
-    juryLeftover: jury.leftover,
-    parameters,
-  });
-  return {
-    client: formatDecimal(payout.client),
-    worker: formatDecimal(payout.worker),
-    treasury: formatDecimal(payout.treasury),
-    jury: jury.dues.map((due) => `${formatDecimal(due.amount)}, ${due.reward} tokens`),
-    outcomes: jury.outcomes,
-    bonds: jury.dues.map((due) => due.criteria.map((criterion) => criterion.bondOutcome)),
-  };
-}
-
-function decimals(payout: { client: bigint; worker: bigint; treasury: bigint }) {
-  return [payout.client, payout.worker, payout.treasury].map((amount) => formatDecimal(amount));
-}
-
-describe("worked results of docs/rules.md 52", () => {
-  it.each(WORKED_RESULTS)("$name", (story) => {
-    const { price, client, worker, treasury, jury, tokens, bonds } = story;
-    expect(dispute(price, ballotsOf(story))).toMatchObject({
-      ...{ outcomes: packOutcomes(outcomesOf(story.criteriaMet)), client, worker, treasury },
-      jury: jury.map((due, i) => `${due}, ${tokens[i]} tokens`),
-      ...(bonds !== undefined && { bonds: bondOutcomesOf(bonds) }),
-    });
-  });
-
-  it("dispute at an odd price pays out exactly what it received", () => {
-    const { client, worker, treasury, jury } = WORKED_RESULTS.at(-1) as WorkedResult;
-    const out = [client, worker, treasury, ...jury].map(amount);
-    expect(formatDecimal(out.reduce((sum, part) => sum + part))).toBe("19.135791");
+it.each(WORKED_RESULTS)("worked result of docs/rules.md 52: $name", (story) => {
+  const price = amount(story.price);
+  const outcomes = packOutcomes(outcomesOf(story.criteriaMet));
+  const jury = juryDues(ballotsOf(story).map(packOutcomes), { price, criteriaCount: 3, parameters });
+  expect(jury.outcomes).toBe(outcomes);
+  expect(jury.dues.map((due) => formatDecimal(due.amount))).toEqual(story.jury);
+  expect(jury.dues.map(({ reward }) => reward)).toEqual(story.tokens);
+  const bonds = jury.dues.map(({ criteria }) => criteria.map(({ bondOutcome }) => bondOutcome));
+  if (story.bonds !== undefined) expect(bonds).toEqual(bondOutcomesOf(story.bonds));
+  const tally = tallyOutcomes(outcomes, 3);
+  const payout = resolve({ price, tally, disputed: true, juryLeftover: jury.leftover, parameters });
+  expect(payout).toEqual({
+    client: amount(story.client),
+    worker: amount(story.worker),
+    treasury: amount(story.treasury),
   });
 });
 
-describe("other worked results of docs/rules.md 52, price 50.0", () => {
-  const approved = (outcomes: Outcome[]) =>
-    decimals(
-      resolve({
-        price: amount("50"),
-        tally: tallyOutcomes(packOutcomes(outcomes), 3),
-        disputed: false,
-        parameters,
-      }),
-    );
-
-  it("approve, or review time-out", () => {
-    expect(approved([M, M, M])).toEqual(["0.0", "50.0", "2.5"]);
-  });
-
-  it("usage ticket approved, 2 of 3 met", () => {
-    expect(approved([M, M, N])).toEqual(["17.333333", "33.333334", "1.833333"]);
-  });
-
-  it("usage ticket approved, none met", () => {
-    expect(approved([N, N, N])).toEqual(["52.0", "0.0", "0.5"]);
-  });
-
-  it("absent worker", () => {
-    expect(decimals(payoutOf(absentLegs(amount("50"), parameters)))).toEqual(["52.0", "0.0", "0.5"]);
-  });
-
-  it("early withdrawal", () => {
-    expect(decimals(payoutOf(withdrawnLegs(amount("50"), parameters)))).toEqual(["50.75", "1.75", "0.0"]);
-  });
-
-  it("cancelled, declined or unmatched: the initiator's deposit, in full", () => {
-    expect(decimals(payoutOf(unmatchedLegs(amount("50"), false, parameters)))).toEqual([
-      "50.0",
-      "0.0",
-      "0.0",
-    ]);
-    expect(decimals(payoutOf(unmatchedLegs(amount("50"), true, parameters)))).toEqual(["0.0", "2.5", "0.0"]);
-  });
-
-  it("quotes a vote on three criteria at 7500000", () => {
-    expect(voteDeposit(amount("50"), 3, parameters)).toBe(7_500_000n);
-  });
-});
-
-describe("price 12.345678, without a dispute", () => {
-  it("rounds the slashed part of a stake down, in favour of the Worker or the Treasury", () => {
-    expect(decimals(payoutOf(withdrawnLegs(amount("12.345678"), parameters)))).toEqual([
-      "12.530862",
-      "0.432099",
-      "0.0",
-    ]);
-    expect(decimals(payoutOf(absentLegs(amount("12.345678"), parameters)))).toEqual([
-      "12.839504",
-      "0.0",
-      "0.123457",
-    ]);
-  });
-});
-
-describe("legs", () => {
-  it("name every movement once", () => {
-    const legs = resolvedLegs({
-      price: amount("50"),
-      tally: { met: 2, notMet: 1, unclear: 0 },
-      disputed: true,
-      juryLeftover: 7n,
-      parameters,
-    });
-    expect(
-      legs.map((leg) => `${leg.name} -> ${leg.payee}: ${formatDecimal(leg.amount)}`),
-    ).toMatchInlineSnapshot(`
-      [
-        "worker-pay -> worker: 31.666667",
-        "protocol-fee -> treasury: 1.666666",
-        "price-refund -> client: 16.666667",
-        "slashed-stake-to-client -> client: 0.666666",
-        "slashed-stake-to-treasury -> treasury: 0.166667",
-        "stake-back -> worker: 1.666667",
-        "dispute-bond-lost -> worker: 1.666666",
-        "dispute-bond-back -> client: 0.833334",
-        "jury-leftover -> treasury: 0.000007",
-      ]
-    `);
-  });
-
-  it("leave out amounts that do not move", () => {
-    const legs = resolvedLegs({
-      price: amount("50"),
-      tally: { met: 3, notMet: 0, unclear: 0 },
-      disputed: false,
-      parameters,
-    });
-    expect(legs.map((leg) => leg.name)).toEqual(["worker-pay", "protocol-fee", "stake-back"]);
-  });
+it("names every movement once", () => {
+  const tally = { met: 2, notMet: 1, unclear: 0 };
+  const legs = resolvedLegs({ price: amount("50"), tally, disputed: true, juryLeftover: 7n, parameters });
+  expect(legs.map((leg) => `${leg.name} -> ${leg.payee}: ${formatDecimal(leg.amount)}`)).toEqual([
+    "worker-pay -> worker: 31.666667",
+    "protocol-fee -> treasury: 1.666666",
+    "price-refund -> client: 16.666667",
+    "slashed-stake-to-client -> client: 0.666666",
+    "slashed-stake-to-treasury -> treasury: 0.166667",
+    "stake-back -> worker: 1.666667",
+    "dispute-bond-lost -> worker: 1.666666",
+    "dispute-bond-back -> client: 0.833334",
+    "jury-leftover -> treasury: 0.000007",
+  ]);
 });
 
 describe("jury", () => {
@@ -262,45 +144,6 @@ describe("conservation", () => {
         },
       ),
       { numRuns: 1_000 },
-    );
-  });
-
-  it("holds over every other ending", () => {
-    const outcomes = fc.array(outcomeArbitrary, { minLength: 1, maxLength: 10 });
-    fc.assert(
-      fc.property(
-        priceArbitrary,
-        outcomes,
-        parametersArbitrary,
-        fc.boolean(),
-        (price, criteria, p, listing) => {
-          const stake = workerStake(price, p);
-          const tally = tallyOutcomes(packOutcomes(criteria), criteria.length);
-          const total = (payout: { client: bigint; worker: bigint; treasury: bigint }) =>
-            payout.client + payout.worker + payout.treasury;
-          expect(total(resolve({ price, tally, disputed: false, parameters: p }))).toBe(price + stake);
-          expect(total(payoutOf(absentLegs(price, p)))).toBe(price + stake);
-          expect(total(payoutOf(withdrawnLegs(price, p)))).toBe(price + stake);
-          expect(total(payoutOf(unmatchedLegs(price, listing, p)))).toBe(listing ? stake : price);
-        },
-      ),
-      { numRuns: 1_000 },
-    );
-  });
-
-  it("never charges the fee on more than the price", () => {
-    fc.assert(
-      fc.property(priceArbitrary, parametersArbitrary, (price, p) => {
-        const fee = resolvedLegs({
-          price,
-          tally: { met: 1, notMet: 0, unclear: 0 },
-          disputed: true,
-          parameters: p,
-        })
-          .filter((leg) => leg.name === "protocol-fee")
-          .reduce((sum, leg) => sum + leg.amount, 0n);
-        expect(fee).toBe(share(price, p.protocolFee));
-      }),
     );
   });
 });
