@@ -81,14 +81,6 @@ describe("other values", () => {
       expect(parse(`{"n":${number}}`).n).toBe(Number(number));
     },
   );
-
-  it("keep a key named __proto__ as a key", () => {
-    const body = parse('{"data":{"__proto__":{"admin":true}},"__proto__":{"x":1}}') as { data: object };
-    expect(Object.keys(body).sort()).toEqual(["__proto__", "data"]);
-    expect((body as { x?: unknown }).x).toBeUndefined();
-    expect(Object.keys(body.data)).toEqual(["__proto__"]);
-    expect((body.data as { admin?: unknown }).admin).toBeUndefined();
-  });
 });
 
 it("reads no bytes as an empty object", () => {
@@ -96,10 +88,6 @@ it("reads no bytes as an empty object", () => {
 });
 
 describe("rejects", () => {
-  it.each(["{", "\ufeffx"])("broken JSON: %s", (text) => {
-    expect(refusal(text).message).toMatch(/^is not valid JSON/);
-  });
-
   it.each(["[]", "null", "1"])("anything but an object: %s", (text) => {
     expect(refusal(text)).toEqual({ path: "", message: "must be a JSON object" });
   });

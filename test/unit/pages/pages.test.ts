@@ -90,14 +90,6 @@ describe("pages", () => {
     );
   });
 
-  it("are limited per client", async () => {
-    const { app } = testApp({ RATE_LIMIT_PAGES: "2" });
-    const statuses: number[] = [];
-    for (let i = 0; i < 3; i++) statuses.push((await app.request("/simulator?price=x")).status);
-    expect(statuses).toEqual([400, 400, 429]);
-    expect((await app.request("/parameters")).headers.get("content-type")).toContain("text/html");
-  });
-
   it("reject NUL characters and invalid addresses", async () => {
     const { app } = testApp();
     expect((await app.request("/?q=%00")).status).toBe(400);
