@@ -108,7 +108,7 @@ describe("a faulty environment", () => {
     expect(
       faultsOf({
         ...{ PORT: "70000", WC_ENV: "prod", RPC_URL: "localhost", CONFIRMATIONS: "1.5" },
-        ROLES: "relayer",
+        ...{ ROLES: "relayer", RELAYER_PRIVATE_KEYS: " " },
       }).sort(),
     ).toEqual([
       "CONFIRMATIONS: must be a whole number",

@@ -1,7 +1,5 @@
 /** A wrong setting ends the start with one line that names it, says what to change, and repeats no secret. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createPublicClient, http } from "viem";
@@ -15,6 +13,7 @@ import { describe as describeFault } from "../../tools/local/main.js";
 import { readSettings } from "../../tools/local/settings.js";
 import { exampleDeployment } from "../support/deployment.js";
 import { runProgram } from "../support/programs.js";
+import { json, startFakeNode } from "./chain/node.js";
 
 const NOTHING_LISTENS = "127.0.0.1:1";
 const dir = mkdtempSync(join(tmpdir(), "start faults "));
@@ -40,22 +39,7 @@ async function lineOf(start: () => unknown): Promise<string> {
 }
 
 it.each<[what: string, settings: Record<string, string>, line: string]>([
-  [
-    "a bad database URL",
-    { DATABASE_URL: "localhost" },
-    "DATABASE_URL: must be a URL starting with postgres:// or postgresql://",
-  ],
-  [
-    "a bad node URL",
-    { RPC_URL: "127.0.0.1:8545" },
-    "RPC_URL: must be a URL starting with http:// or https://",
-  ],
   ["a node that cannot be reached", {}, "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC"],
-  [
-    "a relayer without signers",
-    { ROLES: "relayer", RELAYER_PRIVATE_KEYS: " " },
-    "RELAYER_PRIVATE_KEYS: is required by the role relayer (keys of accounts that the Relay allows as signers)",
-  ],
   [
     "an empty signer",
     { RELAYER_PRIVATE_KEYS: `0x${"11".repeat(32)},0x` },
@@ -105,24 +89,13 @@ it("names DATA_DIR if the folder cannot be written", async () => {
   );
 });
 
-it("works in a path with a space", () => {
-  const data = join(dir, "my data");
-  mkdirSync(data);
-  expect(readSettings({ DATA_DIR: data }).dir).toBe(data);
-  expect(parseConfig(complete).deploymentPath).toBe(path);
-});
-
 /** A node that names its chain, and then is out of its quota. */
-const busyNode = createServer(async (request, response) => {
-  let body = "";
-  for await (const chunk of request) body += chunk;
-  const { id, method } = JSON.parse(body);
-  if (method === "eth_chainId") response.end(JSON.stringify({ jsonrpc: "2.0", id, result: "0x2105" }));
+const busyNode = await startFakeNode((response, [call]) => {
+  if (call?.method === "eth_chainId") json(response, { jsonrpc: "2.0", id: call.id, result: "0x2105" });
   else response.writeHead(429).end();
 });
-await new Promise<void>((resolve) => busyNode.listen(0, "127.0.0.1", resolve));
-afterAll(() => void busyNode.close());
-const busyUrl = `http://127.0.0.1:${(busyNode.address() as AddressInfo).port}/v2/key-of-the-node`;
+afterAll(() => busyNode.stop());
+const busyUrl = `${busyNode.url}/v2/key-of-the-node`;
 
 /** `npm run deploy` with settings that are right but for the node. */
 const deploy = (env: Record<string, string>) =>

@@ -72,6 +72,13 @@ const known = new Set(
   [...read("src/config.ts").matchAll(/^ {2,4}([A-Z][A-Z0-9_]*):/gm)].map(([, name]) => name),
 );
 
+const REQUIRED = {
+  DATABASE_URL: "postgres://somewhere/db",
+  RPC_URL: "https://node.example",
+  DEPLOYMENT: "deployment.json",
+  MASTER_KEY: "11".repeat(32),
+};
+
 const settingsOf = (path: string): [string, string][] =>
   read(path)
     .split("\n")
@@ -116,12 +123,12 @@ describe("settings", () => {
   test.each(envFiles)("%s is a valid configuration of the service, apart from the secrets", (path) => {
     const settings = settingsOf(path);
     for (const [name] of settings) expect(known, path).toContain(name);
+    const BASE_URL = "https://contracts.example";
     const config = parseConfig({
+      ...REQUIRED,
+      DEPLOYMENT: undefined,
       ...Object.fromEntries(settings),
-      DATABASE_URL: "postgres://somewhere/db",
-      RPC_URL: "https://node.example",
-      MASTER_KEY: "11".repeat(32),
-      BASE_URL: "https://contracts.example",
+      BASE_URL,
     });
     expect(config.environment).toBe(path.includes("sepolia") ? "test" : "live");
     expect(config.webhooksToPrivateAddresses).toBe(false);
@@ -148,24 +155,13 @@ describe("settings", () => {
       }
     }
     expect(read(".gitignore").split("\n")).toContain("deploy/settings.env");
-    const settings = { DATABASE_URL: "postgres://somewhere/db", RPC_URL: "https://node.example" };
-    const needed = { ...settings, DEPLOYMENT: "deployment.json", MASTER_KEY: "11".repeat(32) };
-    expect(parseConfig({ ...needed, MASTER_KEYS_OLD: "" }).masterKeysOld).toEqual([]);
+    expect(parseConfig({ ...REQUIRED, MASTER_KEYS_OLD: "" }).masterKeysOld).toEqual([]);
   });
 
   test("Compose's Postgres has room for every process's connections", () => {
     const [, accepted] =
       /max_connections=(\d+)/.exec(compose.services.postgres?.command?.join(" ") ?? "") ?? [];
-    const {
-      api,
-      read: lists,
-      work,
-    } = parseConfig({
-      DATABASE_URL: "postgres://somewhere/db",
-      RPC_URL: "https://node.example",
-      DEPLOYMENT: "deployment.json",
-      MASTER_KEY: "11".repeat(32),
-    }).databaseConnections;
+    const { api, read: lists, work } = parseConfig(REQUIRED).databaseConnections;
     const processes = Object.values(compose.services).flatMap(({ environment = {}, deploy }) =>
       "ROLES" in environment ? [deploy?.replicas ?? 1] : [],
     );
