@@ -1,52 +1,27 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-import {Test} from "forge-std/Test.sol";
-import {AgentDelegation} from "../../contracts/AgentDelegation.sol";
-import {BackupAgentRegistry} from "../../contracts/BackupAgentRegistry.sol";
-import {Dependencies} from "../../contracts/EscrowState.sol";
-import {ProtocolToken} from "../../contracts/ProtocolToken.sol";
-import {Relay} from "../../contracts/Relay.sol";
 import {WorkingContractEscrow} from "../../contracts/WorkingContractEscrow.sol";
-import {WorkingContractFactory} from "../../contracts/WorkingContractFactory.sol";
 import {IAgentSignatures} from "../../contracts/interfaces/IAgentSignatures.sol";
-import {IBackupAgentRegistry} from "../../contracts/interfaces/IBackupAgentRegistry.sol";
-import {IEIP3009} from "../../contracts/interfaces/IEIP3009.sol";
-import {IProtocolToken} from "../../contracts/interfaces/IProtocolToken.sol";
 import {IWorkingContractEscrow} from "../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {IWorkingContractFactory} from "../../contracts/interfaces/IWorkingContractFactory.sol";
 import {TermsCodec} from "../../contracts/libraries/TermsCodec.sol";
 import {TestUSD} from "../../contracts/local/TestUSD.sol";
 import {Authorization, Delegation, Outcome, Parameters, Status, Terms} from "../../contracts/types/Types.sol";
+import {DeploymentTest} from "./Deployment.sol";
 
 /// @notice The whole protocol on a fresh chain, its actors, and the steps that lead to each state.
-///
-/// Deployed from the artifacts in `out/` rather than with `new`, so that tests cover the production code but compile
-/// without the optimiser.
-abstract contract BaseTest is Test {
+abstract contract BaseTest is DeploymentTest {
     uint40 internal constant START = 1_767_225_600; // 2026-01-01T00:00:00Z
     uint80 internal constant PRICE = 50e6;
     uint96 internal constant STAKE = 2.5e6;
     uint96 internal constant BOND = 2.5e6;
     uint256 internal constant FUNDS = 1_000_000e6;
     uint256 internal constant ELIGIBILITY_STAKE = 1000e18;
-    uint128 internal constant DAILY_CAP = 100_000e18;
     string internal constant DOMAIN = "contracts.example";
 
-    bytes32 private constant TRANSFER_TYPEHASH = keccak256(
-        "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
-    );
-    bytes32 private constant RECEIVE_TYPEHASH = keccak256(
-        "ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
-    );
     bytes32 private constant CANCEL_TYPEHASH = keccak256("CancelAuthorization(address authorizer,bytes32 nonce)");
 
-    Relay internal relay;
     TestUSD internal usd;
-    AgentDelegation internal delegation;
-    BackupAgentRegistry internal registry;
-    ProtocolToken internal token;
-    WorkingContractFactory internal factory;
 
     /// The operator that escrows know: the Relay.
     address internal operator;
@@ -77,61 +52,11 @@ abstract contract BaseTest is Test {
     // --- deployment ---
 
     function _deployProtocol(Parameters memory parameters) internal {
-        uint256 nonce = vm.getNonce(address(this));
-        address relayAt = vm.computeCreateAddress(address(this), nonce);
-        address usdAt = vm.computeCreateAddress(address(this), nonce + 1);
-        address registryAt = vm.computeCreateAddress(address(this), nonce + 2);
-        address tokenAt = vm.computeCreateAddress(address(this), nonce + 3);
-        address factoryAt = vm.computeCreateAddress(address(this), nonce + 4);
-
-        relay = Relay(deployCode("out/Relay.sol/Relay.json", abi.encode(owner, factoryAt, DOMAIN)));
-        delegation = relay;
         usd = TestUSD(deployCode("out/TestUSD.sol/TestUSD.json"));
-        registry = BackupAgentRegistry(
-            deployCode("out/BackupAgentRegistry.sol/BackupAgentRegistry.json", abi.encode(tokenAt, factoryAt, relayAt))
-        );
-        token = ProtocolToken(
-            deployCode(
-                "out/ProtocolToken.sol/ProtocolToken.json",
-                abi.encode(owner, factoryAt, registryAt, DAILY_CAP, uint40(0))
-            )
-        );
-        Dependencies memory dependencies = Dependencies({
-            factory: IWorkingContractFactory(factoryAt),
-            asset: IEIP3009(usdAt),
-            operator: relayAt,
-            registry: IBackupAgentRegistry(registryAt),
-            rewardToken: IProtocolToken(tokenAt)
-        });
-        factory = WorkingContractFactory(
-            deployCode(
-                "out/WorkingContractFactory.sol/WorkingContractFactory.json",
-                abi.encode(owner, treasury, reviewer, parameters, dependencies)
-            )
-        );
-        require(address(factory) == factoryAt && address(token) == tokenAt, "predicted addresses are off");
-
+        _deployAround(address(usd), owner, treasury, reviewer, DOMAIN, parameters);
         operator = address(relay);
         vm.prank(owner);
         relay.setSigner(signer, true);
-    }
-
-    function _defaultParameters() internal pure returns (Parameters memory) {
-        return Parameters({
-            protocolFee: 500,
-            workerStakeRatio: 500,
-            disputeBondRatio: 500,
-            backupAgentBondRatio: 500,
-            earlyWithdrawalSlashRatio: 3000,
-            absentNoneMetClientShare: 8000,
-            baUnclearSlashRatio: 3000,
-            tokenMintRewardFull: 10,
-            tokenMintRewardReduced: 4,
-            baEligibilityStake: 1000,
-            baVotingWindow: 24 hours,
-            baRecruitCount: 0,
-            payoutHold: 0
-        });
     }
 
     /// @dev A funded account whose key is known.
@@ -145,6 +70,13 @@ abstract contract BaseTest is Test {
     function _setParameters(Parameters memory parameters) internal {
         vm.prank(owner);
         factory.setParameters(parameters);
+    }
+
+    /// @dev The parameters of earlier terms are valid for another day.
+    function _replaceParameters() internal {
+        Parameters memory other = _defaultParameters();
+        other.protocolFee = 100;
+        _setParameters(other);
     }
 
     // --- signatures ---
@@ -189,22 +121,6 @@ abstract contract BaseTest is Test {
         Authorization memory authorization
     ) internal view returns (bytes32) {
         return _digest(TRANSFER_TYPEHASH, asset, payer, to, amount, authorization);
-    }
-
-    function _digest(
-        bytes32 typehash,
-        address asset,
-        address payer,
-        address to,
-        uint256 amount,
-        Authorization memory authorization
-    ) private view returns (bytes32) {
-        bytes32 structHash = keccak256(
-            abi.encode(
-                typehash, payer, to, amount, authorization.validAfter, authorization.validBefore, authorization.nonce
-            )
-        );
-        return keccak256(abi.encodePacked("\x19\x01", IEIP3009(asset).DOMAIN_SEPARATOR(), structHash));
     }
 
     /// @dev Broadcasts an authorization at the token, as a front-runner does.
@@ -259,9 +175,7 @@ abstract contract BaseTest is Test {
     }
 
     function _signDelegation(Delegation memory d) internal view returns (bytes memory) {
-        bytes memory text = bytes(delegation.challengeText(d));
-        bytes32 digest = keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n", vm.toString(text.length), text));
-        return _sign(keyOf[d.agent], digest);
+        return _signDelegation(keyOf[d.agent], d);
     }
 
     /// @dev `agent` authorizes the operator to act for it.
@@ -278,11 +192,6 @@ abstract contract BaseTest is Test {
         uint40 deadline = _now() + 10 minutes;
         bytes memory signature = _sign(keyOf[agent], target.actionDigest(agent, deadline, call));
         return abi.encodeCall(IAgentSignatures.withSignature, (agent, deadline, signature, call));
-    }
-
-    function _sign(uint256 key, bytes32 digest) internal pure returns (bytes memory) {
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, digest);
-        return abi.encodePacked(r, s, v);
     }
 
     function _noAuthorization() internal pure returns (Authorization memory authorization) {}
@@ -315,6 +224,11 @@ abstract contract BaseTest is Test {
             termsHash: _unique(),
             parameters: factory.parameters()
         });
+    }
+
+    function _newComputedTerms() internal returns (Terms memory t) {
+        t = _newTerms();
+        t.computedCriteria = true;
     }
 
     function _newListing() internal returns (Terms memory t) {

@@ -48,9 +48,7 @@ contract ApproveTest is BaseTest {
     }
 
     function test_GivenComputedCriteria() public {
-        Terms memory computed = _newTerms();
-        computed.computedCriteria = true;
-        escrow = _delivered(computed, TWO_MET);
+        escrow = _delivered(_newComputedTerms(), TWO_MET);
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.WorkingContractApproved(TWO_MET);
         vm.prank(client);

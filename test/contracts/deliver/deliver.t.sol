@@ -48,7 +48,7 @@ contract DeliverTest is BaseTest {
     }
 
     function test_RevertGiven_ComputedCriteria_WhenOutcomesIncomplete() public {
-        escrow = _matchedComputed();
+        escrow = _matched(_newComputedTerms());
         uint24[4] memory wrong = [uint24(0), 0x05, 0x11, 0x55];
         for (uint256 i = 0; i < wrong.length; ++i) {
             vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InvalidOutcomes.selector, wrong[i]));
@@ -58,7 +58,7 @@ contract DeliverTest is BaseTest {
     }
 
     function test_GivenComputedCriteria() public {
-        escrow = _matchedComputed();
+        escrow = _matched(_newComputedTerms());
         uint24 outcomes = _pack(Outcome.Met, Outcome.NotMet, Outcome.Unclear);
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.WorkingContractDelivered(DELIVERY, ROOT, outcomes);
@@ -93,12 +93,6 @@ contract DeliverTest is BaseTest {
         vm.prank(worker);
         escrow.deliver(DELIVERY, ROOT, 0);
         _assertDelivered();
-    }
-
-    function _matchedComputed() private returns (WorkingContractEscrow) {
-        Terms memory computed = _newTerms();
-        computed.computedCriteria = true;
-        return _matched(computed);
     }
 
     function _assertDelivered() private view {

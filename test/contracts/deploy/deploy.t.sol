@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "../../../contracts/interfaces/IWorkingContractFactory.sol";
-import {Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract DeployTest is BaseTest {
@@ -26,9 +26,7 @@ contract DeployTest is BaseTest {
 
     function test_GivenDeployed() public {
         address escrow = factory.deploy(_packed(t));
-        Parameters memory other = _defaultParameters();
-        other.protocolFee = 100;
-        _setParameters(other);
+        _replaceParameters();
         vm.warp(_now() + 1 days);
         vm.recordLogs();
         assertEq(factory.deploy(_packed(t)), escrow, "same escrow");
@@ -171,12 +169,6 @@ contract DeployTest is BaseTest {
         vm.etch(copy, factory.deploy(_packed(t)).code);
         assertFalse(factory.isEscrow(copy), "copied code");
         assertTrue(factory.isEscrow(factory.predict(t)), "escrow");
-    }
-
-    function _replaceParameters() private {
-        Parameters memory other = _defaultParameters();
-        other.protocolFee = 100;
-        _setParameters(other);
     }
 
     function _expectInvalid(string memory reason) private {

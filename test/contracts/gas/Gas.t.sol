@@ -91,7 +91,7 @@ contract GasTest is GasBaseTest {
     }
 
     function test_JuryStepByStep() public {
-        Parameters memory p = _parameters();
+        Parameters memory p = _defaultParameters();
         p.baRecruitCount = 3;
         factory.setParameters(p);
         _addJurors(4);
@@ -114,7 +114,7 @@ contract GasTest is GasBaseTest {
 
     /// The most that a draw costs: it looks at as many slots as it may, and almost all seats are taken.
     function test_LargestDraw() public {
-        Parameters memory p = _parameters();
+        Parameters memory p = _defaultParameters();
         _addJurors(31 * 4);
         (p.baRecruitCount, p.baEligibilityStake) = (31, 1001);
         factory.setParameters(p);

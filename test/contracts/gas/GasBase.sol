@@ -1,47 +1,27 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-import {Test} from "forge-std/Test.sol";
 import {Vm} from "forge-std/Vm.sol";
-import {AgentDelegation} from "../../../contracts/AgentDelegation.sol";
-import {BackupAgentRegistry} from "../../../contracts/BackupAgentRegistry.sol";
-import {Dependencies} from "../../../contracts/EscrowState.sol";
-import {ProtocolToken} from "../../../contracts/ProtocolToken.sol";
-import {Relay} from "../../../contracts/Relay.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
-import {WorkingContractFactory} from "../../../contracts/WorkingContractFactory.sol";
 import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
 import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
-import {IEIP3009} from "../../../contracts/interfaces/IEIP3009.sol";
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "../../../contracts/interfaces/IWorkingContractFactory.sol";
-import {Authorization, Delegation, Parameters, Terms} from "../../../contracts/types/Types.sol";
+import {Authorization, Delegation, Terms} from "../../../contracts/types/Types.sol";
+import {DeploymentTest} from "../Deployment.sol";
 import {Operation, packOperations} from "../Operations.sol";
 import {FiatTokenLike} from "../harness/FiatTokenLike.sol";
 
 /// @notice The protocol behind its Relay, with a token that costs what USDC costs, and the operations that the Relay
 /// carries. Measures whole transactions of the production code: run with `isolate`.
-abstract contract GasBaseTest is Test {
+abstract contract GasBaseTest is DeploymentTest {
     uint256 internal constant BATCH = 10;
     uint80 internal constant PRICE = 50e6;
     uint256 internal constant SHARE = PRICE * 5 / 100;
     bytes32 internal constant SALT = "salt";
 
-    bytes32 private constant TRANSFER_TYPEHASH = keccak256(
-        "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
-    );
-
-    bytes32 private constant RECEIVE_TYPEHASH = keccak256(
-        "ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
-    );
-
     FiatTokenLike internal usd;
-    ProtocolToken internal token;
-    Relay internal relay;
-    AgentDelegation internal delegation;
-    BackupAgentRegistry internal registry;
-    WorkingContractFactory internal factory;
 
     Vm.Wallet internal client;
     Vm.Wallet internal worker;
@@ -55,50 +35,17 @@ abstract contract GasBaseTest is Test {
         vm.warp(1_800_000_000);
         client = vm.createWallet("client");
         worker = vm.createWallet("worker");
-        _deployProtocol();
+        address implementation = deployCode("out/FiatTokenLike.sol/FiatTokenLike.json");
+        usd = FiatTokenLike(deployCode("out/FiatTokenLike.sol/FiatTokenProxyLike.json", abi.encode(implementation)));
+        _deployAround(
+            address(usd), address(this), treasury, address(this), "working-contracts.example", _defaultParameters()
+        );
+        relay.setSigner(address(this), true);
         usd.mint(client.addr, 1e15);
         usd.mint(worker.addr, 1e15);
         usd.mint(treasury, 1);
         _delegate(client);
         _delegate(worker);
-    }
-
-    function _deployProtocol() private {
-        address implementation = deployCode("out/FiatTokenLike.sol/FiatTokenLike.json");
-        usd = FiatTokenLike(deployCode("out/FiatTokenLike.sol/FiatTokenProxyLike.json", abi.encode(implementation)));
-        uint64 n = vm.getNonce(address(this));
-        address registryAt = vm.computeCreateAddress(address(this), n + 1);
-        address tokenAt = vm.computeCreateAddress(address(this), n + 2);
-        IWorkingContractFactory factoryAt = IWorkingContractFactory(vm.computeCreateAddress(address(this), n + 3));
-        relay = Relay(
-            deployCode("out/Relay.sol/Relay.json", abi.encode(address(this), factoryAt, "working-contracts.example"))
-        );
-        delegation = relay;
-        registry = BackupAgentRegistry(
-            deployCode(
-                "out/BackupAgentRegistry.sol/BackupAgentRegistry.json", abi.encode(tokenAt, factoryAt, address(relay))
-            )
-        );
-        token = ProtocolToken(
-            deployCode(
-                "out/ProtocolToken.sol/ProtocolToken.json",
-                abi.encode(address(this), factoryAt, registryAt, uint128(100_000e18), uint40(0))
-            )
-        );
-        Dependencies memory dependencies = Dependencies({
-            factory: factoryAt,
-            asset: IEIP3009(address(usd)),
-            operator: address(relay),
-            registry: registry,
-            rewardToken: token
-        });
-        factory = WorkingContractFactory(
-            deployCode(
-                "out/WorkingContractFactory.sol/WorkingContractFactory.json",
-                abi.encode(address(this), treasury, address(this), _parameters(), dependencies)
-            )
-        );
-        relay.setSigner(address(this), true);
     }
 
     /// @dev Adds staked Backup Agents that already hold tokens and money and are eligible from the next second on.
@@ -211,14 +158,8 @@ abstract contract GasBaseTest is Test {
             issuedAt: issuedAt,
             expiresAt: issuedAt + 300
         });
-        bytes memory text = bytes(delegation.challengeText(signed));
-        bytes32 digest =
-            keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n", bytes(vm.toString(text.length)), text));
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(agent, digest);
-        return
-            _operation(
-                address(delegation), abi.encodeCall(IAgentDelegation.register, (signed, abi.encodePacked(r, s, v)))
-            );
+        bytes memory signature = _signDelegation(agent.privateKey, signed);
+        return _operation(address(delegation), abi.encodeCall(IAgentDelegation.register, (signed, signature)));
     }
 
     function _stake(Vm.Wallet memory agent, uint256 amount) internal returns (Operation memory) {
@@ -276,20 +217,8 @@ abstract contract GasBaseTest is Test {
         if (typehash == RECEIVE_TYPEHASH) authorization.validAfter = 1;
         authorization.validBefore = vm.getBlockTimestamp() + 60;
         authorization.nonce = keccak256(abi.encode(_nextNonce++));
-        bytes32 structHash = keccak256(
-            abi.encode(
-                typehash,
-                payer.addr,
-                to,
-                value,
-                authorization.validAfter,
-                authorization.validBefore,
-                authorization.nonce
-            )
-        );
-        (uint8 v, bytes32 r, bytes32 s) =
-            vm.sign(payer, keccak256(abi.encodePacked("\x19\x01", IEIP3009(asset).DOMAIN_SEPARATOR(), structHash)));
-        authorization.signature = abi.encodePacked(r, s, v);
+        authorization.signature =
+            _sign(payer.privateKey, _digest(typehash, asset, payer.addr, to, value, authorization));
     }
 
     function _terms(uint8 criteria, uint256 salt) internal view returns (Terms memory) {
@@ -312,23 +241,5 @@ abstract contract GasBaseTest is Test {
 
     function _word(uint256 seed) internal pure returns (bytes32) {
         return keccak256(abi.encode("word", seed));
-    }
-
-    function _parameters() internal pure returns (Parameters memory) {
-        return Parameters({
-            protocolFee: 500,
-            workerStakeRatio: 500,
-            disputeBondRatio: 500,
-            backupAgentBondRatio: 500,
-            earlyWithdrawalSlashRatio: 3000,
-            absentNoneMetClientShare: 8000,
-            baUnclearSlashRatio: 3000,
-            tokenMintRewardFull: 10,
-            tokenMintRewardReduced: 4,
-            baEligibilityStake: 1000,
-            baVotingWindow: 24 hours,
-            baRecruitCount: 0,
-            payoutHold: 0
-        });
     }
 }

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract OpenTest is BaseTest {
@@ -74,9 +74,7 @@ contract OpenTest is BaseTest {
         t = _newTerms();
         address predicted = factory.predict(t);
         Authorization memory deposit = _authorize(client, predicted, PRICE);
-        Parameters memory other = _defaultParameters();
-        other.protocolFee = 100;
-        _setParameters(other);
+        _replaceParameters();
         vm.warp(t.reviewDeadline + 400 days);
         _frontRun(client, predicted, PRICE, deposit);
 
