@@ -69,7 +69,7 @@ contract DrawTest is BaseTest {
         escrow.draw();
     }
 
-    /// forge-config: default.fuzz.runs = 250
+    /// forge-config: default.fuzz.runs = 50
     function testFuzz_GivenEnoughAgents(uint256 seed) public {
         _stakeAgents(7);
         _stake(client, ELIGIBILITY_STAKE);
@@ -90,7 +90,7 @@ contract DrawTest is BaseTest {
         assertTrue(escrow.jury().drawn, "draw made");
     }
 
-    /// forge-config: default.fuzz.runs = 250
+    /// forge-config: default.fuzz.runs = 50
     function testFuzz_GivenAgentsNotEligible(uint256 seed) public {
         _stakeAgents(3);
         vm.prank(agents[2]);
@@ -102,7 +102,7 @@ contract DrawTest is BaseTest {
         _deliver(escrow, 0);
         _dispute(escrow);
         _seed(seed);
-        _draw();
+        assertEq(_draw().length, 2, "all others, although they are fewer than the seats");
         assertFalse(escrow.isDrawn(agents[2]), "unbonding");
         assertFalse(escrow.isDrawn(agents[3]), "staked after the match");
     }
@@ -138,7 +138,7 @@ contract DrawTest is BaseTest {
     }
 
     /// Compares with a shuffle of the whole pool in memory. No one is eligible, so that no seat ends it early.
-    /// forge-config: default.fuzz.runs = 100
+    /// forge-config: default.fuzz.runs = 50
     function testFuzz_GivenAnyPool(uint256 seed, uint256 size) public {
         size = bound(size, 1, 40);
         _stakeMembers(0, size, ELIGIBILITY_STAKE);
@@ -161,13 +161,6 @@ contract DrawTest is BaseTest {
         assertEq(looks, size < 12 ? size : 12, "slots looked at");
     }
 
-    function test_GivenFewerAgentsThanSeats() public {
-        _stakeAgents(2);
-        _prepare(7);
-        address[] memory drawn = _draw();
-        assertEq(drawn.length, 2, "drawn");
-    }
-
     function test_GivenEmptyPool() public {
         _prepare(1);
         vm.expectEmit(address(escrow));
@@ -177,7 +170,7 @@ contract DrawTest is BaseTest {
     }
 
     /// Else whoever sees the seed could stake or unstake until the jury suits: a draw would then be worth nothing.
-    /// forge-config: default.fuzz.runs = 250
+    /// forge-config: default.fuzz.runs = 50
     function testFuzz_WhenPoolChangesAfterTheDispute(uint256 seed, uint256 leaving) public {
         _stakeAgents(6);
         _prepare(seed);
@@ -252,10 +245,10 @@ contract DrawTest is BaseTest {
         vm.warp(_now() + 1);
     }
 
-    /// @dev With any of a hundred seeds, exactly the first `count` members are drawn.
+    /// @dev With any of twenty seeds, exactly the first `count` members are drawn.
     function _assertAllDrawn(uint256 count) private {
         uint256 prepared = vm.snapshotState();
-        for (uint256 seed = 0; seed < 100; ++seed) {
+        for (uint256 seed = 0; seed < 20; ++seed) {
             vm.setBlockhash(drawBlock, keccak256(abi.encode(seed)));
             assertEq(_draw().length, count, "drawn");
             for (uint256 i = 0; i < count; ++i) {

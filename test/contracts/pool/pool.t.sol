@@ -10,7 +10,7 @@ contract PoolTest is BaseTest {
     uint40[] internal times;
     uint256[] internal members;
 
-    /// forge-config: default.fuzz.runs = 100
+    /// forge-config: default.fuzz.runs = 50
     function testFuzz_WhenAgentsJoinAndLeave(uint256 seed) public {
         uint256 inside;
         for (uint256 i = 0; i < CHANGES; ++i) {
