@@ -7,21 +7,18 @@ import {
   PaymentRejected,
   ServiceError,
 } from "@working-contracts/client/index";
-import { concatHex, encodeCall, selectorOf } from "@working-contracts/protocol/hex";
+import { encodeCall, selectorOf } from "@working-contracts/protocol/hex";
 import { disputeBond } from "@working-contracts/protocol/ledger";
 import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import {
-  canonicalTerms,
   creationSalt,
   DEFAULT_PARAMETERS,
-  escrowAddress,
-  packTerms,
   termsDocument,
   termsHash,
 } from "@working-contracts/protocol/terms";
-import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
+import type { Address } from "@working-contracts/protocol/types";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { account, agentOf, CODE, NETWORK } from "./fake-service.js";
+import { account, agentOf, CODE, NETWORK, quoted } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "performance"] }));
@@ -30,12 +27,7 @@ afterEach(() => void vi.useRealTimers());
 const word = (value: string | number): string =>
   `0x${(typeof value === "number" ? value.toString(16) : value.slice(2)).padStart(64, "0")}`;
 const OTHER = `0x${"bb".repeat(20)}`;
-const { id, terms } = servedTerms();
-const escrowTerms = (terms as { escrowTerms: EscrowTerms }).escrowTerms;
-const escrowCode = concatHex([
-  `0x${"00".repeat(45)}`,
-  packTerms({ ...escrowTerms, price: BigInt(escrowTerms.price) }),
-]);
+const { id, terms, code: escrowCode } = servedTerms();
 
 type Call = { method: string; params: [{ to: string; data: string }] };
 
@@ -128,18 +120,13 @@ describe("a dispute", () => {
     let status: Status = "under-review";
     let isLost = true;
     const caller = new AbortController();
-    const url = `${NETWORK.baseUrl}/v1/contracts/${id}/dispute`;
-    const { price, parameters } = escrowTerms;
-    const amount = String(disputeBond(BigInt(price), parameters));
-    const { network, asset } = NETWORK;
-    const quote = { scheme: "exact", network, asset: asset.address, payTo: id, amount };
-    const required = btoa(JSON.stringify({ x402Version: 2, resource: { url }, accepts: [quote] }));
+    const amount = String(disputeBond(50_000_000n, DEFAULT_PARAMETERS));
     const agent = await agentOf(
       (request, { headers }) => {
         if (request.endsWith("/terms")) return Response.json({ data: terms });
         if (!request.startsWith("POST ")) return undefined;
         if (!new Headers(headers).has("payment-signature"))
-          return Response.json({}, { status: 402, headers: { "payment-required": required } });
+          return quoted(`/v1/contracts/${id}/dispute`, { payTo: id, amount });
         if (isLost) caller.abort();
         return isLost ? Promise.reject(new TypeError("gone")) : Response.json({ data: contract("disputed") });
       },
@@ -284,33 +271,27 @@ describe("a creation whose payment the service reports as not used", () => {
           ),
         });
         const { baVotingWindow } = DEFAULT_PARAMETERS;
-        const made: EscrowTerms = {
-          ...{ initiator: account.address.toLowerCase() as Address, price: 50_000_000n },
-          ...{ counterparty: `0x${"00".repeat(20)}`, criteriaCount: 1 },
-          ...{ workerInitiated: false, computedCriteria: false, termsHash: termsHash(document) },
-          matchDeadline: secondsOf(draft.matchDeadline),
-          withdrawalDeadline: secondsOf(draft.withdrawalDeadline),
-          deliveryDeadline: secondsOf(draft.deliveryDeadline),
-          reviewDeadline: secondsOf(draft.reviewDeadline),
-          parameters: { ...DEFAULT_PARAMETERS, baVotingWindow: baVotingWindow + change.baVotingWindow },
-        };
-        const payTo = escrowAddress({
-          ...(NETWORK as never as { factory: Address; implementation: Address }),
-          terms: made,
-        });
-        const escrowTerms = { ...made, price: String(made.price) };
-        served.set(payTo, { document, canonicalDocument: canonicalTerms(document), escrowTerms });
+        const made = servedTerms(
+          {
+            initiator: account.address.toLowerCase() as Address,
+            termsHash: termsHash(document),
+            matchDeadline: secondsOf(draft.matchDeadline),
+            withdrawalDeadline: secondsOf(draft.withdrawalDeadline),
+            deliveryDeadline: secondsOf(draft.deliveryDeadline),
+            reviewDeadline: secondsOf(draft.reviewDeadline),
+            parameters: { ...DEFAULT_PARAMETERS, baVotingWindow: baVotingWindow + change.baVotingWindow },
+          },
+          document,
+        );
+        const payTo = made.id;
+        served.set(payTo, made.terms);
         if (new Headers(headers).has("payment-signature")) {
           paid.push({ payTo, key: posted.idempotencyKey });
           return answer();
         }
-        const resource = { url: `${NETWORK.baseUrl}/v1/contracts` };
-        codes.set(payTo, concatHex([`0x${"00".repeat(45)}`, packTerms(made)]));
+        codes.set(payTo, made.code);
         if (claims) return Response.json({ data: { id: payTo, status: "created" } });
-        const { network, asset } = NETWORK;
-        const quote = { scheme: "exact", network, asset: asset.address, payTo, amount: "50000000" };
-        const required = btoa(JSON.stringify({ x402Version: 2, resource, accepts: [quote] }));
-        return Response.json({}, { status: 402, headers: { "payment-required": required } });
+        return quoted("/v1/contracts", { payTo, amount: "50000000" });
       },
       { spendingLimit: { perCall: "50" }, ...options },
     );

@@ -58,3 +58,11 @@ export function agentOf(
     ...options,
   });
 }
+
+/** A quote for a call, in the network's stablecoin if it does not say otherwise. */
+export function quoted(path: string, quote: object): Response {
+  const { address: asset, name, version } = NETWORK.asset;
+  const offer = { scheme: "exact", network: NETWORK.network, asset, extra: { name, version }, ...quote };
+  const required = { x402Version: 2, resource: { url: NETWORK.baseUrl + path }, accepts: [offer] };
+  return Response.json({}, { status: 402, headers: { "payment-required": btoa(JSON.stringify(required)) } });
+}

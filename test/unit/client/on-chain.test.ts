@@ -1,8 +1,8 @@
 import { onChain, provenTerms } from "@working-contracts/client/index";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { DEFAULT_PARAMETERS, packTerms } from "@working-contracts/protocol/terms";
-import { concat, encodeFunctionResult, type Hex, toFunctionSelector, toHex } from "viem";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
+import { encodeFunctionResult, type Hex, toFunctionSelector, toHex } from "viem";
 import { afterEach, expect, it } from "vitest";
 import { type AskedCall, type FakeNode, json, startFakeNode } from "../chain/node.js";
 import { account, CODE, NETWORK } from "./fake-service.js";
@@ -120,9 +120,7 @@ it.each([
   const ballot = { chainId: NETWORK.chainId, escrow: ID as Hex, voter };
   const commitment = voteCommitment({ ...ballot, votes, salt });
   const now = Math.floor(Date.now() / 1000);
-  const { id, terms } = servedTerms();
-  const proven = { ...provenTerms(id, terms, NETWORK), parameters: DEFAULT_PARAMETERS };
-  const escrow = concat([`0x${"00".repeat(45)}`, packTerms(proven)]);
+  const { code } = servedTerms();
   const jury = { disputedAt: now - age, drawBlock: 0, sealedVotes: 1, drawn: false, held: 0n };
   const results: Record<string, Hex> = {
     "jury()": encodeFunctionResult({ abi: escrowAbi, functionName: "jury", result: jury }),
@@ -133,7 +131,7 @@ it.each([
     return found?.[1] ?? "0x";
   };
   const block = { ...BLOCK, timestamp: toHex(now) };
-  const { url, sent, wasSent } = await nodeWith({ eth_getBlockByNumber: block, eth_getCode: escrow }, read);
+  const { url, sent, wasSent } = await nodeWith({ eth_getBlockByNumber: block, eth_getCode: code }, read);
   const own = await onChain({ rpcUrl: url, account, network: NETWORK });
   await expect(own.openVote(ID, salt)).rejects.toThrow(isOpened ? "parameters" : "has not ended");
   expect(sent.some((call) => call?.includes(salt.slice(2)))).toBe(isOpened);

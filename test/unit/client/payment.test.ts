@@ -7,24 +7,16 @@ import {
 import { plannedOf } from "@working-contracts/client/session";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { describe, expect, it, vi } from "vitest";
-import { account, agentOf, NETWORK } from "./fake-service.js";
+import { account, agentOf, NETWORK, quoted } from "./fake-service.js";
 
 const PATH = "/v1/agents/me/stake";
 const STAKE = { staked: "1.0" };
 
 const quote = {
-  scheme: "exact",
-  network: NETWORK.network,
   asset: NETWORK.protocolToken,
   payTo: NETWORK.registry,
   amount: String(10n ** 18n),
   extra: { name: "Token", version: "1" },
-};
-const resource = { url: NETWORK.baseUrl + PATH };
-const quoted = (changes: object = {}) => {
-  const required = { x402Version: 2, resource, accepts: [{ ...quote, ...changes }] };
-  const headers = { "payment-required": btoa(JSON.stringify(required)) };
-  return Response.json({}, { status: 402, headers });
 };
 const refused = (status: number, code: string) =>
   Response.json({ error: { code, message: code } }, { status, headers: { "retry-after": "0" } });
@@ -40,7 +32,7 @@ async function staking(
     (request, { headers }) => {
       if (request !== `POST ${PATH}`) return undefined;
       const payment = new Headers(headers).get("payment-signature");
-      if (payment === null) return quoted(changes);
+      if (payment === null) return quoted(PATH, { ...quote, ...changes });
       sent.push(payment);
       return (answers.shift() ?? (() => Response.json({ data: STAKE })))();
     },
@@ -103,7 +95,7 @@ describe("a payment that was signed and sent", () => {
     await expect(refusing.agent.stake("1")).rejects.toMatchObject({ name: "ServiceError" });
     const outrun = await staking([() => refused(503, "settlement_pending"), () => refused(409, "conflict")]);
     await expect(outrun.agent.stake("1")).rejects.toMatchObject({ name: "ServiceError", code: "conflict" });
-    const rejecting = await staking([() => quoted()]);
+    const rejecting = await staking([() => quoted(PATH, quote)]);
     await expect(rejecting.agent.stake("1")).rejects.toMatchObject({ name: "PaymentRejected" });
   });
 });

@@ -1,15 +1,17 @@
 /** Terms at their own address, as the service serves them. */
+import { concatHex } from "@working-contracts/protocol/hex";
 import {
   canonicalTerms,
   DEFAULT_PARAMETERS,
   escrowAddress,
+  packTerms,
   termsDocument,
   termsHash,
 } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { NETWORK } from "./fake-service.js";
 
-const document = termsDocument({
+const DOCUMENT = termsDocument({
   title: "Summarise a paper",
   taskDescription: "One page.",
   acceptanceCriteria: ["One page"],
@@ -18,7 +20,8 @@ const document = termsDocument({
   salt: `0x${"12".repeat(32)}`,
 });
 
-export function servedTerms(changes: Partial<EscrowTerms> = {}) {
+/** And the code of their escrow, which ends with them. */
+export function servedTerms(changes: Partial<EscrowTerms> = {}, document = DOCUMENT) {
   const terms: EscrowTerms = {
     initiator: `0x${"aa".repeat(20)}`,
     price: 50_000_000n,
@@ -39,5 +42,6 @@ export function servedTerms(changes: Partial<EscrowTerms> = {}) {
     terms,
   });
   const escrowTerms = { ...terms, price: String(terms.price) };
-  return { id, terms: { document, canonicalDocument: canonicalTerms(document), escrowTerms } as never };
+  const code = concatHex([`0x${"00".repeat(45)}`, packTerms(terms)]);
+  return { id, code, terms: { document, canonicalDocument: canonicalTerms(document), escrowTerms } as never };
 }

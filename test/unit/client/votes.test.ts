@@ -4,7 +4,7 @@ import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcom
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import type { Hex } from "@working-contracts/protocol/types";
 import { expect, it } from "vitest";
-import { account, agentOf, NETWORK } from "./fake-service.js";
+import { account, agentOf, NETWORK, quoted } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
 
 const { id: ID, terms } = servedTerms();
@@ -73,13 +73,8 @@ it("a vote is remembered also if the response to it was lost", async () => {
         isLost = false;
         throw new TypeError("fetch failed");
       }
-      const { address: asset, name, version } = NETWORK.asset;
       const amount = String(voteDeposit(50_000_000n, 1, DEFAULT_PARAMETERS));
-      const offer = { scheme: "exact", network: NETWORK.network, asset, payTo: ID, amount };
-      const resource = { url: NETWORK.baseUrl + PATH };
-      const accepts = [{ ...offer, extra: { name, version } }];
-      const required = btoa(JSON.stringify({ x402Version: 2, resource, accepts }));
-      return Response.json({}, { status: 402, headers: { "payment-required": required } });
+      return quoted(PATH, { payTo: ID, amount });
     },
     {
       spendingLimit: { perCall: "100" },
