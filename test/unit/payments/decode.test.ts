@@ -94,52 +94,45 @@ describe("a payment header", () => {
 });
 
 describe("a garbage header is rejected with its reason:", () => {
-  const cases: [name: string, header: string, reason: string][] = [
-    ["empty", "", "invalid_payload"],
-    ["not base64", "{}", "invalid_payload"],
-    ["base64url", Buffer.from('{"a":"???>>>"}').toString("base64url"), "invalid_payload"],
-    ["broken base64 length", "AAAAA", "invalid_payload"],
-    ["not JSON", Buffer.from("hello").toString("base64"), "invalid_payload"],
-    ["not UTF-8", Buffer.from([0xff, 0xfe, 0x00]).toString("base64"), "invalid_payload"],
-    ["JSON null", encode(null), "invalid_x402_version"],
-    ["a JSON array", encode([]), "invalid_x402_version"],
-    ["a number", encode(7), "invalid_x402_version"],
-    ["version missing", encode({ payload }), "invalid_x402_version"],
-    ["version as text", encode({ ...version2, x402Version: "2" }), "invalid_x402_version"],
-    ["version 1 in the version 2 header", encode(version1), "invalid_x402_version"],
-    ["version 3", encode({ ...version2, x402Version: 3 }), "invalid_x402_version"],
-    ["payload missing", encode({ x402Version: 2, accepted }), "invalid_payload"],
-    ["payload null", encode({ x402Version: 2, accepted, payload: null }), "invalid_payload"],
-    ["accepted as a list", encode({ ...version2, accepted: [accepted] }), "invalid_payload"],
-    ["signature empty", encode({ ...version2, payload: { ...payload, signature: "0x" } }), "invalid_payload"],
-    [
-      "signature with half a byte",
-      encode({ ...version2, payload: { ...payload, signature: "0xabc" } }),
-      "invalid_payload",
-    ],
-    ["value as a number", encode(withAuthorization({ value: 50_000_000 })), "invalid_payload"],
-    ["value negative", encode(withAuthorization({ value: "-1" })), "invalid_payload"],
-    ["value in hex", encode(withAuthorization({ value: "0x10" })), "invalid_payload"],
-    ["value with an exponent", encode(withAuthorization({ value: "1e6" })), "invalid_payload"],
-    [
-      "value beyond uint256",
-      encode(withAuthorization({ value: (2n ** 256n).toString() })),
-      "invalid_payload",
-    ],
-    ["nonce short", encode(withAuthorization({ nonce: "0x01" })), "invalid_payload"],
-    ["from without an address", encode(withAuthorization({ from: "vitalik.eth" })), "invalid_payload"],
-    [
-      "20,000 levels deep",
-      Buffer.from("[".repeat(20_000) + "]".repeat(4_000)).toString("base64"),
-      "invalid_payload",
-    ],
-    ["huge", "A".repeat(10_000_000), "invalid_payload"],
-  ];
-  it.each(cases)("%s", (_name, header, reason) => {
+  const signed = (signature: string) => encode({ ...version2, payload: { ...payload, signature } });
+  const isRefused = (header: string, reason: string) => {
     const decoded = decodeRaw(header);
     expect(decoded).toMatchObject({ ok: false, reason });
     expect(decoded).toHaveProperty("message", expect.stringMatching(/.{20,}/));
-  });
+  };
+
+  it.each([
+    ["JSON null", encode(null)],
+    ["a JSON array", encode([])],
+    ["a number", encode(7)],
+    ["version missing", encode({ payload })],
+    ["version as text", encode({ ...version2, x402Version: "2" })],
+    ["version 1 in the version 2 header", encode(version1)],
+    ["version 3", encode({ ...version2, x402Version: 3 })],
+  ])("%s", (_name, header) => isRefused(header, "invalid_x402_version"));
+
+  it.each([
+    ["empty", ""],
+    ["not base64", "{}"],
+    ["base64url", Buffer.from('{"a":"???>>>"}').toString("base64url")],
+    ["broken base64 length", "AAAAA"],
+    ["not JSON", Buffer.from("hello").toString("base64")],
+    ["not UTF-8", Buffer.from([0xff, 0xfe, 0x00]).toString("base64")],
+    ["payload missing", encode({ x402Version: 2, accepted })],
+    ["payload null", encode({ x402Version: 2, accepted, payload: null })],
+    ["accepted as a list", encode({ ...version2, accepted: [accepted] })],
+    ["signature empty", signed("0x")],
+    ["signature with half a byte", signed("0xabc")],
+    ["value as a number", encode(withAuthorization({ value: 50_000_000 }))],
+    ["value negative", encode(withAuthorization({ value: "-1" }))],
+    ["value in hex", encode(withAuthorization({ value: "0x10" }))],
+    ["value with an exponent", encode(withAuthorization({ value: "1e6" }))],
+    ["value beyond uint256", encode(withAuthorization({ value: (2n ** 256n).toString() }))],
+    ["nonce short", encode(withAuthorization({ nonce: "0x01" }))],
+    ["from without an address", encode(withAuthorization({ from: "vitalik.eth" }))],
+    ["20,000 levels deep", Buffer.from("[".repeat(20_000) + "]".repeat(4_000)).toString("base64")],
+    ["huge", "A".repeat(10_000_000)],
+  ])("%s", (_name, header) => isRefused(header, "invalid_payload"));
 
   it("too long is rejected unread", () => {
     const padded = encode({ ...version2, padding: "x".repeat(32_768) });
