@@ -122,16 +122,12 @@ contract VoteTest is BaseTest {
     }
 
     function test_RevertGiven_NotStakedEnough() public {
-        _expectNotEligible(stranger, 0);
-        vm.prank(stranger);
-        escrow.vote(stranger, COMMITMENT, _noAuthorization());
+        _assertNotEligible(stranger, 0);
 
         _stake(stranger, ELIGIBILITY_STAKE - 1);
         vm.warp(_now() + 1);
         escrow = _disputed(_newTerms());
-        _expectNotEligible(stranger, ELIGIBILITY_STAKE - 1);
-        vm.prank(stranger);
-        escrow.vote(stranger, COMMITMENT, _noAuthorization());
+        _assertNotEligible(stranger, ELIGIBILITY_STAKE - 1);
         assertBalance(stranger, FUNDS, "stranger");
     }
 
@@ -145,9 +141,7 @@ contract VoteTest is BaseTest {
         _deliver(escrow, 0);
         _dispute(escrow);
         for (uint256 i = 5; i < 7; ++i) {
-            _expectNotEligible(agents[i], ELIGIBILITY_STAKE);
-            vm.prank(agents[i]);
-            escrow.vote(agents[i], COMMITMENT, _noAuthorization());
+            _assertNotEligible(agents[i], ELIGIBILITY_STAKE);
         }
     }
 
@@ -156,9 +150,7 @@ contract VoteTest is BaseTest {
         registry.requestUnstake(agent);
         vm.warp(_now() + 1);
         escrow = _disputed(_newTerms());
-        _expectNotEligible(agent, ELIGIBILITY_STAKE);
-        vm.prank(agent);
-        escrow.vote(agent, COMMITMENT, _noAuthorization());
+        _assertNotEligible(agent, ELIGIBILITY_STAKE);
     }
 
     /// Otherwise an operator could empty the jury of a running contract: it can unstake for whoever delegated that.
@@ -248,10 +240,12 @@ contract VoteTest is BaseTest {
         emit IWorkingContractEscrow.VoteSealed(agent, COMMITMENT, VOTE_BOND);
     }
 
-    function _expectNotEligible(address account, uint256 staked) private {
+    function _assertNotEligible(address account, uint256 staked) private {
         vm.expectRevert(
             abi.encodeWithSelector(IBackupAgentRegistry.NotEligible.selector, account, staked, ELIGIBILITY_STAKE)
         );
+        vm.prank(account);
+        escrow.vote(account, COMMITMENT, _noAuthorization());
     }
 
     function _assertSealed() private view {
