@@ -7,15 +7,6 @@ import {
   presentParameters,
 } from "../../../../src/features/protocol/routes.js";
 
-it("serves the specification's parameters in the specification's words", () => {
-  expect(JSON.stringify(presentParameters(DEFAULT_PARAMETERS))).toBe(
-    '{"protocolFee":0.05,"workerStakeRatio":0.05,"disputeBondRatio":0.05,"backupAgentBondRatio":0.05,' +
-      '"earlyWithdrawalSlashRatio":0.3,"absentNoneMetClientShare":0.8,"baUnclearSlashRatio":0.3,' +
-      '"tokenMintRewardFull":10,"tokenMintRewardReduced":4,"baEligibilityStake":1000,"baVotingWindow":"PT24H",' +
-      '"baRecruitCount":null}',
-  );
-});
-
 it("shows a recruit count if there is one, and ratios to the basis point", () => {
   const view = presentParameters({
     ...DEFAULT_PARAMETERS,

@@ -146,13 +146,6 @@ describe("requests", () => {
         retryable: true,
       },
     });
-    const retryAfter = Number(refused.headers.get("retry-after"));
-    expect(retryAfter).toBeGreaterThan(0);
-    expect(retryAfter).toBeLessThanOrEqual(60);
-    expect(refused.headers.get("ratelimit-policy")).toBe('"writes";q=2;w=60');
-    expect(refused.headers.get("ratelimit")).toBe(`"writes";r=0;t=${retryAfter}`);
-    expect(refused.headers.get("ratelimit-limit")).toBe("2");
-    expect(refused.headers.get("ratelimit-remaining")).toBe("0");
     expect(refused.headers.get("x-request-id")).not.toBeNull();
     expect(refused.headers.get("access-control-allow-origin")).toBe("*");
   });
