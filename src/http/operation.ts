@@ -87,11 +87,10 @@ export function raw(description: string, content: Record<string, { schema: Schem
   return { status: 200, response: { description, content }, relays: false, send: (_, result) => result };
 }
 
+type Method = "get" | "post" | "patch" | "delete";
+
 interface Declaration<P, Q, H, B, Result> {
-  method: "get" | "post" | "patch" | "delete";
-  path: string;
   operationId: string;
-  tag: string;
   summary: string;
   description?: string;
   /** `none`: anyone can call it. Otherwise the call needs an API key, and `caller` is the key's address. */
@@ -192,90 +191,100 @@ const ActionHeadersSchema = IdempotencyKeySchema.extend({
 });
 export type ActionHeaders = z.output<typeof ActionHeadersSchema>;
 
-export interface Operation {
+interface Operation {
   mount(router: OpenAPIHono<AppEnv>, deps: Deps): void;
 }
 
 /**
- * Declares an endpoint. Codes that come without being declared: `unauthorized` (with a key), `payload_too_large` and
+ * Declares the endpoints under a tag of the document: `get("/v1/protocol", { ... })`. Codes that come without being declared: `unauthorized` (with a key), `payload_too_large` and
  * `unsupported_media_type` (with a body), `settlement_pending` (if relayed), and those of every path, which the document
  * adds.
  */
-export function operation<
-  Result,
-  P extends ObjectSchema | undefined = undefined,
-  Q extends ObjectSchema | undefined = undefined,
-  H extends ObjectSchema | undefined = undefined,
-  B extends Schema | undefined = undefined,
->(declaration: Declaration<P, Q, H, B, Result>): Operation {
-  const { method, path, operationId, tag, summary, description, paid, returns } = declaration;
-  const { params, query, body: bodySchema, signable } = declaration;
-  const own = declaration.headers as z.ZodObject | undefined;
-  const headers = signable ? ActionHeadersSchema.extend(own?.shape ?? {}) : own;
-  const needsKey = declaration.auth === undefined;
-  const note = [
-    ...(paid ? [PAYMENT_HEADERS_NOTE] : []),
-    ...(signable ? [SIGNATURE_HEADERS_NOTE] : []),
-    ...(description === undefined ? [] : [description]),
-  ];
-  const codes: ErrorCode[] = [
-    ...(needsKey ? (["unauthorized"] as const) : []),
-    ...(bodySchema === undefined ? [] : (["payload_too_large", "unsupported_media_type"] as const)),
-    ...(returns.relays ? (["payload_too_large", "settlement_pending"] as const) : []),
-    ...(signable ? (["invalid_request", "invalid_signature", "forbidden"] as const) : []),
-    ...(declaration.errors ?? []),
-  ];
-  const route = createRoute({
-    method,
-    path,
-    operationId,
-    tags: [tag],
-    summary,
-    ...(note.length === 0 ? {} : { description: note.join(" ") }),
-    ...(needsKey ? { security: KEY_SECURITY } : {}),
-    middleware: [
-      ...(needsKey ? [requireKey] : method === "get" ? [] : [countedByClient]),
-      ...(declaration.optionalBody ? [untypedIfEmpty] : []),
-    ],
-    request: {
-      ...(params === undefined ? {} : { params }),
-      ...(query === undefined ? {} : { query }),
-      ...(headers === undefined ? {} : { headers }),
-      // `required` makes an empty body count as `{}`.
-      ...(bodySchema === undefined ? {} : { body: { required: true, content: json(bodySchema) } }),
-    },
-    responses: {
-      [returns.status]: returns.response,
-      ...(paid ? PAYMENT_REQUIRED : {}),
-      ...errorResponses(...codes),
-    } as never,
-  });
+export function endpoints(tag: string) {
+  const by = (method: Method) => declaring(method, tag);
+  return { get: by("get"), post: by("post"), patch: by("patch"), delete: by("delete") };
+}
 
-  return {
-    mount(router, given) {
-      const deps = declaration.longRead ? reading(given) : given;
-      // The schemas in the declaration give `call` its type; hono cannot infer it from a route built conditionally.
-      router.openapi(route, (async (c: Context<CallerEnv>) => {
-        const valid = (target: "param" | "query" | "header" | "json") => c.req.valid(target as never);
-        const call = {
-          params: valid("param"),
-          query: valid("query"),
-          headers: valid("header"),
-          signature: signable ? valid("header") : {},
-          body: valid("json"),
-          caller: c.get("caller"),
-          rawBody: c.get("rawBody"),
-          c,
-        } as unknown as Call<P, Q, H, B>;
-        const requestDeps = {
-          ...deps,
-          get logger() {
-            return c.get("logger")();
-          },
-        };
-        return returns.send(c, await declaration.handle(requestDeps, call));
-      }) as never);
-    },
+function declaring(method: Method, tag: string) {
+  return <
+    Result,
+    P extends ObjectSchema | undefined = undefined,
+    Q extends ObjectSchema | undefined = undefined,
+    H extends ObjectSchema | undefined = undefined,
+    B extends Schema | undefined = undefined,
+  >(
+    path: string,
+    declaration: Declaration<P, Q, H, B, Result>,
+  ): Operation => {
+    const { operationId, summary, description, paid, returns } = declaration;
+    const { params, query, body: bodySchema, signable } = declaration;
+    const own = declaration.headers as z.ZodObject | undefined;
+    const headers = signable ? ActionHeadersSchema.extend(own?.shape ?? {}) : own;
+    const needsKey = declaration.auth === undefined;
+    const note = [
+      ...(paid ? [PAYMENT_HEADERS_NOTE] : []),
+      ...(signable ? [SIGNATURE_HEADERS_NOTE] : []),
+      ...(description === undefined ? [] : [description]),
+    ];
+    const codes: ErrorCode[] = [
+      ...(needsKey ? (["unauthorized"] as const) : []),
+      ...(bodySchema === undefined ? [] : (["payload_too_large", "unsupported_media_type"] as const)),
+      ...(returns.relays ? (["payload_too_large", "settlement_pending"] as const) : []),
+      ...(signable ? (["invalid_request", "invalid_signature", "forbidden"] as const) : []),
+      ...(declaration.errors ?? []),
+    ];
+    const route = createRoute({
+      method,
+      path,
+      operationId,
+      tags: [tag],
+      summary,
+      ...(note.length === 0 ? {} : { description: note.join(" ") }),
+      ...(needsKey ? { security: KEY_SECURITY } : {}),
+      middleware: [
+        ...(needsKey ? [requireKey] : method === "get" ? [] : [countedByClient]),
+        ...(declaration.optionalBody ? [untypedIfEmpty] : []),
+      ],
+      request: {
+        ...(params === undefined ? {} : { params }),
+        ...(query === undefined ? {} : { query }),
+        ...(headers === undefined ? {} : { headers }),
+        // `required` makes an empty body count as `{}`.
+        ...(bodySchema === undefined ? {} : { body: { required: true, content: json(bodySchema) } }),
+      },
+      responses: {
+        [returns.status]: returns.response,
+        ...(paid ? PAYMENT_REQUIRED : {}),
+        ...errorResponses(...codes),
+      } as never,
+    });
+
+    return {
+      mount(router, given) {
+        const deps = declaration.longRead ? reading(given) : given;
+        // The schemas in the declaration give `call` its type; hono cannot infer it from a route built conditionally.
+        router.openapi(route, (async (c: Context<CallerEnv>) => {
+          const valid = (target: "param" | "query" | "header" | "json") => c.req.valid(target as never);
+          const call = {
+            params: valid("param"),
+            query: valid("query"),
+            headers: valid("header"),
+            signature: signable ? valid("header") : {},
+            body: valid("json"),
+            caller: c.get("caller"),
+            rawBody: c.get("rawBody"),
+            c,
+          } as unknown as Call<P, Q, H, B>;
+          const requestDeps = {
+            ...deps,
+            get logger() {
+              return c.get("logger")();
+            },
+          };
+          return returns.send(c, await declaration.handle(requestDeps, call));
+        }) as never);
+      },
+    };
   };
 }
 

@@ -9,7 +9,7 @@ import {
   type Permission,
 } from "@working-contracts/protocol/signatures";
 import { invalidField } from "../../errors.js";
-import { body, created, data, IdempotencyKeySchema, operation } from "../../http/operation.js";
+import { body, created, data, endpoints, IdempotencyKeySchema } from "../../http/operation.js";
 import {
   AddressParamsSchema,
   listOf,
@@ -107,15 +107,12 @@ function permissionOf(
   throw invalidField("operatorUntil", "must be in the future");
 }
 
-const tag = "Agents";
+const { get, post } = endpoints("Agents");
 const params = AddressParamsSchema;
 
 export const agentOperations = [
-  operation({
-    method: "post",
-    path: "/v1/agents/{address}/challenge",
+  post("/v1/agents/{address}/challenge", {
     operationId: "requestChallenge",
-    tag,
     summary: "Request a challenge to sign",
     auth: "none",
     params,
@@ -127,11 +124,8 @@ export const agentOperations = [
       return requestChallenge(deps, { address, permission: permissionOf(body, deps.clock.now()) });
     },
   }),
-  operation({
-    method: "post",
-    path: "/v1/agents/{address}/api-key",
+  post("/v1/agents/{address}/api-key", {
     operationId: "issueApiKey",
-    tag,
     summary: "Redeem a signed challenge for an API key",
     auth: "none",
     params,
@@ -144,11 +138,8 @@ export const agentOperations = [
       return issueKey(deps, { address, challengeId, signature, label, idempotencyKey });
     },
   }),
-  operation({
-    method: "post",
-    path: "/v1/agents/{address}/api-key/revoke",
+  post("/v1/agents/{address}/api-key/revoke", {
     operationId: "revokeApiKeys",
-    tag,
     summary: "Redeem a signed challenge to revoke one key, or every key of the address",
     auth: "none",
     params,
@@ -158,11 +149,8 @@ export const agentOperations = [
     handle: (deps, { params: { address }, body: { challengeId, signature, keyId } }) =>
       revokeKeys(deps, { address, challengeId, signature, keyId }),
   }),
-  operation({
-    method: "get",
-    path: "/v1/agents/me/api-keys",
+  get("/v1/agents/me/api-keys", {
     operationId: "listApiKeys",
-    tag,
     summary: "List the caller's API keys, oldest first",
     query: PageQuerySchema,
     returns: body("Metadata of active and revoked keys", KeyListSchema),

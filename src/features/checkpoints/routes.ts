@@ -7,8 +7,8 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import {
   created,
   data,
+  endpoints,
   IdempotencyKeySchema,
-  operation,
   raw,
   resourceId,
   sendJson,
@@ -66,14 +66,11 @@ const CheckpointParamsSchema = ContractParamsSchema.extend({
     .openapi({ param: { name: "checkpointId", in: "path" } }),
 });
 
-const tag = "Checkpoints";
+const { get, post } = endpoints("Checkpoints");
 
 export const checkpointOperations = [
-  operation({
-    method: "post",
-    path: "/v1/contracts/{id}/checkpoint",
+  post("/v1/contracts/{id}/checkpoint", {
     operationId: "submitCheckpoint",
-    tag,
     summary: "Submit a checkpoint of continuous work (the matched worker)",
     params: ContractParamsSchema,
     headers: IdempotencyKeySchema,
@@ -85,11 +82,8 @@ export const checkpointOperations = [
       return submitCheckpoint(deps, { id: params.id, caller, checkpointId: resourceId(call), draft });
     },
   }),
-  operation({
-    method: "get",
-    path: "/v1/contracts/{id}/checkpoints",
+  get("/v1/contracts/{id}/checkpoints", {
     operationId: "listCheckpoints",
-    tag,
     summary: "List the checkpoints of a contract, oldest first",
     description:
       "Everything in one response, unless `limit` or `cursor` is given. A page ends early at the page's maximum of bytes (`GET /v1/limits`); follow `nextCursor`.",
@@ -114,11 +108,8 @@ export const checkpointOperations = [
       return sendJson(c, await listCheckpoints(db, { by, limit: limit ?? LIMITS.pageSize, cursor }), 200);
     },
   }),
-  operation({
-    method: "get",
-    path: "/v1/contracts/{id}/checkpoints/{checkpointId}/proof",
+  get("/v1/contracts/{id}/checkpoints/{checkpointId}/proof", {
     operationId: "proveCheckpoint",
-    tag,
     summary: "Prove a checkpoint against the root that the delivery anchored on chain",
     description:
       "Before delivery the proof is against the root of all checkpoints so far. The tree is OpenZeppelin's SimpleMerkleTree; MerkleProof.verify accepts the proof on chain.",

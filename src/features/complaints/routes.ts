@@ -15,8 +15,8 @@ import {
   type ActionHeaders,
   body,
   created,
+  endpoints,
   IdempotencyKeySchema,
-  operation,
   resourceId,
 } from "../../http/operation.js";
 import {
@@ -321,7 +321,7 @@ export function findComplaints(
     .limit(limit);
 }
 
-const tag = "Complaints";
+const { get, post } = endpoints("Complaints");
 const path = "/v1/contracts/{id}/complaints";
 const params = ContractParamsSchema;
 
@@ -330,11 +330,8 @@ const ComplaintBodySchema = z
   .openapi("FileComplaint");
 
 export const complaintOperations = [
-  operation({
-    method: "post",
-    path,
+  post(path, {
     operationId: "fileComplaint",
-    tag,
     summary: "File a complaint about the other party (client or worker)",
     signable: true,
     params,
@@ -347,11 +344,8 @@ export const complaintOperations = [
       return fileComplaint(deps, { ...body, ...params, caller, complaintId: resourceId(call), signature });
     },
   }),
-  operation({
-    method: "get",
-    path,
+  get(path, {
     operationId: "listComplaints",
-    tag,
     summary: "List the complaints of a contract, oldest first",
     description: "Everything in one response, unless `limit` or `cursor` is given.",
     auth: "none",

@@ -1,7 +1,7 @@
 /** The life of a contract; votes on a disputed one are in features/votes. */
 import { z } from "@hono/zod-openapi";
 import { clientAddress } from "../../http/middleware.js";
-import { body, data, operation, stored } from "../../http/operation.js";
+import { body, data, endpoints, stored } from "../../http/operation.js";
 import { ContractParamsSchema } from "../../http/schemas.js";
 import { createContract } from "./create-contract.js";
 import { getTerms, TermsSchema } from "./get-terms.js";
@@ -11,16 +11,13 @@ import { listContracts } from "./list-contracts.js";
 import { AcceptBodySchema, CreateBodySchema, DeliveryBodySchema, ListQuerySchema } from "./schema.js";
 import { ContractSchema, viewContract } from "./view.js";
 
-const tag = "Contracts";
+const { get, post } = endpoints("Contracts");
 const params = ContractParamsSchema;
 const REFUSALS = ["not_found", "forbidden", "conflict"] as const;
 
 function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: string, result: string) {
-  return operation({
-    method: "post",
-    path: `/v1/contracts/{id}/${name}`,
+  return post(`/v1/contracts/{id}/${name}`, {
     operationId: `${name}Contract`,
-    tag,
     summary,
     signable: true,
     params,
@@ -32,11 +29,8 @@ function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: st
 }
 
 export const contractOperations = [
-  operation({
-    method: "post",
-    path: "/v1/contracts",
+  post("/v1/contracts", {
     operationId: "createContract",
-    tag,
     summary: "Create a contract",
     paid: true,
     body: CreateBodySchema,
@@ -45,11 +39,8 @@ export const contractOperations = [
     handle: (deps, { caller, rawBody, body: draft, c }) =>
       createContract(deps, { caller, rawBody, headers: c.req.raw.headers, draft }),
   }),
-  operation({
-    method: "get",
-    path: "/v1/contracts",
+  get("/v1/contracts", {
     operationId: "listContracts",
-    tag,
     summary: "List contracts, newest first",
     longRead: true,
     query: ListQuerySchema,
@@ -62,22 +53,16 @@ export const contractOperations = [
       return listContracts(deps, query, { client, caller });
     },
   }),
-  operation({
-    method: "get",
-    path: "/v1/contracts/{id}",
+  get("/v1/contracts/{id}", {
     operationId: "getContract",
-    tag,
     summary: "Read a contract",
     params,
     returns: data("The contract", ContractSchema),
     errors: ["not_found"],
     handle: (deps, { params: { id } }) => viewContract(deps, id),
   }),
-  operation({
-    method: "get",
-    path: "/v1/contracts/{id}/terms",
+  get("/v1/contracts/{id}/terms", {
     operationId: "getTerms",
-    tag,
     summary: "Read the terms that the contract's address commits to",
     description:
       "Public once the contract is open. Before that, its caller can read them with its API key, to recompute `payTo` before signing.",
@@ -87,11 +72,8 @@ export const contractOperations = [
     errors: ["not_found"],
     handle: (deps, { params: { id }, c }) => getTerms(deps, id, c.get("identity")),
   }),
-  operation({
-    method: "get",
-    path: "/v1/contracts/{id}/settlement",
+  get("/v1/contracts/{id}/settlement", {
     operationId: "getSettlement",
-    tag,
     summary: "Read the payouts, how the contract ended, and the state of each payment",
     longRead: true,
     params,
@@ -99,11 +81,8 @@ export const contractOperations = [
     errors: ["not_found"],
     handle: (deps, { params: { id } }) => getSettlement(deps, id),
   }),
-  operation({
-    method: "post",
-    path: "/v1/contracts/{id}/accept",
+  post("/v1/contracts/{id}/accept", {
     operationId: "acceptContract",
-    tag,
     summary: "Accept or decline a contract",
     description: "Declining costs nothing.",
     paid: true,
@@ -117,11 +96,8 @@ export const contractOperations = [
         ? performPaidAction(deps, "accept", { id, caller, rawBody, headers: c.req.raw.headers })
         : performLifecycleAction(deps, "decline", { id, caller, rawBody, signature }),
   }),
-  operation({
-    method: "post",
-    path: "/v1/contracts/{id}/delivery",
+  post("/v1/contracts/{id}/delivery", {
     operationId: "submitDelivery",
-    tag,
     summary: "Submit the delivery",
     signable: true,
     params,
@@ -132,11 +108,8 @@ export const contractOperations = [
       deliver(deps, { id, caller, rawBody, signature, reference: delivery }),
   }),
   lifecycleOperation("approve", "Approve the delivery", "The contract, resolved"),
-  operation({
-    method: "post",
-    path: "/v1/contracts/{id}/dispute",
+  post("/v1/contracts/{id}/dispute", {
     operationId: "disputeContract",
-    tag,
     summary: "Dispute a delivery",
     paid: true,
     params,
@@ -147,11 +120,8 @@ export const contractOperations = [
   }),
   lifecycleOperation("withdraw", "Withdraw from a matched contract", "The contract, cancelled by withdrawal"),
   lifecycleOperation("cancel", "Cancel a contract that no one has accepted", "The contract, cancelled"),
-  operation({
-    method: "get",
-    path: "/v1/contracts/{id}/ledger",
+  get("/v1/contracts/{id}/ledger", {
     operationId: "getLedger",
-    tag,
     summary: "Read every amount that the escrow took in and paid out, against its balance on chain",
     longRead: true,
     params,

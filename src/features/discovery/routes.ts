@@ -4,7 +4,7 @@ import { z } from "@hono/zod-openapi";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Deps } from "../../deps.js";
 import { createRouter } from "../../http/middleware.js";
-import { data, operation } from "../../http/operation.js";
+import { data, endpoints } from "../../http/operation.js";
 import { didDocument } from "../../payments/x402.js";
 
 const address = () => z.string().openapi({ pattern: "^0x[0-9a-f]{40}$" });
@@ -37,11 +37,8 @@ const NetworkSchema = z
   })
   .openapi("Network");
 
-export const networkOperation = operation({
-  method: "get",
-  path: "/v1/network",
+export const networkOperation = endpoints("Discovery").get("/v1/network", {
   operationId: "getNetwork",
-  tag: "Discovery",
   summary: "Read the protocol's addresses on chain, and the chain's time",
   description:
     "Pin these addresses: with them a payer can recompute every quote's `payTo`, and verify every contract without the service.",

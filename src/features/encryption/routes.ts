@@ -13,7 +13,7 @@ import { draw, vote } from "../../db/onchain.js";
 import { deliveryShare, encryptionKey, keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { data, operation } from "../../http/operation.js";
+import { data, endpoints } from "../../http/operation.js";
 import {
   AddressParamsSchema,
   AddressSchema,
@@ -177,16 +177,13 @@ function toShare({ contractId, recipient, sender, jwe, sharedAt }: ShareRow): Sh
   };
 }
 
-const tag = "Reference keys";
+const { get, post } = endpoints("Reference keys");
 const sharesPath = "/v1/contracts/{id}/delivery/shares";
 const params = ContractParamsSchema;
 
 export const encryptionOperations = [
-  operation({
-    method: "post",
-    path: "/v1/agents/me/encryption-key",
+  post("/v1/agents/me/encryption-key", {
     operationId: "publishEncryptionKey",
-    tag,
     summary: "Publish the key to which others encrypt deliveries",
     description: "Replaces an earlier key.",
     body: EncryptionKeyBodySchema,
@@ -194,11 +191,8 @@ export const encryptionOperations = [
     errors: ["invalid_signature"],
     handle: (deps, { body, caller }) => publishKey(deps, { caller, ...body }),
   }),
-  operation({
-    method: "get",
-    path: "/v1/agents/{address}/encryption-key",
+  get("/v1/agents/{address}/encryption-key", {
     operationId: "getEncryptionKey",
-    tag,
     summary: "Read an agent's encryption key",
     description: "Check its signature before you encrypt to it.",
     auth: "none",
@@ -206,11 +200,8 @@ export const encryptionOperations = [
     returns: data("The key; null fields if none was ever published", EncryptionKeySchema),
     handle: (deps, { params: { address } }) => readKey(deps, address),
   }),
-  operation({
-    method: "post",
-    path: sharesPath,
+  post(sharesPath, {
     operationId: "shareDelivery",
-    tag,
     summary: "Share a sealed delivery with a Backup Agent (client and worker)",
     params,
     body: ShareBodySchema,
@@ -218,11 +209,8 @@ export const encryptionOperations = [
     errors: ["forbidden", "not_found", "conflict"],
     handle: (deps, { params: { id }, body, caller }) => shareDelivery(deps, { id, caller, ...body }),
   }),
-  operation({
-    method: "get",
-    path: sharesPath,
+  get(sharesPath, {
     operationId: "listDeliveryShares",
-    tag,
     summary: "Read what the parties shared with the caller",
     params,
     returns: data("At most one share of each party", z.array(ShareSchema)),

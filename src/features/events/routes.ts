@@ -13,7 +13,7 @@ import {
   toEvent,
 } from "../../events/log.js";
 import { clientAddress } from "../../http/middleware.js";
-import { body, operation, raw } from "../../http/operation.js";
+import { body, endpoints, raw } from "../../http/operation.js";
 import { AddressSchema, LimitSchema, parsed } from "../../http/schemas.js";
 import { bearerKey } from "../agents/key-owners.js";
 import { sendStream } from "./stream-events.js";
@@ -91,14 +91,11 @@ export const LastEventIdSchema = z.object({
   }),
 });
 
-const tag = "Events";
+const { get } = endpoints("Events");
 
 export const eventOperations = [
-  operation({
-    method: "get",
-    path: "/v1/events",
+  get("/v1/events", {
     operationId: "listEvents",
-    tag,
     summary: "Read the event log after a position, oldest first",
     description:
       "One log of everything that happened to all contracts, in one order, without gaps. Pass `nextAfter` as `after` in the next call. A call with filters searches at most 10,000 events, so it can return none although `hasMore` is true. An event that a chain reorganization removed is followed by an `event.reverted` that names it in `data.eventId`.",
@@ -107,11 +104,8 @@ export const eventOperations = [
     returns: body("Events, and where to continue", EventListSchema),
     handle: (deps, { query, caller }) => listEvents(deps, { caller, ...query }),
   }),
-  operation({
-    method: "get",
-    path: "/v1/events/stream",
+  get("/v1/events/stream", {
     operationId: "streamEvents",
-    tag,
     summary: "Receive events as they happen (server-sent events)",
     description:
       "The same log as GET /v1/events. Each message has the event's type as `event`, its id as `id` and the Event as `data`. A reader that reconnects with `Last-Event-ID` misses nothing. Heartbeats are comments, every 15 seconds, and advance the id. A stream ends after 15 minutes, or when its reader takes nothing for 20 seconds.",

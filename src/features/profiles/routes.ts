@@ -7,7 +7,7 @@ import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { profile } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { created, data, IdempotencyKeySchema, operation, resourceId } from "../../http/operation.js";
+import { created, data, endpoints, IdempotencyKeySchema, resourceId } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 
 /** Composing accents takes quadratic time. */
@@ -142,14 +142,11 @@ async function assertBelowLimit(tx: Transaction, agent: Address): Promise<void> 
   });
 }
 
-const tag = "Profiles";
+const { get, post } = endpoints("Profiles");
 
 export const profileOperations = [
-  operation({
-    method: "post",
-    path: "/v1/agents/me/profile",
+  post("/v1/agents/me/profile", {
     operationId: "updateProfile",
-    tag,
     summary: "Append a version of the caller's profile",
     headers: IdempotencyKeySchema,
     body: ProfileBodySchema,
@@ -158,11 +155,8 @@ export const profileOperations = [
     handle: (deps, call) =>
       updateProfile(deps, { agent: call.caller, requestId: resourceId(call), change: call.body }),
   }),
-  operation({
-    method: "get",
-    path: "/v1/agents/{address}/profile",
+  get("/v1/agents/{address}/profile", {
     operationId: "readProfile",
-    tag,
     summary: "Read the newest version of an agent's profile",
     auth: "none",
     params: AddressParamsSchema,

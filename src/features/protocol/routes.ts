@@ -10,7 +10,7 @@ import type { Parameters } from "@working-contracts/protocol/terms";
 import { isoDuration } from "@working-contracts/protocol/time";
 import type { PublicClient } from "viem";
 import type { Config } from "../../config.js";
-import { data, operation } from "../../http/operation.js";
+import { data, endpoints } from "../../http/operation.js";
 
 /** Spares the node; short compared with the day for which the factory still accepts former parameters. */
 const FRESH_FOR_MS = 5_000;
@@ -239,24 +239,18 @@ export function presentLimits(
   return eachLimit(({ value }) => value(given)) as LimitsView;
 }
 
-const tag = "Protocol";
+const { get } = endpoints("Protocol");
 
 export const protocolOperations = [
-  operation({
-    method: "get",
-    path: "/v1/protocol",
+  get("/v1/protocol", {
     operationId: "getProtocol",
-    tag,
     summary: "Read the global protocol parameters",
     auth: "none",
     returns: data("Parameters of future Working Contracts", ProtocolSchema),
     handle: async (deps) => presentParameters(await deps.readParameters()),
   }),
-  operation({
-    method: "get",
-    path: "/v1/limits",
+  get("/v1/limits", {
     operationId: "getLimits",
-    tag,
     summary: "Read every limit and window that is not a protocol parameter",
     auth: "none",
     returns: data("Limits", LimitsSchema),

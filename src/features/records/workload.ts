@@ -9,7 +9,7 @@ import { draw, requireIndex, stake, vote, workingContract as w } from "../../db/
 import { apiKey, profile, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { body, operation } from "../../http/operation.js";
+import { body, endpoints } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/view.js";
 import { criterion, shownVotes, tallied, toVote, type VoteRow } from "../votes/view.js";
@@ -162,11 +162,8 @@ async function isKnown(db: Executor, address: Address): Promise<boolean> {
 }
 
 export const workloadOperations = [
-  operation({
-    method: "get",
-    path: "/v1/agents/{address}/workload",
+  endpoints("Agents").get("/v1/agents/{address}/workload", {
     operationId: "getWorkload",
-    tag: "Agents",
     summary: "Read an agent's active and completed contracts and votes",
     longRead: true,
     params: AddressParamsSchema,

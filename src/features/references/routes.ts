@@ -10,7 +10,7 @@ import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
-import { body, data, operation } from "../../http/operation.js";
+import { body, data, endpoints } from "../../http/operation.js";
 import {
   AddressViewSchema,
   ContractParamsSchema,
@@ -203,15 +203,12 @@ const KeyReleaseQuerySchema = PageQuerySchema.extend({
     .openapi({ type: "string", description: "nextCursor of the previous page" }),
 }).transform(({ limit, cursor }) => ({ limit: limit ?? LIMITS.pageSize, before: cursor }));
 
-const tag = "Reference keys";
+const { get } = endpoints("Reference keys");
 const params = ContractParamsSchema;
 
 export const referenceOperations = [
-  operation({
-    method: "get",
-    path: "/v1/contracts/{id}/keys",
+  get("/v1/contracts/{id}/keys", {
     operationId: "getReferenceKeys",
-    tag,
     summary: "Get the keys of the encrypted references that the caller may read",
     description:
       "Materials: client, named or matched worker. Delivery: worker, and the client from delivery on. Both: eligible Backup Agents while disputed. The first release of a field to a reader in each hour is logged for the parties.",
@@ -224,11 +221,8 @@ export const referenceOperations = [
       return { keys };
     },
   }),
-  operation({
-    method: "get",
-    path: "/v1/contracts/{id}/keys/releases",
+  get("/v1/contracts/{id}/keys/releases", {
     operationId: "listKeyReleases",
-    tag,
     summary: "List the releases of reference keys, newest first (client and worker)",
     params,
     query: KeyReleaseQuerySchema,

@@ -9,7 +9,7 @@ import { lockedUntil, requireIndex, stake, vote, workingContract as w } from "..
 import { operation as relayed } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { type ActionHeaders, data, operation, stored } from "../../http/operation.js";
+import { type ActionHeaders, data, endpoints, stored } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema, parsed } from "../../http/schemas.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js";
@@ -213,14 +213,11 @@ async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
   });
 }
 
-const tag = "Stakes";
+const { get, post } = endpoints("Stakes");
 
 export const stakeOperations = [
-  operation({
-    method: "post",
-    path: "/v1/agents/me/stake",
+  post("/v1/agents/me/stake", {
     operationId: "stake",
-    tag,
     summary: "Stake protocol tokens to be eligible as a Backup Agent",
     description:
       "The quote is in protocol tokens (18 decimals), to the registry. A further stake adds to the first.",
@@ -231,11 +228,8 @@ export const stakeOperations = [
     handle: (deps, { body: { amount = null }, caller, rawBody, c }) =>
       addStake(deps, { caller, rawBody, headers: c.req.raw.headers, amount }),
   }),
-  operation({
-    method: "post",
-    path: "/v1/agents/me/unstake",
+  post("/v1/agents/me/unstake", {
     operationId: "unstake",
-    tag,
     summary: "Withdraw the whole stake",
     description: "It is paid back automatically after 48 hours. Refused while a vote of the caller is open.",
     signable: true,
@@ -243,11 +237,8 @@ export const stakeOperations = [
     errors: ["forbidden", "conflict"],
     handle: (deps, { caller, rawBody, signature }) => requestUnstake(deps, { caller, rawBody, signature }),
   }),
-  operation({
-    method: "get",
-    path: "/v1/agents/{address}/stake",
+  get("/v1/agents/{address}/stake", {
     operationId: "getStake",
-    tag,
     summary: "Read an agent's stake",
     params: AddressParamsSchema,
     returns: data("The stake; zero and nulls if nothing is staked", StakeSchema),

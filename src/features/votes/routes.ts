@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { isCommitment, OUTCOMES } from "@working-contracts/protocol/outcomes";
 import type { Hex } from "@working-contracts/protocol/types";
-import { body, operation, stored } from "../../http/operation.js";
+import { body, endpoints, stored } from "../../http/operation.js";
 import { AddressSchema, ContractParamsSchema } from "../../http/schemas.js";
 import { ListQuerySchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
@@ -71,7 +71,7 @@ const VoteQuerySchema = ListQuerySchema.pick({
   majorityOutcome: z.enum(OUTCOMES, `must be one of ${WORDS}`).optional(),
 });
 
-const tag = "Votes";
+const { get, post } = endpoints("Votes");
 const path = "/v1/contracts/{id}/votes";
 const params = ContractParamsSchema;
 const SEALED_NOTE = "Sealed until the tally: before it, only the voter sees its own votes.";
@@ -84,11 +84,8 @@ const VOTE_SALT = {
 };
 
 export const voteOperations = [
-  operation({
-    method: "post",
-    path,
+  post(path, {
     operationId: "submitVotes",
-    tag,
     summary: "Vote on all criteria of a disputed contract",
     description:
       "The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them.",
@@ -102,11 +99,8 @@ export const voteOperations = [
       return submitVotes(deps, { id, caller, rawBody, headers: c.req.raw.headers, ballot });
     },
   }),
-  operation({
-    method: "post",
-    path: `${path}/open`,
+  post(`${path}/open`, {
     operationId: "openVote",
-    tag,
     summary: "Open a vote that was sealed with a commitment",
     description:
       "Within a day of the end of the voting window: a vote that is not opened forfeits its bond. Other callers see the votes after the tally.",
@@ -117,11 +111,8 @@ export const voteOperations = [
     handle: (deps, { params: { id }, body: { votes, salt }, caller, rawBody }) =>
       openVote(deps, { id, caller, rawBody, votes, salt }),
   }),
-  operation({
-    method: "get",
-    path,
+  get(path, {
     operationId: "listContractVotes",
-    tag,
     summary: "List the votes on a contract, newest first",
     description: SEALED_NOTE,
     longRead: true,
@@ -135,11 +126,8 @@ export const voteOperations = [
       return page;
     },
   }),
-  operation({
-    method: "get",
-    path: "/v1/votes",
+  get("/v1/votes", {
     operationId: "listVotes",
-    tag,
     summary: "List votes, newest first",
     description: SEALED_NOTE,
     longRead: true,

@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { created, data, IdempotencyKeySchema, operation, resourceId } from "../../http/operation.js";
+import { created, data, endpoints, IdempotencyKeySchema, resourceId } from "../../http/operation.js";
 import { AddressSchema, upTo } from "../../http/schemas.js";
 import { EventTypesSchema, PositionSchema } from "../events/routes.js";
 import {
@@ -120,17 +120,14 @@ const NewWebhookSchema = z
   })
   .openapi("NewWebhook");
 
-const tag = "Webhooks";
+const { get, post, patch, delete: remove } = endpoints("Webhooks");
 const path = "/v1/agents/me/webhooks";
 const onePath = `${path}/{id}`;
 const params = WebhookParamsSchema;
 
 export const webhookOperations = [
-  operation({
-    method: "post",
-    path,
+  post(path, {
     operationId: "createWebhook",
-    tag,
     summary: "Send events to a URL from now on",
     description:
       "Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours; `webhook-id` stays the same. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.",
@@ -145,31 +142,22 @@ export const webhookOperations = [
       return createWebhook(deps, { caller, id: resourceId(call), draft });
     },
   }),
-  operation({
-    method: "get",
-    path,
+  get(path, {
     operationId: "listWebhooks",
-    tag,
     summary: "List the caller's webhooks, oldest first (at most 10)",
     returns: data("All of them, without their secrets", z.array(WebhookSchema)),
     handle: ({ db }, { caller }) => listWebhooks(db, caller),
   }),
-  operation({
-    method: "get",
-    path: onePath,
+  get(onePath, {
     operationId: "getWebhook",
-    tag,
     summary: "Read a webhook and the state of its deliveries",
     params,
     returns: data("The webhook, without its secret", WebhookSchema),
     errors: ["not_found"],
     handle: ({ db }, { params: { id }, caller: owner }) => loadWebhook(db, { owner, id }),
   }),
-  operation({
-    method: "patch",
-    path: onePath,
+  patch(onePath, {
     operationId: "updateWebhook",
-    tag,
     summary: "Change, disable or enable a webhook",
     description:
       "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is enabled by `disabled: false`, and then gets everything since.",
@@ -179,22 +167,16 @@ export const webhookOperations = [
     errors: ["not_found", "too_many_webhooks"],
     handle: (deps, { params: { id }, body: changes, caller }) => updateWebhook(deps, { caller, id, changes }),
   }),
-  operation({
-    method: "delete",
-    path: onePath,
+  remove(onePath, {
     operationId: "deleteWebhook",
-    tag,
     summary: "Delete a webhook",
     params,
     returns: data("The deleted webhook's id", z.object({ id: z.string() })),
     errors: ["not_found"],
     handle: (deps, { params: { id }, caller }) => deleteWebhook(deps, { caller, id }),
   }),
-  operation({
-    method: "post",
-    path: `${onePath}/replay`,
+  post(`${onePath}/replay`, {
     operationId: "replayWebhook",
-    tag,
     summary: "Send events again",
     description: "One event by its id, or everything that the webhook subscribes to after one.",
     params,

@@ -1,6 +1,6 @@
 import { z } from "@hono/zod-openapi";
 import { beforeAll, describe, expect, it } from "vitest";
-import { data, operation } from "../../../src/http/operation.js";
+import { data, endpoints } from "../../../src/http/operation.js";
 import { AUTHORIZED, JSON_TYPE, KEY, testApp } from "./fixtures.js";
 
 const { app, logs } = testApp();
@@ -128,8 +128,8 @@ describe("ETag", () => {
 
   beforeAll(() => {
     const returns = data("Text", z.string());
-    const declaration = { method: "get", path: "/v1/test/read", auth: "none", tag: "", summary: "" } as const;
-    const read = operation({ ...declaration, operationId: "read", returns, handle: () => "text" });
+    const declaration = { operationId: "read", auth: "none", summary: "" } as const;
+    const read = endpoints("").get("/v1/test/read", { ...declaration, returns, handle: () => "text" });
     read.mount(reading, {} as never);
   });
 
@@ -157,10 +157,10 @@ describe("ETag", () => {
 describe("lines that a handler logs", () => {
   it("have the id of its request", async () => {
     const { app, logs } = testApp();
-    const declaration = { method: "post", path: "/v1/test/log", auth: "none", tag: "", summary: "" } as const;
-    const logging = operation({
-      ...declaration,
+    const logging = endpoints("").post("/v1/test/log", {
       operationId: "log",
+      auth: "none",
+      summary: "",
       returns: data("Text", z.string()),
       async handle({ logger }, { rawBody }) {
         await Promise.resolve();
