@@ -76,23 +76,12 @@ export function selectContracts<Extra extends Record<string, SQL> = Record<never
   return db
     .select({
       chain: getTableColumns(w),
-      terms: {
-        caller: terms.caller,
-        title: terms.title,
-        taskDescription: terms.taskDescription,
-        acceptanceCriteria: terms.acceptanceCriteria,
-        supplementaryMaterials: terms.supplementaryMaterials,
-        application: terms.application,
-        awardMethod: terms.awardMethod,
-      },
-      delivery: delivery.encrypted,
-      backupAgents,
+      terms: { title: terms.title },
       indexIsWhole: isIndexWhole,
       ...extra,
     })
     .from(w)
     .innerJoin(terms, eq(terms.id, w.id))
-    .leftJoin(delivery, and(eq(delivery.contractId, w.id), eq(delivery.deliveryHash, w.deliveryHash)))
     .where(and(ne(w.phase, "none"), where))
     .$dynamic();
 }
@@ -112,7 +101,7 @@ export async function loadContract(db: Executor, id: Address): Promise<ContractR
 const length = sql<number>`octet_length(${terms.document}) + coalesce(octet_length(${terms.supplementaryMaterials}), 0)
   + coalesce(octet_length(${delivery.encrypted}), 0) + 45 * ${w.sealedVotes}`;
 
-/** What {@link toContract} reads. */
+/** What {@link showRow} reads of the chain. */
 const SHOWN = {
   id: w.id,
   workerInitiated: w.workerInitiated,
@@ -143,17 +132,12 @@ const SHOWN_TERMS = {
   awardMethod: terms.awardMethod,
 } as const;
 
-interface ShownContract {
-  chain: Loose<Pick<ContractRow["chain"], keyof typeof SHOWN>>;
-  terms: Pick<ContractRow["terms"], keyof typeof SHOWN_TERMS>;
-  delivery: string | null;
-  backupAgents: Address[];
-}
+type ShownChain = Loose<Pick<ContractRow["chain"], keyof typeof SHOWN>>;
 
 /** A row of {@link shownContracts}. */
-export type ShownRow = ShownContract["chain"] &
-  ShownContract["terms"] &
-  Pick<ContractRow, "delivery" | "backupAgents" | "indexIsWhole">;
+export type ShownRow = ShownChain &
+  Pick<typeof terms.$inferSelect, keyof typeof SHOWN_TERMS> &
+  Pick<ContractRow, "indexIsWhole"> & { delivery: string | null; backupAgents: Address[] };
 
 /**
  * SQL: the columns that a Contract shows, for prepared statements. The same rows as {@link selectContracts}. Add order
@@ -229,13 +213,8 @@ export async function viewContract(
   return showRow({ ...row, ...changes }, deps.clock.now());
 }
 
-/** The Contract of a row of {@link shownContracts}. */
-export function showRow(row: ShownRow, now: number): ContractView {
-  return toContract({ chain: row, terms: row, delivery: row.delivery, backupAgents: row.backupAgents }, now);
-}
-
 /** The facts that determine status, outcomes and ending. */
-export function factsOf({ chain }: { chain: ShownContract["chain"] }) {
+export function factsOf({ chain }: { chain: ShownChain }) {
   return { ...statusFacts(chain), endedAt: chain.endedAt === null ? null : Number(chain.endedAt) };
 }
 
@@ -245,37 +224,36 @@ export function parametersOf({ chain }: Pick<ContractRow, "chain">): Parameters 
 }
 
 /** The Contract of a row at `now` (seconds on the chain's clock). */
-function toContract(row: ShownContract, now: number): ContractView {
-  const { chain, terms: text } = row;
-  const facts = factsOf(row);
-  const matched = chain.matchedAt !== null;
-  const stake = formatDecimal(workerStake(facts.price, chain));
+export function showRow(row: ShownRow, now: number): ContractView {
+  const facts = factsOf({ chain: row });
+  const matched = row.matchedAt !== null;
+  const stake = formatDecimal(workerStake(facts.price, row));
   const price = formatDecimal(facts.price);
   return {
-    id: chain.id,
+    id: row.id,
     status: statusOf(facts, now),
-    createdAt: isoTime(Number(chain.createdAt)),
-    initiator: chain.workerInitiated ? "worker" : "client",
-    client: chain.client,
-    worker: chain.worker,
-    title: text.title,
-    taskDescription: text.taskDescription,
-    acceptanceCriteria: text.acceptanceCriteria,
-    criteriaMet: unpackOutcomes(effectiveOutcomes(facts, now), chain.criteriaCount),
-    supplementaryMaterials: text.supplementaryMaterials,
-    delivery: chain.deliveredAt === null ? null : row.delivery,
+    createdAt: isoTime(Number(row.createdAt)),
+    initiator: row.workerInitiated ? "worker" : "client",
+    client: row.client,
+    worker: row.worker,
+    title: row.title,
+    taskDescription: row.taskDescription,
+    acceptanceCriteria: row.acceptanceCriteria,
+    criteriaMet: unpackOutcomes(effectiveOutcomes(facts, now), row.criteriaCount),
+    supplementaryMaterials: row.supplementaryMaterials,
+    delivery: row.deliveredAt === null ? null : row.delivery,
     contractType: "fixed",
-    awardMethod: text.awardMethod as ContractView["awardMethod"],
+    awardMethod: row.awardMethod as ContractView["awardMethod"],
     budgetOrPrice: price,
-    matchDeadline: isoTime(Number(chain.matchDeadline)),
-    withdrawalDeadline: isoTime(Number(chain.withdrawalDeadline)),
-    deliveryDeadline: isoTime(Number(chain.deliveryDeadline)),
-    reviewDeadline: isoTime(Number(chain.reviewDeadline)),
+    matchDeadline: isoTime(Number(row.matchDeadline)),
+    withdrawalDeadline: isoTime(Number(row.withdrawalDeadline)),
+    deliveryDeadline: isoTime(Number(row.deliveryDeadline)),
+    reviewDeadline: isoTime(Number(row.reviewDeadline)),
     verificationMode: "privacy-preserving",
     backupAgents: row.backupAgents,
-    escrowedFunds: !chain.workerInitiated || matched ? price : null,
-    workerStake: chain.workerInitiated || matched ? stake : null,
-    disputeBond: chain.disputeBond === null ? null : formatDecimal(BigInt(chain.disputeBond)),
+    escrowedFunds: !row.workerInitiated || matched ? price : null,
+    workerStake: row.workerInitiated || matched ? stake : null,
+    disputeBond: row.disputeBond === null ? null : formatDecimal(BigInt(row.disputeBond)),
   };
 }
 
