@@ -138,10 +138,13 @@ function passedDeadline({ chain }: ContractRow, status: Status): string {
   return deadline === null ? "" : ` (its ${deadline[0]}, ${isoTime(Number(deadline[1]))}, has passed)`;
 }
 
-export interface UnpaidCall extends CallIdentity {
+/** A caller's request, whose bytes identify it. */
+export type ActionRequest = Omit<CallIdentity, "action"> & { signature?: ActionHeaders };
+
+export interface UnpaidCall extends ActionRequest {
+  action: string;
   /** The escrow acted on; for an action on none, its kind and the once-key of this very action. */
   subject: { escrow: Address } | { kind: OperationKind; onceKey: string };
-  headers?: ActionHeaders;
   /** Checks the call, ensures the caller's delegation, and stores the operation. Throws to refuse. */
   store(requestHash: string): Promise<{ operation: OperationRow; existing: boolean }>;
   /** Reads the response after the action was applied on chain. */
@@ -154,7 +157,7 @@ export interface UnpaidCall extends CallIdentity {
  * the first one's idempotency key.
  */
 export async function performAction(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
-  const key = call.headers?.["idempotency-key"];
+  const key = call.signature?.["idempotency-key"];
   const hash = requestHash(key === undefined ? call : { ...call, action: `${call.action}\n${key}` });
   const first = await findOperation(deps, call, { hash, isAnswered: key !== undefined });
   const stored = first ?? (await storeOperation(deps, call, hash));

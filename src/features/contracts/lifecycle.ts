@@ -13,7 +13,6 @@ import { type Executor, prepare, type Transaction } from "../../db/client.js";
 import { delivery, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
-import type { ActionHeaders } from "../../http/operation.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
@@ -38,6 +37,7 @@ import {
 } from "../checkpoints/checkpoint-trees.js";
 import { encryptReference, sealReference } from "../references/vault.js";
 import {
+  type ActionRequest,
   type ActionRow,
   loadContractForAction,
   performAction,
@@ -78,24 +78,20 @@ const ACTIONS = {
   },
 } as const;
 
+type SignableCall = Required<ActionRequest> & { id: Address };
+
 /** Performs one action of the table and responds with the contract as this action left it. */
 export function performLifecycleAction(
   deps: Deps,
   name: keyof typeof ACTIONS,
-  {
-    id,
-    caller,
-    rawBody,
-    signature,
-  }: { id: Address; caller: Address; rawBody: Uint8Array; signature: ActionHeaders },
+  { id, ...request }: SignableCall,
 ): Promise<StoredResponse> {
   const { requireRole, status, deadline, toOperation } = ACTIONS[name];
+  const { caller, signature } = request;
   return performAction(deps, {
+    ...request,
     action: `${name} ${id}`,
     subject: { escrow: id },
-    caller,
-    rawBody,
-    headers: signature,
     store: async (requestHash) => {
       const row = await loadContractForAction(deps.db, id);
       const now = deps.clock.now();
@@ -194,26 +190,16 @@ export async function performPaidAction(
   });
 }
 
-export interface DeliverCall {
-  id: Address;
-  caller: Address;
-  rawBody: Uint8Array;
-  signature: ActionHeaders;
-  /** Reference (hash or URI) to the Worker's output. */
-  reference: string;
-}
-
-/** Delivers once. Refuses with 403 (not its worker) and 409 (not in `matched`). */
+/** Delivers a reference (hash or URI) to the Worker's output, once. Refuses with 403 (not its worker) and 409 (not in `matched`). */
 export async function deliver(
   deps: Deps,
-  { id, caller, rawBody, signature, reference }: DeliverCall,
+  { id, reference, ...request }: SignableCall & { reference: string },
 ): Promise<StoredResponse> {
+  const { caller, signature } = request;
   return performAction(deps, {
+    ...request,
     action: `deliver ${id}`,
     subject: { escrow: id },
-    caller,
-    rawBody,
-    headers: signature,
     store: async (requestHash) => {
       const row = await loadContractForAction(deps.db, id);
       requireWorker(row, caller);

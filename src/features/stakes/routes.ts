@@ -9,15 +9,15 @@ import { lockedUntil, requireIndex, stake, vote, workingContract as w } from "..
 import { operation as relayed } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { type ActionHeaders, data, endpoints, stored } from "../../http/operation.js";
+import { data, endpoints, stored } from "../../http/operation.js";
 import { AddressParamsSchema, AddressViewSchema, parsed } from "../../http/schemas.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js";
-import type { HeaderReader, PaymentAsset } from "../../payments/x402.js";
+import type { HeaderReader } from "../../payments/x402.js";
 import { requestUnstakeOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/delegation.js";
-import { performAction } from "../contracts/actions.js";
+import { type ActionRequest, performAction } from "../contracts/actions.js";
 
 const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no exponent";
 
@@ -110,17 +110,13 @@ interface StakeCall {
 
 /** Quotes in protocol tokens, or adds to the caller's stake. Refuses with 409 while the stake is being withdrawn. */
 async function addStake(deps: Deps, call: StakeCall): Promise<StoredResponse> {
-  const { caller, rawBody, headers } = call;
-  const asset: PaymentAsset = { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN };
   return performPaidCall(deps, {
+    ...call,
     path: "/v1/agents/me/stake",
     action: "stake",
-    caller,
-    rawBody,
-    headers,
-    asset,
+    asset: { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN },
     check: () => checkStake(deps, call),
-    respond: async () => ({ data: await viewStake(deps, caller) }),
+    respond: async () => ({ data: await viewStake(deps, call.caller) }),
   });
 }
 
@@ -165,20 +161,16 @@ export function newestStakeQuery(db: Executor, caller: Address) {
 }
 
 /** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
-async function requestUnstake(
-  deps: Deps,
-  { caller, rawBody, signature }: { caller: Address; rawBody: Uint8Array; signature: ActionHeaders },
-): Promise<StoredResponse> {
+async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Promise<StoredResponse> {
   const { db, deployment } = deps;
+  const { caller, signature } = request;
   const current = await loadStake(db, caller);
   // A stake made after this one was paid back has a later `since`, and so its own once-key.
   const onceKey = `request-unstake:${caller}:${current?.since}`;
   return performAction(deps, {
+    ...request,
     action: "unstake",
     subject: { kind: "request-unstake", onceKey },
-    caller,
-    rawBody,
-    headers: signature,
     store: async (requestHash) => {
       requireBonded(current);
       await requireNoOpenVote(db, caller);

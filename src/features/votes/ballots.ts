@@ -21,7 +21,12 @@ import { decodePayment, type HeaderReader } from "../../payments/x402.js";
 import { openVoteOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { ensureDelegation, isDelegable } from "../agents/delegation.js";
-import { loadContractForAction, performAction, requireStatus } from "../contracts/actions.js";
+import {
+  type ActionRequest,
+  loadContractForAction,
+  performAction,
+  requireStatus,
+} from "../contracts/actions.js";
 import { type ContractRow, parametersOf } from "../contracts/view.js";
 import { criterion, shownVotes, toVote, type VoteRow } from "./view.js";
 
@@ -45,13 +50,11 @@ export interface VoteCall {
  * that the service sealed. Refuses with 404, 400 (entries that do not fit the criteria), 403 (not eligible) and 409.
  */
 export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredResponse> {
-  const { id, caller, rawBody, headers } = call;
+  const { id, caller } = call;
   return performPaidCall(deps, {
+    ...call,
     action: `vote ${id}`,
     path: `/v1/contracts/${id}/votes`,
-    caller,
-    rawBody,
-    headers,
     check: () => checkVote(deps, call),
     store: (action, before) => storeVote(deps, action, { ...call, before }),
     respond: () => presentBallot(deps, id, caller),
@@ -236,26 +239,19 @@ function requireSeat({ chain }: ContractRow, { voter, now }: { voter: VoterFacts
   });
 }
 
-interface OpenVoteCall {
-  id: Address;
-  caller: Address;
-  rawBody: Uint8Array;
-  votes: readonly BallotEntry[];
-  salt: Hex;
-}
+type OpenVoteCall = ActionRequest & { id: Address; votes: readonly BallotEntry[]; salt: Hex };
 
 /**
  * Opens the caller's ballot on chain. Refuses with 404, 403 (the caller has not voted), 400 (not what was sealed) and
  * 409: as long as others can vote, after the opening period, and if the ballot is open.
  */
 export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse> {
-  const { id, caller, rawBody, votes, salt } = call;
+  const { id, caller, votes, salt } = call;
   const { db, clock, deployment } = deps;
   return performAction(deps, {
+    ...call,
     action: `open-vote ${id}`,
     subject: { kind: "open-vote", onceKey: `open-vote:${id}:${caller}` },
-    caller,
-    rawBody,
     store: async (requestHash) => {
       const row = await loadContractForAction(db, id);
       const [ballot] = await db
