@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
 import { deleteCookie, getSignedCookie, setSignedCookie } from "hono/cookie";
-import type { Config } from "../config.js";
 import type { Deps } from "../deps.js";
 import { type OperatorOverview, readOverview } from "../features/operator/read-overview.js";
 import { checkReadiness, type Readiness } from "../features/system/routes.js";
@@ -10,13 +9,21 @@ import { AgentLink, Amount, ChainLink, ContractLink, plural, Rows, ScrollTable, 
 
 /** Sign-in attempts per minute and client; independent of the configured limits. */
 const TRIES = 10;
+/**
+ * A cookie that holds when the session ends, signed with the operator's key (HMAC), so changing the key ends every session.
+ * Nothing else is signed with that key.
+ */
+const COOKIE = "operator";
+const COOKIE_OPTIONS = { path: "/operator", httpOnly: true, sameSite: "Strict" } as const;
+const LIFETIME_SECONDS = 12 * 3600;
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
 /** `/operator`: every page of it requires the operator's key. */
 export function operatorPages(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "config">,
   operatorKey: string,
 ) {
-  const session = createOperatorSession(operatorKey, deps.config);
+  const options = { ...COOKIE_OPTIONS, secure: deps.config.baseUrl.startsWith("https:") };
   const limiter = createRateLimiter(TRIES);
   const signIn = (c: Context<AppEnv>, fault: string | null) => {
     c.status(401);
@@ -26,7 +33,9 @@ export function operatorPages(
 
   return {
     async show(c: Context<AppEnv>) {
-      if (!(await session.isOpen(c))) return signIn(c, null);
+      // Not a number if the signature is wrong; it is compared in constant time.
+      const endsAt = Number(await getSignedCookie(c, operatorKey, COOKIE));
+      if (!(endsAt > nowSeconds())) return signIn(c, null);
       const [overview, readiness] = await Promise.all([readOverview(deps), checkReadiness(deps)]);
       c.header("Cache-Control", "no-store");
       return c.render(<OperatorPage overview={overview} readiness={readiness} />, { title: "Operator" });
@@ -34,11 +43,13 @@ export function operatorPages(
     async enter(c: Context<AppEnv>) {
       takeOrRefuse(c, "operator", limiter, clientAddress(c, deps.config.trustedProxies));
       const key = new URLSearchParams(c.get("rawBody").toString()).get("key") ?? "";
-      if (!(await session.open(c, key))) return signIn(c, "This is not the operator's key.");
+      if (!isSame(key, operatorKey)) return signIn(c, "This is not the operator's key.");
+      const endsAt = String(nowSeconds() + LIFETIME_SECONDS);
+      await setSignedCookie(c, COOKIE, endsAt, operatorKey, { ...options, maxAge: LIFETIME_SECONDS });
       return c.redirect("/operator", 303);
     },
     async leave(c: Context<AppEnv>) {
-      session.close(c);
+      deleteCookie(c, COOKIE, options);
       return c.redirect("/operator", 303);
     },
   };
@@ -228,40 +239,6 @@ function Signers({ signers }: { signers: OperatorOverview["signers"] }) {
       {signers.length === 0 && <p>No relayer has run on this database.</p>}
     </section>
   );
-}
-
-const COOKIE = "operator";
-const LIFETIME_SECONDS = 12 * 3600;
-
-/**
- * A cookie that holds when the session ends, signed with the operator's key (HMAC), so changing the key ends every session.
- * Nothing else is signed with that key.
- */
-function createOperatorSession(operatorKey: string, { baseUrl }: Pick<Config, "baseUrl">) {
-  const options = {
-    path: "/operator",
-    httpOnly: true,
-    sameSite: "Strict",
-    secure: baseUrl.startsWith("https:"),
-  } as const;
-  const nowSeconds = (): number => Math.floor(Date.now() / 1000);
-
-  return {
-    async isOpen(c: Context): Promise<boolean> {
-      // False if the signature is wrong; it is compared in constant time.
-      return Number(await getSignedCookie(c, operatorKey, COOKIE)) > nowSeconds();
-    },
-    /** Opens a session. Returns false if the key is wrong. */
-    async open(c: Context, key: string): Promise<boolean> {
-      if (!isSame(key, operatorKey)) return false;
-      const expiry = String(nowSeconds() + LIFETIME_SECONDS);
-      await setSignedCookie(c, COOKIE, expiry, operatorKey, { ...options, maxAge: LIFETIME_SECONDS });
-      return true;
-    },
-    close(c: Context): void {
-      deleteCookie(c, COOKIE, options);
-    },
-  };
 }
 
 /** Compares in constant time. Hashing gives both sides the same length. */
