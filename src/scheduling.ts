@@ -18,17 +18,8 @@ export interface Wakers {
   channels: readonly string[];
 }
 
-export interface Pause {
-  /**
-   * Waits until the time is over, the signal is aborted, or a notification arrives. One that arrived since the last wait
-   * counts; if none did, this returns false.
-   */
-  wait(ms: number, signal: AbortSignal): Promise<boolean>;
-  close(): void;
-}
-
 /** Notifications can be lost: `wait` needs a time after which the loop looks anyway. */
-export function createPause({ notifications, channels }: Wakers): Pause {
+export function createPause({ notifications, channels }: Wakers) {
   let hasNews = false;
   let wake = (): void => {};
   const onNews = (): void => {
@@ -38,7 +29,11 @@ export function createPause({ notifications, channels }: Wakers): Pause {
   const subscriber = { onNotification: onNews, onListening: onNews };
   const unlisten = channels.map((channel) => notifications.listen(channel, subscriber));
   return {
-    async wait(ms, signal) {
+    /**
+     * Waits until the time is over, the signal is aborted, or a notification arrives. One that arrived since the last wait
+     * counts; if none did, this returns false.
+     */
+    async wait(ms: number, signal: AbortSignal): Promise<boolean> {
       if (!hasNews) {
         const woken = new AbortController();
         wake = () => woken.abort();
@@ -53,7 +48,7 @@ export function createPause({ notifications, channels }: Wakers): Pause {
       hasNews = false;
       return had;
     },
-    close() {
+    close(): void {
       for (const stop of unlisten) stop();
     },
   };

@@ -151,25 +151,13 @@ interface ChainHead {
   seenAt: number;
 }
 
-export interface ChainClock {
-  /** Seconds. Moves backwards only in a reorg. Throws before the first refresh. */
-  now(): number;
-  /** Newest block seen so far. */
-  head(): ChainHead | null;
-  /** Reads the newest block immediately; rejects if the node is unreachable. */
-  refresh(): Promise<void>;
-  stop(): void;
-}
+export type ChainClock = ReturnType<typeof createChainClock>;
 
 /**
  * The chain's clock: the newest block's timestamp plus the time elapsed since this process saw that block. It never
  * reads the host's wall clock, which can be wrong.
  */
-export function createChainClock({
-  publicClient,
-}: {
-  publicClient: Pick<PublicClient, "getBlock">;
-}): ChainClock {
+export function createChainClock({ publicClient }: { publicClient: Pick<PublicClient, "getBlock"> }) {
   let head: ChainHead | null = null;
   let newest = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -198,14 +186,17 @@ export function createChainClock({
   timer = setTimeout(poll, POLLING_INTERVAL_MS).unref();
 
   return {
-    now() {
+    /** Seconds. Moves backwards only in a reorg. Throws before the first refresh. */
+    now(): number {
       if (head === null) throw new Error("The chain clock was read before its first refresh.");
       newest = Math.max(newest, head.timestamp + Math.floor((performance.now() - head.seenAt) / 1000));
       return newest;
     },
+    /** Newest block seen so far. */
     head: () => head,
+    /** Reads the newest block immediately; rejects if the node is unreachable. */
     refresh: observe,
-    stop() {
+    stop(): void {
       stopped = true;
       clearTimeout(timer);
     },

@@ -201,30 +201,14 @@ const KEPT = 1_000;
 const PAGE = 500;
 const POLL_INTERVAL_MS = 1_000;
 
-export interface EventFeed {
-  /** Newest position known to this process. */
-  newest(): bigint;
-  /** Events after a position, oldest first; null if they are no longer in memory. */
-  after(position: bigint): readonly EventRow[] | null;
-  /** Resolves when there is an event after the position, on time-out, on abort, or when the feed stops. */
-  wait(position: bigint, options: { timeoutMs: number; signal: AbortSignal }): Promise<void>;
-  /** Aborted when the feed stops, so that its readers end. */
-  stopped: AbortSignal;
-  stop(): void;
-}
+export type EventFeed = Awaited<ReturnType<typeof createEventFeed>>;
 
 /**
  * Keeps the newest part of the log in memory, updated by notifications, for any number of readers in this process.
  * Readers pull at their own pace: nothing is queued for them. Resolves once the newest position is known; rejects
  * if the database cannot be read.
  */
-export async function createEventFeed({
-  db,
-  notifications,
-}: {
-  db: Executor;
-  notifications: Notifications;
-}): Promise<EventFeed> {
+export async function createEventFeed({ db, notifications }: { db: Executor; notifications: Notifications }) {
   const stopping = new AbortController();
   const waiting = new Set<() => void>();
   let kept: EventRow[] = [];
@@ -259,14 +243,18 @@ export async function createEventFeed({
   const unlisten = notifications.listen(EVENTS_APPENDED, { onNotification: () => void refresh() });
 
   return {
+    /** Newest position known to this process. */
     newest: () => newest,
+    /** Aborted when the feed stops, so that its readers end. */
     stopped: stopping.signal,
-    after(position) {
+    /** Events after a position, oldest first; null if they are no longer in memory. */
+    after(position: bigint): readonly EventRow[] | null {
       if (position >= newest) return [];
       const first = kept[0]?.position ?? newest + 1n;
       return position + 1n < first ? null : kept.slice(Number(position + 1n - first));
     },
-    wait(position, { timeoutMs, signal }) {
+    /** Resolves when there is an event after the position, on time-out, on abort, or when the feed stops. */
+    wait(position: bigint, { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal }): Promise<void> {
       if (newest > position || signal.aborted || stopping.signal.aborted) return Promise.resolve();
       return new Promise((resolve) => {
         const done = (): void => {
@@ -280,7 +268,7 @@ export async function createEventFeed({
         signal.addEventListener("abort", done, { once: true });
       });
     },
-    stop() {
+    stop(): void {
       clearInterval(poll);
       unlisten();
       stopping.abort();

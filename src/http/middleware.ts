@@ -185,20 +185,15 @@ const WINDOW_SECONDS = 60;
 /** Beyond this number of counted callers the oldest are dropped, which bounds memory under a flood of new ones. */
 const MAX_COUNTED = 100_000;
 
-interface RateLimiter {
-  /** Counts one request of `key`. */
-  take(key: string): { allowed: boolean; remaining: number; resetSeconds: number };
-  /** Takes back one counted request of `key`. */
-  giveBack(key: string): void;
-  readonly limit: number;
-}
+type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 /** Allows `limit` requests per key and minute; 0 allows everything. `now` is in milliseconds. */
-export function createRateLimiter(limit: number, now: () => number = () => performance.now()): RateLimiter {
+export function createRateLimiter(limit: number, now: () => number = () => performance.now()) {
   const windows = new Map<string, { count: number; endsAt: number }>();
   return {
     limit,
-    take(key) {
+    /** Counts one request of `key`. */
+    take(key: string) {
       const time = now();
       let window = windows.get(key);
       if (window === undefined || window.endsAt <= time) {
@@ -214,7 +209,8 @@ export function createRateLimiter(limit: number, now: () => number = () => perfo
         resetSeconds: Math.max(1, Math.ceil((window.endsAt - time) / 1000)),
       };
     },
-    giveBack(key) {
+    /** Takes back one counted request of `key`. */
+    giveBack(key: string): void {
       const window = windows.get(key);
       if (window !== undefined) window.count = Math.max(0, window.count - 1);
     },

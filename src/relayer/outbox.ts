@@ -134,19 +134,7 @@ const MAX_IDS = 1000;
 const POLL_INTERVAL_MS = 1000;
 const DONE: ReadonlySet<string> = new Set(["mined", "final", "rejected"]);
 
-export interface OutboxWaiter {
-  /** Resolves to the operation once it is mined, final or rejected; to null after `timeoutMs`. */
-  waitFor(
-    id: bigint,
-    options: {
-      timeoutMs: number;
-      /** Whether it was stored just now: then only its notification, or a later poll, can find it done. */
-      isNew?: boolean;
-    },
-  ): Promise<OperationRow | null>;
-  /** Resolves all waits with null. */
-  stop(): void;
-}
+export type OutboxWaiter = ReturnType<typeof createOutboxWaiter>;
 
 /** The subselect hides how many ids there are: Postgres would plan a short list from scratch each time. */
 const awaited = prepareRows(
@@ -157,13 +145,7 @@ const awaited = prepareRows(
 
 type Resolve = (row: OperationRow | null) => void;
 
-export function createOutboxWaiter({
-  db,
-  notifications,
-}: {
-  db: Executor;
-  notifications: Notifications;
-}): OutboxWaiter {
+export function createOutboxWaiter({ db, notifications }: { db: Executor; notifications: Notifications }) {
   const waiting = new Map<bigint, Set<Resolve>>();
   /** Ids not looked up yet: their operation might have finished before the wait began. */
   const fresh = new Set<bigint>();
@@ -211,7 +193,14 @@ export function createOutboxWaiter({
   });
 
   return {
-    waitFor(id, { timeoutMs, isNew = false }) {
+    /**
+     * Resolves to the operation once it is mined, final or rejected; to null after `timeoutMs`. If it was stored just now,
+     * only its notification, or a later poll, can find it done.
+     */
+    waitFor(
+      id: bigint,
+      { timeoutMs, isNew = false }: { timeoutMs: number; isNew?: boolean },
+    ): Promise<OperationRow | null> {
       if (stopped) return Promise.resolve(null);
       return new Promise((resolvePromise) => {
         const resolve: Resolve = (row) => {
@@ -228,7 +217,8 @@ export function createOutboxWaiter({
         lookAtFresh();
       });
     },
-    stop() {
+    /** Resolves all waits with null. */
+    stop(): void {
       stopped = true;
       unlisten();
       clearInterval(poll);

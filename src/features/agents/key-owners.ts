@@ -69,12 +69,7 @@ const KEY_REVOKED = "api_key_revoked";
 /** About 3 MB. Beyond it the oldest entry is dropped. */
 const MAX_KEPT = 10_000;
 
-export interface KeyOwners {
-  /** The address of an active key; null for an unknown or revoked one. Rejects if the database cannot be read. */
-  ownerOf(key: string): Promise<Address | null>;
-  /** The address of an active key that is in memory; otherwise undefined. */
-  keptOwnerOf(key: string): Address | undefined;
-}
+export type KeyOwners = ReturnType<typeof createKeyOwners>;
 
 interface Entry {
   owner: Promise<Address | null>;
@@ -94,7 +89,7 @@ export function createKeyOwners({
   db: Database;
   notifications: Notifications;
   maxKept?: number;
-}): KeyOwners {
+}) {
   const kept = new Map<string, Entry>();
   const query = db
     .select({ address: apiKey.address })
@@ -133,11 +128,13 @@ export function createKeyOwners({
   });
 
   return {
-    ownerOf(key) {
+    /** The address of an active key; null for an unknown or revoked one. Rejects if the database cannot be read. */
+    ownerOf(key: string): Promise<Address | null> {
       const hash = hashKey(key);
       if (!notifications.isCurrent()) return read(hash);
       return kept.get(hash)?.owner ?? keep(hash);
     },
-    keptOwnerOf: (key) => (notifications.isCurrent() ? kept.get(hashKey(key))?.address : undefined),
+    /** The address of an active key that is in memory; otherwise undefined. */
+    keptOwnerOf: (key: string) => (notifications.isCurrent() ? kept.get(hashKey(key))?.address : undefined),
   };
 }

@@ -11,10 +11,7 @@ import { bytesToHex, hexToBytes, keccak256 } from "viem";
 import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { checkpoint } from "../../db/schema.js";
 
-export interface CheckpointTrees {
-  /** The tree over all checkpoints so far; `count` is their number, if known. Concurrent callers share one build. */
-  of(db: Executor, by: CheckpointsBy, count?: number): Promise<CheckpointTree>;
-}
+export type CheckpointTrees = ReturnType<typeof createCheckpointTrees>;
 
 /** The checkpoints of a Working Contract by its Worker; none before it is matched. */
 export interface CheckpointsBy {
@@ -29,7 +26,7 @@ export function isBy({ contractId, worker }: CheckpointsBy): SQL | undefined {
 /** Ten trees of the largest size. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}): CheckpointTrees {
+export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}) {
   /** By contract and Worker, least recently used first. */
   const trees = new Map<string, CheckpointTree>();
   const building = new Map<string, Promise<CheckpointTree>>();
@@ -50,7 +47,8 @@ export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}): Checkpoint
   };
 
   return {
-    async of(db, by, count) {
+    /** The tree over all checkpoints so far; `count` is their number, if known. Concurrent callers share one build. */
+    async of(db: Executor, by: CheckpointsBy, count?: number): Promise<CheckpointTree> {
       const name = `${by.contractId}:${by.worker}`;
       const leafCount = count ?? (await countCheckpoints(db, by));
       const known = trees.get(name);

@@ -46,14 +46,7 @@ interface StreamRequest {
   client: string;
 }
 
-export interface EventStreams {
-  /**
-   * Chunks of text/event-stream. Ends with `signal`, after {@link LIMITS.streamLifetime}, when the caller's key is revoked,
-   * or when the service stops; the reader reconnects with the last id. The first chunk comes immediately, or throws `invalid_request`, 429
-   * `too_many_streams` for one address, or 503 if this process has no capacity.
-   */
-  open(request: StreamRequest): AsyncGenerator<string, void>;
-}
+export type EventStreams = ReturnType<typeof createEventStreams>;
 
 /** Events in one chunk, and in one read of the database. */
 const PAGE = 100;
@@ -74,7 +67,7 @@ export function createEventStreams(
     heartbeatMs = LIMITS.streamHeartbeat * 1000,
     lifetimeMs = LIMITS.streamLifetime * 1000,
   }: { maxStreams: number; heartbeatMs?: number; lifetimeMs?: number },
-): EventStreams {
+) {
   const open = new Map<string, number>();
   const ofClient = (share: number) => Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * share));
   const perClient = { stranger: ofClient(CLIENT_SHARE), party: ofClient(PARTIES_SHARE) };
@@ -119,6 +112,11 @@ export function createEventStreams(
     total -= 1;
   };
 
+  /**
+   * Chunks of text/event-stream. Ends with `signal`, after {@link LIMITS.streamLifetime}, when the caller's key is revoked,
+   * or when the service stops; the reader reconnects with the last id. The first chunk comes immediately, or throws `invalid_request`, 429
+   * `too_many_streams` for one address, or 503 if this process has no capacity.
+   */
   async function* run({
     caller,
     after,
