@@ -176,14 +176,10 @@ export async function signerFaults({
   return faults;
 }
 
-/** A public network the protocol can be deployed to, with its native stablecoin. */
-interface KnownNetwork {
-  chainId: number;
-  /** As published by Circle; `name` and `version` belong to its EIP-712 domain. */
-  asset: { address: Address; name: string; version: string; decimals: number };
-}
-
-/** Native USDC (developers.circle.com/stablecoins/usdc-contract-addresses), not the bridged USDbC. */
+/**
+ * Public networks that the protocol can be deployed to, with their native USDC, not the bridged USDbC, as published by
+ * Circle (developers.circle.com/stablecoins/usdc-contract-addresses). `name` and `version` belong to its EIP-712 domain.
+ */
 export const NETWORKS = {
   base: {
     chainId: 8453,
@@ -203,7 +199,7 @@ export const NETWORKS = {
       decimals: 6,
     },
   },
-} as const satisfies Record<string, KnownNetwork>;
+} as const;
 
 export type NetworkName = keyof typeof NETWORKS;
 
@@ -212,7 +208,7 @@ export async function networkFaults(
   publicClient: PublicClient<Transport, Chain | undefined>,
   name: NetworkName,
 ): Promise<string[]> {
-  const { chainId, asset }: KnownNetwork = NETWORKS[name];
+  const { chainId, asset } = NETWORKS[name];
   const actual = await publicClient.getChainId();
   if (actual !== chainId) return [`${name} is chain ${chainId}, the node serves chain ${actual}.`];
   if ((await publicClient.getCode({ address: asset.address })) === undefined) {

@@ -15,7 +15,6 @@ import { createDatabase, type Database, hasSqlState, SQLSTATE } from "../db/clie
 import {
   COMPLAINT_STATUSES,
   type ComplaintRow,
-  type ComplaintStatus,
   findComplaints,
   resolveComplaint,
   toComplaint,
@@ -106,8 +105,9 @@ async function complaintList(args: string[]): Promise<void> {
       limit: { type: "string", default: LIST_LIMIT },
     },
   });
-  const { status, contract, limit } = values;
-  if (status !== undefined && !isStatus(status)) {
+  const { contract, limit } = values;
+  const status = COMPLAINT_STATUSES.find((known) => known === values.status);
+  if (values.status !== undefined && status === undefined) {
     throw new OperatorError(`--status must be one of: ${COMPLAINT_STATUSES.join(", ")}`);
   }
   if (!/^[1-9]\d{0,5}$/.test(limit))
@@ -138,10 +138,6 @@ async function complaintResolve(args: string[]): Promise<void> {
   throw new OperatorError(
     `The complaint was ${resolution.complaint.status} at ${resolution.complaint.resolvedAt?.toISOString()}. A resolution is public and is never replaced.`,
   );
-}
-
-function isStatus(text: string): text is ComplaintStatus {
-  return (COMPLAINT_STATUSES as readonly string[]).includes(text);
 }
 
 function print(row: ComplaintRow): void {

@@ -177,7 +177,7 @@ test("a range of prices lists the contracts of the range, in their order", async
     [999n, 5000n],
     [5n, 4n],
   ].map((range) => range.map((price) => price * 1_000_000n) as [bigint, bigint])) {
-    const range = { status: ["created", "disputed"] as const, minPrice, maxPrice };
+    const range: Partial<ContractFilter> = { status: ["created", "disputed"], minPrice, maxPrice };
     const { rows } = await database.pool.query<{ id: string }>(
       `select id from onchain.working_contract where phase in ('created', 'disputed') and price between $1 and $2
        order by created_at desc, id desc`,

@@ -33,7 +33,7 @@ import { loadContractForAction } from "../contracts/actions.js";
 import { type ContractRow, loadContract } from "../contracts/view.js";
 
 export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;
-export type ComplaintStatus = (typeof COMPLAINT_STATUSES)[number];
+type ComplaintStatus = (typeof COMPLAINT_STATUSES)[number];
 
 /** A Complaint as the API shows it (spec.md, "Complaint"). */
 const ComplaintSchema = z

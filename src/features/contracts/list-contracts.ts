@@ -5,15 +5,15 @@
 import { z } from "@hono/zod-openapi";
 import { priceBand } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
-import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, gte, isNotNull, lte, ne, type SQL, sql } from "drizzle-orm";
 import { type Executor, prepare, prepareShapes } from "../../db/client.js";
 import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { decodeCursor, encodeCursor } from "../../http/schemas.js";
+import { decodeCursor, encodeCursor, type Page } from "../../http/schemas.js";
 import { createFairConcurrencyLimit, type Reader } from "../../scheduling.js";
+import type { ListQuerySchema } from "./schema.js";
 import {
   type ContractView,
   partitionsOf,
@@ -37,28 +37,7 @@ export type Sort = SortField | `-${SortField}`;
 /** `-` means descending. */
 export const SORTS = Object.keys(SORT_COLUMNS).flatMap((field) => [field, `-${field}`]) as [Sort, ...Sort[]];
 
-export interface ContractFilter {
-  client?: Address | undefined;
-  worker?: Address | undefined;
-  initiator?: "client" | "worker" | undefined;
-  status?: readonly Status[] | undefined;
-  awardMethod?: "direct_award" | "open_tender" | undefined;
-  application?: string | undefined;
-  /** Base units. */
-  minPrice?: bigint | undefined;
-  maxPrice?: bigint | undefined;
-  backupAgent?: Address | undefined;
-  /** Words that title or description must all have, in any letter case. */
-  q?: string | undefined;
-  sort: Sort;
-  limit: number;
-  cursor?: string | undefined;
-}
-
-export interface ContractPage {
-  data: ContractView[];
-  nextCursor: string | null;
-}
+export type ContractFilter = z.output<typeof ListQuerySchema>;
 
 /** Contracts that a page looks at, in the list's order, over all its walks. Strangers' escrows and rows that a filter drops count too. */
 export const WALK = 20_000;
@@ -89,7 +68,7 @@ export async function listContracts(
   deps: Pick<Deps, "db" | "clock">,
   filter: ContractFilter,
   reader: Reader = { client: "", caller: "" },
-): Promise<ContractPage> {
+): Promise<Page<ContractView>> {
   const words = filter.q === undefined ? null : wordsOf(filter.q);
   if (words?.length === 0) return { data: [], nextCursor: null };
   const now = deps.clock.now();

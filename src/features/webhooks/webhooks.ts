@@ -1,5 +1,4 @@
 /** An owner's calls on its webhooks. The sender (src/webhooks/) reads the same rows. */
-import type { EventType } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, sql } from "drizzle-orm";
@@ -14,13 +13,8 @@ import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { checkTarget, TargetRefused } from "../../webhooks/target.js";
 import { isParty } from "../events/stream-events.js";
 
-export interface WebhookDraft {
-  url: string;
-  description: string | null;
-  agent: Address | null;
-  contractId: Address | null;
-  types: EventType[] | null;
-}
+type WebhookRow = typeof webhook.$inferSelect;
+type WebhookDraft = Pick<WebhookRow, "url" | "description" | "agent" | "contractId" | "types">;
 
 /**
  * Creates a webhook for all events from now on, with its signing secret, which is shown only once; or returns the one
@@ -257,7 +251,7 @@ export async function loadWebhook(
 
 export type WebhookView = ReturnType<typeof toWebhook>;
 
-function statusOf({ disabledAt, failures }: typeof webhook.$inferSelect): "active" | "failing" | "disabled" {
+function statusOf({ disabledAt, failures }: WebhookRow): "active" | "failing" | "disabled" {
   if (disabledAt !== null) return "disabled";
   return failures > 0 ? "failing" : "active";
 }
