@@ -78,7 +78,11 @@ export async function expectAccessible(page: Page, { rules }: { rules?: string[]
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe.source);
   const violations = await page.evaluate(async (runOnly) => {
     const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
-    const { violations } = await axe.run(runOnly === undefined ? {} : { runOnly });
+    // Nothing else is read of the results, and describing each passed element takes most of the time.
+    const { violations } = await axe.run({
+      resultTypes: ["violations"],
+      ...(runOnly !== undefined && { runOnly }),
+    });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
   }, rules);
   expect(violations).toEqual([]);
