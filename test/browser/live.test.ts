@@ -1,5 +1,6 @@
 /** Open pages update themselves, and the operator's page opens only for the operator. */
-import { describe, expect, inject, test } from "vitest";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, inject, test } from "vitest";
 import { created, matched, newPair, ok } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 import {
@@ -16,53 +17,49 @@ const surfer = useBrowser();
 const world = isSkipped ? (undefined as never) : await useWorld();
 const { client, worker } = isSkipped ? ({} as never) : await newPair(world);
 
-/** Covers the chain, the index, the stream and the page's own pauses, one after another. */
-const TIMEOUT = { timeout: 60_000 };
-
 describe.skipIf(isSkipped)("live", () => {
+  // One context for all: each starts another process.
+  let page: Page;
+  beforeAll(async () => {
+    page = await surfer.open("about:blank");
+  });
+
   test("a contract's page follows the contract, and keeps what the reader opened", async () => {
-    const { id } = await matched(
-      world,
-      { client, worker },
-      {
-        supplementaryMaterials: "ipfs://materials",
-      },
-    );
-    const page = await surfer.open(`/contracts/${id}`);
+    const { id } = await matched(world, { client, worker }, { supplementaryMaterials: "ipfs://materials" });
+    await page.goto(`/contracts/${id}`);
     await page.evaluate("window.isSamePage = true");
-    await page.locator("#live-state", { hasText: "Live" }).waitFor(TIMEOUT);
+    await page.locator("#live-state", { hasText: "Live" }).waitFor();
     await page.getByText("Supplementary materials").click();
 
     ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://done" }));
-    await page.locator("#summary .badge[title=under-review]").waitFor(TIMEOUT);
-    await page.getByText("The worker delivered.").waitFor(TIMEOUT);
+    await page.locator("#summary .badge[title=under-review]").waitFor();
+    await page.getByText("The worker delivered.").waitFor();
     expect(await page.locator("#task details").first().getAttribute("open")).not.toBeNull();
     expect(await page.locator("#live-state").innerText()).toBe("Status: under-review");
 
     ok(await client.post(`/v1/contracts/${id}/approve`));
-    await page.locator("#summary .badge[title=settled-all-met]").waitFor(TIMEOUT);
-    await page.locator("#settlement").getByText("The client approved.").waitFor(TIMEOUT);
-    await page.locator("#balance", { hasText: "0.0 USDC held" }).waitFor(TIMEOUT);
+    await page.locator("#summary .badge[title=settled-all-met]").waitFor();
+    await page.locator("#settlement").getByText("The client approved.").waitFor();
+    await page.locator("#balance", { hasText: "0.0 USDC held" }).waitFor();
     expect(await page.evaluate("window.isSamePage")).toBe(true);
     expect(faultsOf(page)).toEqual([]);
   });
 
   test("the feed gains new contracts, and the focus stays where it was", async () => {
-    const page = await surfer.open("/");
-    await page.locator("#live-state", { hasText: "Live" }).waitFor(TIMEOUT);
+    await page.goto("/");
+    await page.locator("#live-state", { hasText: "Live" }).waitFor();
     await page.getByRole("searchbox").fill("half a wo");
     await created(world, client, { title: "Appears by itself" });
-    await page.getByRole("link", { name: "Appears by itself" }).waitFor(TIMEOUT);
+    await page.getByRole("link", { name: "Appears by itself" }).waitFor();
     expect(await page.getByRole("searchbox").inputValue()).toBe("half a wo");
     expect(await page.evaluate("document.activeElement.name")).toBe("q");
   });
 
   test("a page says if it cannot be fetched, and reconnects after its stream was refused", async () => {
-    const page = await surfer.open("/parameters");
     await page.clock.install();
     await page.route(/\/live\?/, (route) => route.fulfill({ status: 503 }));
     await page.goto("/");
-    const shows = (text: string) => page.locator("#live-state", { hasText: text }).waitFor(TIMEOUT);
+    const shows = (text: string) => page.locator("#live-state", { hasText: text }).waitFor();
     const minute = () => page.clock.fastForward(60_000);
     await shows("Disconnected");
     await page.unroute(/\/live\?/);
