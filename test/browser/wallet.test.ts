@@ -1,12 +1,13 @@
 /** A person with a browser wallet plays both sides of a contract and a dispute, without a terminal. */
-import { protocolTokenAbi } from "@working-contracts/protocol/abi";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { type Address, type Hex, hexToString, numberToHex, parseEther } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, describe, expect, inject, test } from "vitest";
-import { type Json, laterThan } from "../support/contracts.js";
+import { tokensOf } from "../support/chain.js";
+import { type Json, laterThan, newJuror, vote } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 import {
+  DESKTOP,
   expectAccessible,
   expectNoSidewaysScroll,
   faultsOf,
@@ -28,6 +29,8 @@ interface Person {
   press(name: string, options?: { pay?: boolean }): Promise<void>;
   /** Waits until the page says that the action is done. */
   done(name: string): Promise<void>;
+  /** The button that shows the account while the page is connected. */
+  account: Locator;
 }
 
 interface WalletOptions {
@@ -98,10 +101,12 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
   await page.goto("/");
   await page.getByRole("button", { name: "Connect wallet" }).click();
   await page.getByText("Signed in").waitFor();
+  const address = account.address.toLowerCase() as Address;
   return {
-    address: account.address.toLowerCase() as Address,
+    address,
     page,
     asked,
+    account: page.getByRole("button", { name: `${address.slice(0, 6)}…${address.slice(-4)}` }),
     async press(name, { pay = false } = {}) {
       await page.getByRole("button", { name, exact: true }).click();
       if (pay) await page.getByRole("dialog").getByRole("button", { name: "Pay", exact: true }).click();
@@ -147,6 +152,8 @@ async function fillAndPay(by: Person, options?: PostOptions): Promise<void> {
 async function post(by: Person, options?: PostOptions): Promise<string> {
   await fillAndPay(by, options);
   await by.page.waitForURL(/\/contracts\/0x/);
+  // A page that is left before it has resumed the session forgets it.
+  await by.account.waitFor();
   return new URL(by.page.url()).pathname;
 }
 
@@ -162,19 +169,22 @@ async function dataOf(path: string): Promise<Json> {
   return (await world.call<Json>("GET", `${path}.json`)).data;
 }
 
+const usdOf = ({ address }: Person): Promise<bigint> => world.usdOf(address);
+
 /** Waits until exactly so many millionths of a dollar are there. */
-const expectUsd = ({ address }: Person, amount: bigint) =>
-  expect.poll(() => world.usdOf(address)).toBe(amount);
+const expectUsd = (person: Person, amount: bigint) => expect.poll(() => usdOf(person)).toBe(amount);
 
 describe.skipIf(isSkipped)("with a browser wallet", () => {
-  // One for all tests that leave it signed in: each starts another process.
-  let someone: Person;
+  // Signed in for all tests: each person starts another process.
+  let client: Person;
+  let worker: Person;
+  let poor: Person;
   beforeAll(async () => {
-    someone = await newPerson();
+    [client, worker, poor] = await Promise.all([newPerson(), newPerson(), newPerson({ usd: "1" })]);
   });
 
   test("two people agree, deliver, read and approve", async () => {
-    const [client, worker] = await Promise.all([newPerson(), newPerson()]);
+    const before = await usdOf(worker);
     const path = await post(client);
     await client.page.getByRole("button", { name: "Cancel", exact: true }).waitFor();
     expect(await client.page.getByRole("button", { name: "Accept", exact: true }).isVisible()).toBe(false);
@@ -193,22 +203,23 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await expectAccessible(worker.page);
     await worker.page.setViewportSize(PHONE);
     await expectNoSidewaysScroll(worker.page);
+    await worker.page.setViewportSize(DESKTOP);
     await worker.press("Deliver");
     await worker.done("Deliver");
 
     // The open page follows the contract, and asks the wallet for nothing until the delivery is opened.
     const signed = () => client.asked.filter((method) => method === "personal_sign").length;
     await client.page.getByRole("button", { name: "Approve", exact: true }).waitFor();
-    const before = signed();
+    const first = signed();
     await client.page.getByText("Delivery: open to decrypt").click();
     await client.page.getByText("Delivery: decrypted for you").waitFor();
     const delivery = client.page.locator("pre[data-reference=delivery]");
     expect(await delivery.innerText()).toBe("ipfs://map");
     const after = signed();
-    expect(after).toBeGreaterThan(before);
+    expect(after).toBeGreaterThan(first);
     await client.press("Approve");
     await client.done("Approve");
-    await expectUsd(worker, 1_047_500_000n);
+    await expectUsd(worker, before + 47_500_000n);
     await client.page.locator("#summary .badge[title=settled-all-met]").waitFor();
     // The update replaced the task, and shows again what was decrypted.
     await client.page.locator("#task .badge", { hasText: "met" }).first().waitFor();
@@ -234,13 +245,13 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("the named worker declines an award, and withdraws from another", async () => {
-    const [client, worker] = await Promise.all([newPerson(), newPerson()]);
+    const [ofClient, ofWorker] = await Promise.all([usdOf(client), usdOf(worker)]);
     const award = { counterparty: worker.address };
     await worker.page.goto(await post(client, award));
     await worker.press("Decline");
     await worker.done("Decline");
     await worker.page.locator("#summary .badge[title=cancelled-unmatched]").waitFor();
-    await expectUsd(client, 1_000_000_000n);
+    await expectUsd(client, ofClient);
 
     const path = await post(client, { ...award, materials: "ipfs://streets" });
     await accept(worker, path);
@@ -252,7 +263,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await worker.press("Withdraw");
     await worker.done("Withdraw");
     await worker.page.locator("#summary .badge[title=cancelled-withdrawn]").waitFor();
-    await Promise.all([expectUsd(client, 1_000_750_000n), expectUsd(worker, 999_250_000n)]);
+    await Promise.all([expectUsd(client, ofClient + 750_000n), expectUsd(worker, ofWorker - 750_000n)]);
     expect(await dataOf(path)).toMatchObject({
       status: "cancelled-withdrawn",
       awardMethod: "direct_award",
@@ -262,19 +273,20 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("the named client declines a listing, and no one else is offered it", async () => {
-    const [worker, client, stranger] = await Promise.all([newPerson(), newPerson(), newPerson()]);
+    const before = await usdOf(worker);
     const path = await post(worker, { listing: true, counterparty: client.address });
-    await Promise.all([client.page.goto(path), stranger.page.goto(path)]);
+    await Promise.all([client.page.goto(path), poor.page.goto(path)]);
     await client.page.getByRole("button", { name: "Accept", exact: true }).waitFor();
     await client.press("Decline");
     await client.done("Decline");
-    await expectUsd(worker, 1_000_000_000n);
+    await expectUsd(worker, before);
+    await poor.account.waitFor();
     for (const name of ["Accept", "Decline"])
-      expect(await stranger.page.getByRole("button", { name, exact: true }).isVisible()).toBe(false);
+      expect(await poor.page.getByRole("button", { name, exact: true }).isVisible()).toBe(false);
   });
 
   test("a contract has one to ten criteria", async () => {
-    const { page } = someone;
+    const { page } = client;
     await page.goto("/post");
     const add = page.getByRole("button", { name: "Add a criterion" });
     const remove = (number: number) =>
@@ -288,8 +300,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("a payment whose outcome is unknown is resumed, and no other is signed", async () => {
-    const client = await newPerson();
     const { page } = client;
+    const before = await usdOf(client);
     const payments: (string | undefined)[] = [];
     await page.route("**/v1/contracts", async (route) => {
       const payment = route.request().headers()["payment-signature"];
@@ -304,14 +316,16 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await page.getByText("Post: payment signed, outcome not known yet").waitFor();
     expect(await page.locator("form#post").evaluate((form) => form.matches("[inert]"))).toBe(true);
     await page.waitForURL(/\/contracts\/0x/);
+    await client.account.waitFor();
+    await page.unroute("**/v1/contracts");
     expect(payments).toHaveLength(3);
     expect(new Set(payments).size).toBe(1);
-    expect(await world.usdOf(client.address)).toBe(950_000_000n);
+    expect(await usdOf(client)).toBe(before - 50_000_000n);
   });
 
   test("Enter declines a payment by default, and focus returns to the form", async () => {
-    const { page } = someone;
-    await fillIn(someone);
+    const { page } = client;
+    await fillIn(client);
     await page.getByRole("button", { name: "Post and pay" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
@@ -322,7 +336,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("a declined payment keeps its quote until the form changes", async () => {
-    const { page } = someone;
+    const { page } = client;
+    const before = await usdOf(client);
     const bodies: { idempotencyKey: string; title: string }[] = [];
     page.on("request", (request) => {
       if (request.method() === "POST" && new URL(request.url()).pathname === "/v1/contracts")
@@ -332,23 +347,24 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       await page.getByRole("dialog").getByRole("button", { name: "Do not pay" }).click();
       await page.getByRole("alert").getByText("Nothing was signed").waitFor();
     };
-    await fillIn(someone);
+    await fillIn(client);
     // One more than the unpaid attempts that an address can have.
     for (let attempt = 0; attempt < 6; attempt++) {
-      await someone.press("Post and pay");
+      await client.press("Post and pay");
       await decline();
     }
     expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
     await page.getByLabel("Title").fill("Draw two maps");
-    await someone.press("Post and pay", { pay: true });
+    await client.press("Post and pay", { pay: true });
     await page.waitForURL(/\/contracts\/0x/);
+    await client.account.waitFor();
     expect(bodies.at(-1)).toMatchObject({ title: "Draw two maps" });
     expect(new Set(bodies.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2);
-    expect(await world.usdOf(someone.address)).toBe(950_000_000n);
+    expect(await usdOf(client)).toBe(before - 50_000_000n);
   });
 
   test("a draft that is refused once its payment is signed is sent again as it is", async () => {
-    const { page } = someone;
+    const { page } = client;
     const bodies: string[] = [];
     await page.route("**/v1/contracts", (route) => {
       bodies.push(String(route.request().postData()));
@@ -357,8 +373,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       return route.fulfill({ status: 409, json: { error } });
     });
     for (let attempt = 0; attempt < 2; attempt++) {
-      if (attempt === 0) await fillIn(someone);
-      await someone.press("Post and pay", { pay: true });
+      if (attempt === 0) await fillIn(client);
+      await client.press("Post and pay", { pay: true });
       await page.getByRole("alert").getByText("can still be used").waitFor();
     }
     await page.unroute("**/v1/contracts");
@@ -371,9 +387,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     ["a public chain with the same id", () => numberToHex(world.chainId)],
   ])("a wallet on %s gets the service's once, when it signs in", async (_, elsewhere) => {
     const person = await newPerson({ elsewhere: elsewhere() });
-    const { address, page } = person;
-    const switching = () => person.asked.filter((method) => method.startsWith("wallet_"));
-    await page.getByRole("button", { name: `${address.slice(0, 6)}…` }).click();
+    const { account, address, page } = person;
+    await account.click();
     await page.getByRole("dialog").getByRole("button", { name: "My page" }).click();
     await page.getByLabel("Name").fill("Ada");
     await page.getByLabel("About you").fill("Draws maps.");
@@ -382,7 +397,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     const { data } = await (await world.newAgent()).get(`/v1/agents/${address}/profile`);
     expect(data).toMatchObject({ displayName: "Ada", bio: "Draws maps." });
     await post(person);
-    expect(switching()).toEqual([
+    expect(person.asked.filter((method) => method.startsWith("wallet_"))).toEqual([
       "wallet_switchEthereumChain",
       "wallet_addEthereumChain",
       "wallet_switchEthereumChain",
@@ -398,8 +413,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("the account's dialog disconnects the wallet only if asked to, and of several wallets one is chosen", async () => {
-    const { address, page } = someone;
-    const account = page.getByRole("button", { name: `${address.slice(0, 6)}…${address.slice(-4)}` });
+    const { account, page } = client;
     await account.click();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -413,37 +427,20 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
   });
 
   test("a key that the service does not know is forgotten, and the wallet can connect again", async () => {
-    const { page } = someone;
-    const path = await post(await newPerson());
+    const { page } = client;
     await page.evaluate(`{
       const stored = JSON.parse(sessionStorage.getItem("working-contracts"));
       sessionStorage.setItem("working-contracts", JSON.stringify({ ...stored, apiKey: "revoked" }));
     }`);
-    await page.goto(path);
+    await page.goto(`/contracts/${inject("seed").open}`);
     await page.getByRole("alert").getByText("Connect your wallet again").waitFor();
     await page.getByRole("button", { name: "Connect wallet" }).click();
     await page.getByText("Signed in").waitFor();
     await page.getByRole("button", { name: "Accept", exact: true }).waitFor();
   });
 
-  test("the account's dialog revokes all keys", async () => {
-    const { address, page } = await newPerson();
-    const { apiKey } = JSON.parse(await page.evaluate(`sessionStorage.getItem("working-contracts")`));
-    const statusOf = async () => {
-      const headers = { authorization: `Bearer ${apiKey}` };
-      return (await fetch(`${world.url}/v1/agents/me/api-keys`, { headers })).status;
-    };
-    expect(await statusOf()).toBe(200);
-    await page.getByRole("button", { name: `${address.slice(0, 6)}…` }).click();
-    await page.getByRole("button", { name: "Revoke all keys" }).click();
-    await page.getByText("Keys revoked: 1").waitFor();
-    await page.getByRole("button", { name: "Connect wallet" }).waitFor();
-    expect(await statusOf()).toBe(401);
-  });
-
   test("the page disconnects if the wallet selects another account or none, and only then", async () => {
-    const { address, page } = someone;
-    const account = page.getByRole("button", { name: `${address.slice(0, 6)}…` });
+    const { account, address, page } = client;
     const select = (...accounts: string[]) => page.evaluate(`accountsChanged(${JSON.stringify(accounts)})`);
     await select(address.toUpperCase().replace("X", "x"));
     await account.waitFor();
@@ -455,7 +452,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     }
   });
 
-  test("three voters decide a dispute, and open their votes themselves", async () => {
+  test("voters decide a dispute, and open their votes themselves", async () => {
     const newVoter = async () => {
       const voter = await newPerson({ tokens: 1000 });
       await voter.page.goto(`/agents/${voter.address}`);
@@ -463,9 +460,9 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       await voter.page.waitForEvent("load");
       return voter;
     };
-    const voters = await Promise.all([newVoter(), newVoter(), newVoter()]);
+    const [reader, other, third] = await Promise.all([newVoter(), newVoter(), newJuror(world)]);
     await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
-    const [client, worker] = await Promise.all([newPerson(), newPerson()]);
+    const before = await usdOf(worker);
     const path = await post(worker, { listing: true });
     await accept(client, path);
     await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
@@ -476,7 +473,6 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
 
     await worker.press("Share the delivery");
     await worker.page.getByRole("alert").getByText("no Backup Agent has asked for it").waitFor();
-    const [reader] = voters;
     await reader.page.goto(path);
     const delivery = reader.page.locator("summary[data-name=Delivery]");
     await delivery.getByText("open to decrypt").click();
@@ -489,46 +485,45 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await delivery.getByText("decrypted for you").waitFor();
     expect(await reader.page.locator("pre[data-reference=delivery]").innerText()).toBe("ipfs://map");
 
-    const vote = async ({ page, press, done }: Person) => {
+    const fillInVote = async ({ page, press, done }: Person) => {
       await page.goto(path);
       await page.getByRole("group", { name: "Names the streets" }).getByLabel("met", { exact: true }).check();
       await page.getByRole("group", { name: "Shows the river" }).getByLabel("not met").check();
       await press("Vote", { pay: true });
       await done("Vote");
     };
-    await Promise.all(voters.map(vote));
+    const id = path.replace("/contracts/", "");
+    await Promise.all([fillInVote(reader), fillInVote(other), vote(third, id, "met", "not met")]);
     await world.increaseTime(86_400);
-    const [asked, ...others] = voters;
     // Also if the service's list of votes hides it: the browser remembers it.
-    await asked.page.route(/\/v1\/votes/, (route) => route.fulfill({ json: { data: [], nextCursor: null } }));
-    const question = asked.page.getByRole("dialog").getByText(/Voting on 0x\w+ has ended/);
+    await reader.page.route(/\/v1\/votes/, (route) =>
+      route.fulfill({ json: { data: [], nextCursor: null } }),
+    );
+    const question = reader.page.getByRole("dialog").getByText(/Voting on 0x\w+ has ended/);
     await expect
       .poll(async () => {
-        await asked.page.goto("/");
+        await reader.page.goto("/");
         return question.waitFor({ timeout: 5_000 }).then(
           () => true,
           () => false,
         );
       })
       .toBe(true);
-    await asked.press("Open it now");
-    await asked.done("Open your vote");
-    const open = async (voter: Person) => {
-      await voter.page.reload();
-      await voter.press("Later");
-      await expect
-        .poll(
-          async () => {
-            await voter.press("Open your vote");
-            const told = voter.page.locator("#told", { hasText: /Open your vote: (?!working)/ });
-            return told.innerText();
-          },
-          { interval: 1000 },
-        )
-        .toBe("Open your vote: done");
-    };
-    await Promise.all(others.map(open));
-    await expectUsd(worker, 1_023_750_000n);
+    await reader.press("Open it now");
+    await reader.done("Open your vote");
+    await other.page.reload();
+    await other.press("Later");
+    await expect
+      .poll(
+        async () => {
+          await other.press("Open your vote");
+          const told = other.page.locator("#told", { hasText: /Open your vote: (?!working)/ });
+          return told.innerText();
+        },
+        { interval: 1000 },
+      )
+      .toBe("Open your vote: done");
+    await expectUsd(worker, before + 23_750_000n);
     await expect
       .poll(() => dataOf(path))
       .toMatchObject({ status: "settled-partial", initiator: "worker", criteriaMet: ["met", "not met"] });
@@ -551,18 +546,11 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     // The stake, and the reward for votes with the majority.
     const { tokens } = (await dataOf(page)).asBackupAgent;
     expect(tokens).toBeGreaterThan(0);
-    const tokensOf = (args: [Address]) =>
-      world.publicClient.readContract({
-        address: world.deployment.protocolToken,
-        abi: protocolTokenAbi,
-        functionName: "balanceOf",
-        args,
-      });
-    await expect.poll(() => tokensOf([reader.address])).toBe(parseEther(String(1000 + tokens)));
+    await expect.poll(() => tokensOf(world, reader.address)).toBe(parseEther(String(1000 + tokens)));
   }, 300_000);
 
   test("what fails is said in words, and a payment that is not confirmed is not signed", async () => {
-    const [client, poor] = await Promise.all([newPerson(), newPerson({ usd: "1" })]);
+    const before = await usdOf(client);
     const path = await post(client);
     await poor.page.goto(path);
     await poor.press("Accept");
@@ -570,10 +558,25 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await poor.page.getByRole("alert").getByText("Nothing was signed").waitFor();
     await poor.press("Accept", { pay: true });
     await poor.page.getByRole("alert").getByText("Accept:").waitFor();
-    expect(await world.usdOf(poor.address)).toBe(1_000_000n);
+    expect(await usdOf(poor)).toBe(1_000_000n);
 
     await client.press("Cancel");
     await client.done("Cancel");
-    await expectUsd(client, 1_000_000_000n);
+    await expectUsd(client, before);
+  });
+
+  test("the account's dialog revokes all keys", async () => {
+    const { account, page } = poor;
+    const { apiKey } = JSON.parse(await page.evaluate(`sessionStorage.getItem("working-contracts")`));
+    const statusOf = async () => {
+      const headers = { authorization: `Bearer ${apiKey}` };
+      return (await fetch(`${world.url}/v1/agents/me/api-keys`, { headers })).status;
+    };
+    expect(await statusOf()).toBe(200);
+    await account.click();
+    await page.getByRole("button", { name: "Revoke all keys" }).click();
+    await page.getByText("Keys revoked: 1").waitFor();
+    await page.getByRole("button", { name: "Connect wallet" }).waitFor();
+    expect(await statusOf()).toBe(401);
   });
 });
