@@ -26,6 +26,7 @@ import { until } from "../../src/indexer/supervision/processes.js";
 import { localAccount } from "../../tools/local/network.js";
 import { type Agent, type Call, caller, signIn } from "./agent.js";
 import { followChainTime, serviceReaches } from "./chain-time.js";
+import { draft } from "./contracts.js";
 import { quoteOf } from "./payment.js";
 import type { StackInfo } from "./stack.js";
 
@@ -144,7 +145,7 @@ export async function openScene(target: Target = inject("target")): Promise<Scen
     }
     const agent = await signIn({ url: target.url, chainId });
     const [price, stake] = await Promise.all([
-      agent.post("/v1/contracts", probeBody(await now())),
+      agent.post("/v1/contracts", await draft(scene)),
       agent.post("/v1/agents/me/stake", {}),
     ]);
     return { usd: quoteOf(price).asset, token: quoteOf(stake).asset };
@@ -292,20 +293,4 @@ async function chainIdOf(call: Call): Promise<number> {
   const [, id] = /Chain ID: (\d+)/.exec(challenge.data?.message ?? "") ?? [];
   if (id === undefined) throw new Error(`No chain id in the challenge: ${JSON.stringify(challenge.body)}`);
   return Number(id);
-}
-
-function probeBody(now: number) {
-  const at = (hours: number) => new Date((now + hours * 3600) * 1000).toISOString();
-  return {
-    title: "Which token is it",
-    taskDescription: "None",
-    acceptanceCriteria: ["None"],
-    contractType: "fixed",
-    awardMethod: "open_tender",
-    budgetOrPrice: 1,
-    matchDeadline: at(1),
-    withdrawalDeadline: at(2),
-    deliveryDeadline: at(3),
-    reviewDeadline: at(4),
-  };
 }

@@ -3,6 +3,7 @@ import type { Address } from "viem";
 import type { ComplaintView } from "../../../src/features/complaints/routes.js";
 import type { Agent } from "../../support/agent.js";
 import {
+  checkpointBody,
   created,
   DAY,
   delivered,
@@ -144,14 +145,9 @@ async function approve(world: World, client: Agent, worker: Agent): Promise<stri
       budgetOrPrice: 50,
     },
   );
-  for (const [from, to] of [
-    [1, 10],
-    [11, 25],
-  ] as const) {
-    await worker.post(
-      `/v1/contracts/${id}/checkpoint`,
-      await checkpointBody(world, from, to, { rows: to * 1000 }),
-    );
+  for (const [fromSequence, toSequence] of [[1, 10] as const, [11, 25] as const]) {
+    const body = await checkpointBody(world, { fromSequence, toSequence, data: { rows: toSequence * 1000 } });
+    await worker.post(`/v1/contracts/${id}/checkpoint`, body);
   }
   await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://orderbook" });
   await worker.post<ComplaintView>(`/v1/contracts/${id}/complaints`, {
@@ -181,14 +177,14 @@ async function beHostile(world: World): Promise<Pick<Seed, "hostile" | "hostileA
       budgetOrPrice: 10,
     },
   );
-  const checkpoint = await checkpointBody(world, 1, 2, { [HOSTILE]: HOSTILE });
-  await worker.post(`/v1/contracts/${id}/checkpoint`, {
-    ...checkpoint,
+  const checkpoint = await checkpointBody(world, {
     merkleRoot: HOSTILE,
     lastReceiptHash: HOSTILE,
     teeMeasurement: HOSTILE,
     teeSignature: HOSTILE,
+    data: { [HOSTILE]: HOSTILE },
   });
+  await worker.post(`/v1/contracts/${id}/checkpoint`, checkpoint);
   const { data } = await worker.post<ComplaintView>(`/v1/contracts/${id}/complaints`, {
     evidence: { [HOSTILE]: HOSTILE },
   });
@@ -197,19 +193,6 @@ async function beHostile(world: World): Promise<Pick<Seed, "hostile" | "hostileA
     [data.id, HOSTILE],
   );
   return { hostile: id, hostileAgent: client.address };
-}
-
-async function checkpointBody(world: World, from: number, to: number, data: Record<string, unknown>) {
-  return {
-    fromSequence: from,
-    toSequence: to,
-    merkleRoot: `0x${"ab".repeat(32)}`,
-    lastReceiptHash: `0x${"cd".repeat(32)}`,
-    teeMeasurement: "sha256:measurement",
-    teeSignature: "base64:signature",
-    checkpointedAt: await world.inSeconds(from - HOUR),
-    data,
-  };
 }
 
 /** Waits until every payment of the settlement is on chain. */
