@@ -22,20 +22,43 @@ const scene = await openScene();
 const pair = lazy(() => newPair(scene));
 /** An open tender with every field that Create accepts, and the body with which it was posted. */
 const open = lazy(async () =>
-  posted(scene, (await pair()).client, { supplementaryMaterials: "ipfs://materials" }),
+  posted(scene, (await pair()).client, {
+    supplementaryMaterials: "ipfs://materials",
+    taskDescription: "# Task\n\n* translate\r\n* `check`\n\n| a | b |\n|---|---|\n| 1 | <b>2</b> |",
+  }),
 );
 const match = lazy(async () => matched(scene, await pair()));
 const delivery = lazy(async () => delivered(scene, await pair()));
-const listing = lazy(async () => created(scene, (await pair()).worker, { initiator: "worker" }));
 const dispute = lazy(async () => disputed(scene, await pair()));
 
 chapter("Resources and their fields / Contract", () => {
-  withMoney("| id | string | Contract identifier. |", async () => {
-    const { client } = await pair();
-    const { contract } = await open();
-    expect(contract.id).toEqual(expect.any(String));
-    expect((await client.get<Json>(`/v1/contracts/${contract.id}`)).data.id).toBe(contract.id);
-  });
+  withMoney(
+    [
+      "| id | string | Contract identifier. |",
+      "| createdAt | string (timestamp) | |",
+      "| title | string | Short human-readable name shown in the contract feed. |",
+      "| taskDescription | string | Full spec, plain text or Markdown. |",
+      "| acceptanceCriteria | array of string | Up to 10 individually checkable conditions; index is 0-based. |",
+      "| matchDeadline | string (timestamp) | By which the contract must reach `matched`. |",
+      "| withdrawalDeadline | string (timestamp) | Until which the Worker may withdraw with a partial stake slash. |",
+      "| deliveryDeadline | string (timestamp) | By which the matched Worker must deliver. |",
+    ],
+    async () => {
+      const { client } = await pair();
+      const { body, contract } = await open();
+      expect(contract.id).toEqual(expect.any(String));
+      expect((await client.get<Json>(`/v1/contracts/${contract.id}`)).data.id).toBe(contract.id);
+      const { createdAt } = contract;
+      expect(new Date(createdAt).toISOString()).toBe(createdAt);
+      expect(Math.abs(Date.parse(createdAt) / 1000 - (await scene.now()))).toBeLessThan(300);
+      for (const name of ["title", "taskDescription", "acceptanceCriteria"])
+        expect(contract[name]).toEqual(body[name]);
+      const feed = ok(await client.get<Json[]>(`/v1/contracts?client=${client.address}&limit=200`));
+      expect(feed.find(({ id }) => id === contract.id)?.title).toBe(body.title);
+      for (const name of ["matchDeadline", "withdrawalDeadline", "deliveryDeadline"])
+        expect(Date.parse(contract[name])).toBe(Math.floor(Date.parse(body[name]) / 1000) * 1000);
+    },
+  );
 
   withMoney("| status | string | See States and transitions. |", async () => {
     expect((await open()).contract.status).toBe("created");
@@ -43,63 +66,23 @@ chapter("Resources and their fields / Contract", () => {
     expect((await delivery()).status).toBe("under-review");
   });
 
-  withMoney("| createdAt | string (timestamp) | |", async () => {
-    const { createdAt } = (await open()).contract;
-    expect(new Date(createdAt).toISOString()).toBe(createdAt);
-    expect(Math.abs(Date.parse(createdAt) / 1000 - (await scene.now()))).toBeLessThan(300);
-  });
-
-  withMoney(
-    "| initiator | string | `client` or `worker`. Present in responses for worker-initiated contracts. |",
-    async () => {
-      expect((await listing()).initiator).toBe("worker");
-      // Always present: docs/rules.md 27.
-      expect((await open()).contract.initiator).toBe("client");
-    },
-  );
-
   withMoney(
     [
       "| client | address or null | null for a worker-initiated contract until a Buyer accepts. |",
       "| escrowedFunds | string (decimal) or null | Equals budgetOrPrice for a client-initiated contract once paid; null for a worker-initiated contract until a Buyer accepts. |",
+      "| initiator | string | `client` or `worker`. Present in responses for worker-initiated contracts. |",
+      "POST /v1/contracts > Worker-initiated: client null, worker = caller, escrowedFunds null, workerStake = budgetOrPrice x workerStakeRatio, initiator `worker`.",
+      "POST /v1/contracts / Body > `worker`: caller pays the Worker Stake now and becomes worker; client stays null until a Buyer accepts.",
     ],
     async () => {
       const { client, worker } = await pair();
-      expect((await open()).contract.escrowedFunds).toBe("50.0");
+      // The initiator is always present: docs/rules.md 27.
+      expect((await open()).contract).toMatchObject({ initiator: "client", escrowedFunds: "50.0" });
       const listed = await created(scene, worker, { initiator: "worker" });
-      expect(listed).toMatchObject({ client: null, escrowedFunds: null });
+      const staked = { initiator: "worker", worker: worker.address, workerStake: "2.5" };
+      expect(listed).toMatchObject({ ...staked, client: null, escrowedFunds: null });
       const bought = ok(await client.pay<Json>(`/v1/contracts/${listed.id}/accept`, { accept: true }));
-      expect(bought).toMatchObject({ client: client.address, escrowedFunds: "50.0" });
-    },
-  );
-
-  withMoney(
-    "| worker | address or null | null for an open-tender contract until someone accepts. |",
-    async () => {
-      expect((await open()).contract.worker).toBeNull();
-      expect((await match()).worker).toBe((await pair()).worker.address);
-    },
-  );
-
-  withMoney("| title | string | Short human-readable name shown in the contract feed. |", async () => {
-    const { client } = await pair();
-    const { body, contract } = await open();
-    expect(contract.title).toBe(body.title);
-    const feed = ok(await client.get<Json[]>(`/v1/contracts?client=${client.address}&limit=200`));
-    expect(feed.find(({ id }) => id === contract.id)?.title).toBe(body.title);
-  });
-
-  withMoney("| taskDescription | string | Full spec, plain text or Markdown. |", async () => {
-    const { client } = await pair();
-    const taskDescription = "# Task\n\n* translate\r\n* `check`\n\n| a | b |\n|---|---|\n| 1 | <b>2</b> |";
-    expect((await created(scene, client, { taskDescription })).taskDescription).toBe(taskDescription);
-  });
-
-  withMoney(
-    "| acceptanceCriteria | array of string | Up to 10 individually checkable conditions; index is 0-based. |",
-    async () => {
-      const { body, contract } = await open();
-      expect(contract.acceptanceCriteria).toEqual(body.acceptanceCriteria);
+      expect(bought).toMatchObject({ ...staked, client: client.address, escrowedFunds: "50.0" });
     },
   );
 
@@ -141,12 +124,19 @@ chapter("Resources and their fields / Contract", () => {
     },
   );
 
-  withMoney("| contractType | string | Only `fixed`. |", async () => {
-    const { client } = await pair();
-    expect((await open()).contract.contractType).toBe("fixed");
-    const refused = await client.post("/v1/contracts", await draft(scene, { contractType: "hourly" }));
-    expect(refused.status).toBe(400);
-  });
+  withMoney(
+    [
+      "| contractType | string | Only `fixed`. |",
+      "| verificationMode | string | Only `privacy-preserving`. |",
+    ],
+    async () => {
+      const { client } = await pair();
+      const only = { contractType: "fixed", verificationMode: "privacy-preserving" };
+      expect((await open()).contract).toMatchObject(only);
+      for (const other of [{ contractType: "hourly" }, { verificationMode: "standard" }])
+        expect((await client.post("/v1/contracts", await draft(scene, other))).status).toBe(400);
+    },
+  );
 
   withMoney(
     "| awardMethod | string | `direct_award` (called FDP) or `open_tender` (called FOP). |",
@@ -169,62 +159,38 @@ chapter("Resources and their fields / Contract", () => {
     },
   );
 
-  for (const [name, row] of [
-    ["matchDeadline", "| matchDeadline | string (timestamp) | By which the contract must reach `matched`. |"],
-    [
-      "withdrawalDeadline",
-      "| withdrawalDeadline | string (timestamp) | Until which the Worker may withdraw with a partial stake slash. |",
-    ],
-    [
-      "deliveryDeadline",
-      "| deliveryDeadline | string (timestamp) | By which the matched Worker must deliver. |",
-    ],
-  ] as const) {
-    withMoney(row, async () => {
-      const { body, contract } = await open();
-      expect(Date.parse(contract[name])).toBe(Math.floor(Date.parse(body[name]) / 1000) * 1000);
-    });
-  }
-
-  withMoney("| verificationMode | string | Only `privacy-preserving`. |", async () => {
-    const { client } = await pair();
-    expect((await open()).contract.verificationMode).toBe("privacy-preserving");
-    const refused = await client.post("/v1/contracts", await draft(scene, { verificationMode: "standard" }));
-    expect(refused.status).toBe(400);
-  });
-
   withJury(
-    "| backupAgents | array of address | Starts empty; fills as Backup Agents stake by voting. |",
+    [
+      "| backupAgents | array of address | Starts empty; fills as Backup Agents stake by voting. |",
+      "Protocol parameters / Meaning > Reserved; number of Backup Agents recruited; null until set.",
+    ],
     async () => {
       const { client } = await pair();
       const jurors = await Promise.all([newJuror(scene), newJuror(scene)]);
       const { id, backupAgents } = await disputed(scene, await pair());
       expect(backupAgents).toEqual([]);
+      // Without a number every eligible agent can vote.
       for (const [i, juror] of jurors.entries()) {
         ok(await juror.pay(`/v1/contracts/${id}/votes`, ballot("met", "met", "met")));
         const { data } = await client.get<Json>(`/v1/contracts/${id}`);
-        expect(data.backupAgents).toEqual(jurors.slice(0, i + 1).map(({ address }) => address));
+        const voters = jurors.slice(0, i + 1).map(({ address }) => address);
+        expect(data).toMatchObject({ status: "disputed", backupAgents: voters });
       }
     },
   );
 
   withMoney(
-    "Worker Stake = budgetOrPrice x workerStakeRatio (0.05 of price gives 2.5 on 50.0).",
+    [
+      "Worker Stake = budgetOrPrice x workerStakeRatio (0.05 of price gives 2.5 on 50.0).",
+      "Protocol parameters / Meaning > Worker Stake as fraction of contract value.",
+    ],
     async () => {
       expect((await match()).workerStake).toBe("2.5");
-      expect((await matched(scene, await pair(), { budgetOrPrice: "7.3" })).workerStake).toBe("0.365");
-    },
-  );
-
-  withMoney("Null until staked.", async () => {
-    expect((await open()).contract.workerStake).toBeNull();
-  });
-
-  withMoney(
-    "| disputeBond | string (decimal) or null | Set on dispute; equals price x disputeBondRatio (2.5 on 50.0). |",
-    async () => {
-      expect((await delivery()).disputeBond).toBeNull();
-      expect((await dispute()).disputeBond).toBe("2.5");
+      const { client, worker } = await pair();
+      const { id } = await created(scene, client, { budgetOrPrice: "7.3" });
+      const path = `/v1/contracts/${id}/accept`;
+      expect((await quoteFor(worker, path, { accept: true })).maxAmountRequired).toBe("365000");
+      expect(ok(await worker.pay<Json>(path, { accept: true })).workerStake).toBe("0.365");
     },
   );
 
@@ -234,17 +200,6 @@ chapter("Resources and their fields / Contract", () => {
       expect(amount).toMatch(/^\d+\.\d+$/);
     }
   });
-
-  withMoney(
-    [
-      "Amounts in a payment quote (`maxAmountRequired`) are integer strings in the smallest unit of the stablecoin (50.0 is quoted as 50000000, that is 6 decimal places).",
-      "What the service does > a call that needs money first answers `402 Payment Required` with a quote",
-    ],
-    async () => {
-      const agent = await scene.newAgent();
-      expect((await quoteFor(agent, "/v1/contracts", await draft(scene))).maxAmountRequired).toBe("50000000");
-    },
-  );
 
   withMoney("The values of `supplementaryMaterials` and `delivery` are encrypted references", async () => {
     for (const value of [(await open()).contract.supplementaryMaterials, (await delivery()).delivery]) {

@@ -1,6 +1,6 @@
 /** Payment mechanics shared by Create Contract, Accept, Dispute and Submit Votes; both versions of x402. */
 import { describe, expect } from "vitest";
-import type { Agent, Answer } from "../support/agent.js";
+import type { Agent } from "../support/agent.js";
 import {
   ballot,
   created,
@@ -12,7 +12,16 @@ import {
   newPair,
   ok,
 } from "../support/contracts.js";
-import { authorize, paymentRequired, type Quote, quoteOf, version1, version2 } from "../support/payment.js";
+import {
+  type Authorization,
+  authorize,
+  paymentRequired,
+  type Quote,
+  quoteOf,
+  signedCall,
+  version1,
+  version2,
+} from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
 import { asVersion2, withJury, withMoney } from "./support/spec.js";
 
@@ -22,7 +31,7 @@ const pair = lazy(() => newPair(scene));
 interface PaidCall {
   agent: Agent;
   path: string;
-  body: string | undefined;
+  body?: string;
   amount: string;
 }
 
@@ -30,12 +39,8 @@ interface PaidCall {
 const CALLS: Record<string, () => Promise<PaidCall>> = {
   "Create Contract": async () => {
     const { client } = await newPair(scene);
-    return {
-      agent: client,
-      path: "/v1/contracts",
-      body: JSON.stringify(await draft(scene)),
-      amount: "50000000",
-    };
+    const body = JSON.stringify(await draft(scene));
+    return { agent: client, path: "/v1/contracts", body, amount: "50000000" };
   },
   "Accept (accept=true)": async () => {
     const { client, worker } = await newPair(scene);
@@ -45,7 +50,7 @@ const CALLS: Record<string, () => Promise<PaidCall>> = {
   Dispute: async () => {
     const parties = await newPair(scene);
     const { id } = await delivered(scene, parties);
-    return { agent: parties.client, path: `/v1/contracts/${id}/dispute`, body: undefined, amount: "2500000" };
+    return { agent: parties.client, path: `/v1/contracts/${id}/dispute`, amount: "2500000" };
   },
   "Submit Votes": async () => {
     const juror = await newJuror(scene);
@@ -60,14 +65,12 @@ for (const [name, prepare] of Object.entries(CALLS)) {
     const call = lazy(async () => {
       const { agent, path, body, amount } = await prepare();
       const unpaid = await agent.post(path, body, asVersion2());
-      const before = await scene.usdOf(agent.address);
-      return { agent, path, body, amount, unpaid, before };
+      return { agent, path, body, amount, unpaid, before: await scene.usdOf(agent.address) };
     });
     const paid = lazy(async () => {
-      const { agent, path, body, unpaid } = await call();
-      const quote = quoteOf(unpaid);
-      const headers = version2(quote, await authorize(agent, quote, scene));
-      return { headers, answer: await agent.post<Json>(path, body, headers) };
+      const { agent, path, body } = await call();
+      const { send } = await signedCall<Json>(agent, path, body, scene);
+      return { send, answer: await send() };
     });
 
     withJury("Call without payment. Response is `402`.", async () => {
@@ -97,13 +100,10 @@ for (const [name, prepare] of Object.entries(CALLS)) {
       "The older version 1 form puts the quote in the body as `{ x402Version, accepts: [quote] }`.",
       async () => {
         const { agent, path, body, amount } = await prepare();
-        const unpaid = (await agent.post(path, body, { "x-402-version": "1" })) as Answer & {
-          body: { x402Version: number; accepts: Quote[] };
-        };
+        const unpaid = await agent.post(path, body, { "x-402-version": "1" });
         expect(unpaid.status).toBe(402);
-        expect(unpaid.body.x402Version).toBe(1);
-        expect(unpaid.body.accepts).toHaveLength(1);
-        expect(unpaid.body.accepts[0]).toMatchObject({ maxAmountRequired: amount, maxTimeoutSeconds: 60 });
+        const quote = { maxAmountRequired: amount, maxTimeoutSeconds: 60 };
+        expect(unpaid.body).toMatchObject({ x402Version: 1, accepts: [quote] });
       },
     );
 
@@ -129,14 +129,10 @@ for (const [name, prepare] of Object.entries(CALLS)) {
     });
 
     withJury("a repeated payment gets the same response, and no second one is taken", async () => {
-      const { agent, path, body } = await call();
-      const { headers, answer } = await paid();
+      const { agent } = await call();
+      const { send, answer } = await paid();
       const before = await scene.usdOf(agent.address);
-      const [again, andAgain] = await Promise.all([
-        agent.post(path, body, headers),
-        agent.post(path, body, headers),
-      ]);
-      for (const replay of [again, andAgain]) {
+      for (const replay of await Promise.all([send(), send()])) {
         expect(replay.status).toBe(200);
         expect(replay.body).toEqual(answer.body);
         expect(replay.headers.get("idempotent-replay")).toBe("true");
@@ -146,10 +142,9 @@ for (const [name, prepare] of Object.entries(CALLS)) {
 
     withJury("the same payment sent twice at the same moment is one payment", async () => {
       const { agent, path, body, amount } = await prepare();
-      const quote = quoteOf(await agent.post(path, body));
       const before = await scene.usdOf(agent.address);
-      const headers = version2(quote, await authorize(agent, quote, scene));
-      const answers = await Promise.all([1, 2, 3].map(() => agent.post(path, body, headers)));
+      const { send } = await signedCall(agent, path, body, scene);
+      const answers = await Promise.all([send(), send(), send()]);
       expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
       expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
       expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
@@ -157,12 +152,12 @@ for (const [name, prepare] of Object.entries(CALLS)) {
 
     withJury("two payments at the same moment: one is taken, the other call is rejected", async () => {
       const { agent, path, body, amount } = await prepare();
-      const quote = quoteOf(await agent.post(path, body));
       const before = await scene.usdOf(agent.address);
-      const payments = await Promise.all(
-        [1, 2].map(async () => version2(quote, await authorize(agent, quote, scene))),
-      );
-      const answers = await Promise.all(payments.map((headers) => agent.post(path, body, headers)));
+      const payments = [
+        await signedCall(agent, path, body, scene),
+        await signedCall(agent, path, body, scene),
+      ];
+      const answers = await Promise.all(payments.map(({ send }) => send()));
       expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
       expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
     });
@@ -176,55 +171,36 @@ describe("Payment mechanics / rejected payments", () => {
     const path = `/v1/contracts/${id}/accept`;
     return { worker, path, quote: quoteOf(await worker.post(path, { accept: true })) };
   });
-  const strangers = lazy(() => scene.newAgent({ usd: "100" }));
+  const stranger = lazy(() => scene.newAgent({ usd: "100" }));
+  type Payment = (quote: Quote) => Promise<Record<string, string>>;
 
-  const faults: [string, string, (quote: Quote) => Promise<Record<string, string>>][] = [
-    [
-      "a payment from another address",
-      "payer_mismatch",
-      async (quote) => version2(quote, await authorize(await strangers(), quote, scene)),
-    ],
-    [
-      "too little",
-      "invalid_exact_evm_payload_authorization_value",
-      async (quote) =>
-        version2(
-          quote,
-          await authorize((await pair()).worker, quote, { ...scene, changes: { value: 2_499_999n } }),
-        ),
-    ],
-    [
-      "too much",
-      "invalid_exact_evm_payload_authorization_value",
-      async (quote) =>
-        version2(
-          quote,
-          await authorize((await pair()).worker, quote, { ...scene, changes: { value: 2_500_001n } }),
-        ),
-    ],
-    [
-      "an expired authorization",
-      "invalid_exact_evm_payload_authorization_valid_before",
-      async (quote) =>
-        version2(
-          quote,
-          await authorize((await pair()).worker, quote, { ...scene, changes: { validBefore: 1n } }),
-        ),
-    ],
+  const changes: [string, string, Partial<Authorization>][] = [
+    ["too little", "invalid_exact_evm_payload_authorization_value", { value: 2_499_999n }],
+    ["too much", "invalid_exact_evm_payload_authorization_value", { value: 2_500_001n }],
+    ["an expired authorization", "invalid_exact_evm_payload_authorization_valid_before", { validBefore: 1n }],
     [
       "a payment to someone else",
       "invalid_exact_evm_payload_recipient_mismatch",
-      async (quote) =>
-        version2(
-          quote,
-          await authorize((await pair()).worker, quote, { ...scene, changes: { to: quote.asset } }),
-        ),
+      { to: `0x${"ab".repeat(20)}` },
+    ],
+  ];
+  const paying = async (quote: Quote, changed: { chainId?: number; changes?: Partial<Authorization> }) =>
+    version2(quote, await authorize((await pair()).worker, quote, { ...scene, ...changed }));
+  const faults: [string, string, Payment][] = [
+    ...changes.map(([name, reason, changes]): [string, string, Payment] => [
+      name,
+      reason,
+      (quote) => paying(quote, { changes }),
+    ]),
+    [
+      "a payment from another address",
+      "payer_mismatch",
+      async (quote) => version2(quote, await authorize(await stranger(), quote, scene)),
     ],
     [
       "a signature over another chain",
       "invalid_exact_evm_payload_signature",
-      async (quote) =>
-        version2(quote, await authorize((await pair()).worker, quote, { chainId: scene.chainId + 1 })),
+      (quote) => paying(quote, { chainId: scene.chainId + 1 }),
     ],
     ["no base64", "invalid_payload", async () => ({ "payment-signature": "{not base64}" })],
     [
@@ -254,17 +230,15 @@ describe("Payment mechanics / rejected payments", () => {
   withMoney("an authorization that paid for one call pays for no other", async () => {
     const { client } = await pair();
     const [one, other] = [JSON.stringify(await draft(scene)), JSON.stringify(await draft(scene))];
-    const quote = quoteOf(await client.post("/v1/contracts", one));
-    const headers = version2(quote, await authorize(client, quote, scene));
-    ok(await client.post("/v1/contracts", one, headers));
+    const { headers, send } = await signedCall(client, "/v1/contracts", one, scene);
+    ok(await send());
     expect((await client.post("/v1/contracts", other, headers)).error?.code).toBe("conflict");
   });
 
   withMoney("Repeat the call, with a byte-identical body", async () => {
     const client = await scene.newAgent({ usd: "100" });
     const body = await draft(scene);
-    const quote = quoteOf(await client.post("/v1/contracts", JSON.stringify(body)));
-    const headers = version2(quote, await authorize(client, quote, scene));
+    const { quote, headers } = await signedCall(client, "/v1/contracts", JSON.stringify(body), scene);
     const reformatted = await client.post("/v1/contracts", JSON.stringify(body, null, 1), headers);
     expect(reformatted.status).toBe(402);
     expect(quoteOf(reformatted).payTo).not.toBe(quote.payTo);

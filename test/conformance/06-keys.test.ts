@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { type Agent, caller } from "../support/agent.js";
 import { type Json, ok, signedChallenge } from "../support/contracts.js";
 import { lazy, openScene } from "../support/world.js";
-import { chapter, says } from "./support/spec.js";
+import { chapter, refusal, says } from "./support/spec.js";
 
 const scene = await openScene();
 const bystander = lazy(() => scene.newAgent());
@@ -33,21 +33,19 @@ const works = async (apiKey: string): Promise<boolean> => {
 
 chapter("POST /v1/agents/{address}/challenge", () => {
   says(
-    "No auth. Path: `address` string. No body. Response 200: `{ challengeId: string, message: string }`.",
-    async () => {
-      const answer = await scene.call("POST", `/v1/agents/${newAddress().address}/challenge`);
-      expect(answer.status).toBe(200);
-      expect(answer.data).toEqual({ challengeId: expect.any(String), message: expect.any(String) });
-    },
-  );
-
-  says(
-    "The server stores a random nonce for 5 minutes and returns `challengeId` and `message`.",
+    [
+      "No auth. Path: `address` string. No body. Response 200: `{ challengeId: string, message: string }`.",
+      "The server stores a random nonce for 5 minutes and returns `challengeId` and `message`.",
+      "Resources and their fields / Challenge > | challengeId | string |",
+    ],
     async () => {
       const path = `/v1/agents/${newAddress().address}/challenge`;
-      const given = await Promise.all(Array.from({ length: 10 }, () => scene.call<Json>("POST", path)));
+      const answers = await Promise.all(Array.from({ length: 10 }, () => scene.call<Json>("POST", path)));
+      const given = answers.map((answer) => ok(answer));
+      for (const challenge of given)
+        expect(challenge).toEqual({ challengeId: expect.any(String), message: expect.any(String) });
       for (const field of ["challengeId", "message"])
-        expect(new Set(given.map(({ data }) => data[field])).size).toBe(10);
+        expect(new Set(given.map((challenge) => challenge[field])).size).toBe(10);
     },
   );
 
@@ -55,25 +53,16 @@ chapter("POST /v1/agents/{address}/challenge", () => {
   for (const address of malformed) {
     says(`a malformed address (${address.slice(0, 12)}) is 400 \`invalid_request\``, async () => {
       const refused = await scene.call("POST", `/v1/agents/${address}/challenge`);
-      expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+      expect(refusal(refused)).toBe("400 invalid_request");
     });
   }
 });
 
 chapter("POST /v1/agents/{address}/api-key", () => {
-  says("Response 201: `{ address, apiKey, keyId, label }` (label null if not sent).", async () => {
-    const agent = newAddress();
-    const [plain, labelled] = [await issue(agent), await issue(agent, { label: "ci" })];
-    const shape = { address: agent.address, apiKey: expect.any(String), keyId: expect.any(String) };
-    expect(plain).toEqual({ ...shape, label: null });
-    expect(labelled).toEqual({ ...shape, label: "ci" });
-  });
-
   says("Path: `address` must equal the address the challenge was issued to.", async () => {
     const [agent, other] = [newAddress(), newAddress()];
     const body = await signedChallenge(scene, agent);
-    const refused = await scene.call("POST", keyPath(other), { body });
-    expect([refused.status, refused.error?.code]).toEqual([400, "invalid_challenge"]);
+    expect(refusal(await scene.call("POST", keyPath(other), { body }))).toBe("400 invalid_challenge");
     ok(await scene.call("POST", keyPath(agent), { body }), 201);
   });
 
@@ -92,7 +81,7 @@ chapter("POST /v1/agents/{address}/api-key", () => {
         { ...body, label: 5 },
       ]) {
         const refused = await scene.call("POST", keyPath(agent), { body: wrong });
-        expect([refused.status, refused.error?.code]).toEqual([400, "invalid_request"]);
+        expect(refusal(refused)).toBe("400 invalid_request");
       }
       ok(await scene.call("POST", keyPath(agent), { body }), 201);
     },
@@ -108,7 +97,7 @@ chapter("POST /v1/agents/{address}/api-key", () => {
       const { signature } = await signedChallenge(scene, agent);
       for (const challengeId of ["unknown", "00000000-0000-4000-8000-000000000000"]) {
         const refused = await scene.call("POST", keyPath(agent), { body: { challengeId, signature } });
-        expect([refused.status, refused.error?.code]).toEqual([400, "invalid_challenge"]);
+        expect(refusal(refused)).toBe("400 invalid_challenge");
       }
     },
   );
@@ -141,7 +130,7 @@ chapter("POST /v1/agents/{address}/api-key", () => {
       ) as { challengeId: string; message: string };
       const foreign = await other.account.signMessage({ message });
       const refused = await scene.call("POST", keyPath(agent), { body: { challengeId, signature: foreign } });
-      expect([refused.status, refused.error?.code]).toEqual([401, "invalid_signature"]);
+      expect(refusal(refused)).toBe("401 invalid_signature");
       const own = await agent.account.signMessage({ message });
       ok(await scene.call("POST", keyPath(agent), { body: { challengeId, signature: own } }), 201);
     },
@@ -161,22 +150,41 @@ chapter("POST /v1/agents/{address}/api-key", () => {
 
 chapter("GET /v1/agents/me/api-keys", () => {
   says(
-    "Response 200: array of `{ id, label, createdAt, revokedAt }`, listing active and revoked keys; metadata only.",
+    [
+      "Response 200: array of `{ id, label, createdAt, revokedAt }`, listing active and revoked keys; metadata only.",
+      "POST /v1/agents/{address}/api-key > Response 201: `{ address, apiKey, keyId, label }` (label null if not sent).",
+      "Resources and their fields / API key > | keyId (issue response) / id (list response) | string | |",
+      "Resources and their fields / API key > | apiKey | string | Plaintext, returned only once at issuance; only its hash is stored. |",
+      "Resources and their fields / API key > | address | address | |",
+      "Resources and their fields / API key > | label | string or null | Optional free text chosen by the agent. |",
+      "Resources and their fields / API key > | createdAt | string (timestamp) | |",
+      "Resources and their fields / API key > | revokedAt | string (timestamp) or null | null while active. |",
+    ],
     async () => {
       const agent = newAddress();
-      const [first, second, third] = [
-        await issue(agent),
-        await issue(agent, { label: "b" }),
-        await issue(agent),
-      ];
-      ok(await revoke(agent, { keyId: second.keyId }));
-      const call = caller(scene.url, { authorization: `Bearer ${third.apiKey}` });
-      const list = ok(await call<Json[]>("GET", "/v1/agents/me/api-keys"));
-      expect(list.map(({ id }) => id)).toEqual([first.keyId, second.keyId, third.keyId]);
-      for (const row of list)
-        expect(Object.keys(row).sort()).toEqual(["createdAt", "id", "label", "revokedAt"]);
-      expect(list.map(({ label }) => label)).toEqual([null, "b", null]);
-      expect(list.map(({ revokedAt }) => revokedAt !== null)).toEqual([false, true, false]);
+      const labels = [undefined, "my laptop", undefined];
+      const keys: Json[] = [];
+      for (const label of labels) keys.push(await issue(agent, { label }));
+      const shape = { address: agent.address, apiKey: expect.any(String), keyId: expect.any(String) };
+      expect(keys).toEqual(labels.map((label) => ({ ...shape, label: label ?? null })));
+      const call = caller(scene.url, { authorization: `Bearer ${keys[2]?.apiKey}` });
+      const read = async () => ok(await call<Json[]>("GET", "/v1/agents/me/api-keys"));
+      const active = await read();
+      for (const { createdAt } of active) expect(new Date(createdAt).toISOString()).toBe(createdAt);
+      expect(active).toEqual(
+        keys.map(({ keyId, label }) => ({
+          id: keyId,
+          label,
+          createdAt: expect.any(String),
+          revokedAt: null,
+        })),
+      );
+      ok(await revoke(agent, { keyId: keys[1]?.keyId }));
+      const list = await read();
+      const revokedAt = list[1]?.revokedAt;
+      expect(new Date(revokedAt).getTime()).toBeGreaterThan(0);
+      expect(list).toEqual(active.map((key, i) => (i === 1 ? { ...key, revokedAt } : key)));
+      for (const { apiKey } of keys) expect(JSON.stringify(list)).not.toContain(apiKey);
     },
   );
 
@@ -236,8 +244,7 @@ chapter("POST /v1/agents/{address}/api-key/revoke", () => {
       const { keyId } = await issue(agent);
       const foreign = ok(await (await bystander()).get<Json[]>("/v1/agents/me/api-keys"))[0]?.id;
       for (const id of ["unknown", "00000000-0000-4000-8000-000000000000", foreign]) {
-        const refused = await revoke(agent, { keyId: id });
-        expect([refused.status, refused.error?.code]).toEqual([404, "key_not_found"]);
+        expect(refusal(await revoke(agent, { keyId: id }))).toBe("404 key_not_found");
       }
       ok(await revoke(agent, { keyId }));
       expect((await revoke(agent, { keyId })).error?.code).toBe("key_not_found");

@@ -1,7 +1,7 @@
 /** POST /v1/contracts. */
 import { expect } from "vitest";
 import { created, draft, type Json, newPair, ok, posted, quoteFor } from "../support/contracts.js";
-import { authorize, quoteOf, version2 } from "../support/payment.js";
+import { signedCall } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
 import { chapter, says, withMoney } from "./support/spec.js";
 
@@ -40,48 +40,31 @@ chapter("POST /v1/contracts", () => {
   );
 
   withMoney(
-    "Response 200: the Contract with status `created`, criteriaMet null, delivery null, backupAgents empty.",
-    async () => {
-      const { contract } = await posted(scene, (await pair()).client);
-      expect(contract).toMatchObject({
-        status: "created",
-        criteriaMet: null,
-        delivery: null,
-        backupAgents: [],
-      });
-    },
-  );
-
-  withMoney(
     [
+      "Response 200: the Contract with status `created`, criteriaMet null, delivery null, backupAgents empty.",
       "Client-initiated: escrowedFunds = budgetOrPrice, workerStake null.",
       "POST /v1/contracts / Body > `client`: caller pays price now and becomes client; worker stays null until someone accepts.",
+      "What the service does > A Client posts a Working Contract with a task, up to 10 acceptance criteria, four deadlines and a fixed price.",
     ],
     async () => {
       const { client } = await pair();
-      expect(await created(scene, client, { initiator: "client", budgetOrPrice: "12.34" })).toMatchObject({
+      const terms = {
+        initiator: "client",
+        budgetOrPrice: "12.34",
+        acceptanceCriteria: Array.from({ length: 10 }, (_, i) => `Part ${i}`),
+      };
+      const { body, contract } = await posted(scene, client, terms);
+      expect(contract).toMatchObject({
+        ...terms,
+        title: body.title,
+        status: "created",
         client: client.address,
         worker: null,
-        budgetOrPrice: "12.34",
         escrowedFunds: "12.34",
         workerStake: null,
-      });
-    },
-  );
-
-  withMoney(
-    [
-      "Worker-initiated: client null, worker = caller, escrowedFunds null, workerStake = budgetOrPrice x workerStakeRatio, initiator `worker`.",
-      "POST /v1/contracts / Body > `worker`: caller pays the Worker Stake now and becomes worker; client stays null until a Buyer accepts.",
-    ],
-    async () => {
-      const { worker } = await pair();
-      expect(await created(scene, worker, { initiator: "worker" })).toMatchObject({
-        client: null,
-        worker: worker.address,
-        escrowedFunds: null,
-        workerStake: "2.5",
-        initiator: "worker",
+        criteriaMet: null,
+        delivery: null,
+        backupAgents: [],
       });
     },
   );
@@ -182,15 +165,13 @@ chapter("POST /v1/contracts / Body", () => {
     async () => {
       const { client } = await pair();
       const body = JSON.stringify(await draft(scene));
-      const quote = quoteOf(await client.post("/v1/contracts", body));
-      const signed = await authorize(client, quote, scene);
-      expect(signed).toMatchObject({
+      const { quote, payment, send } = await signedCall<Json>(client, "/v1/contracts", body, scene);
+      expect(payment).toMatchObject({
         to: quote.payTo,
         value: BigInt(quote.maxAmountRequired),
         signature: expect.stringMatching(/^0x[0-9a-f]{130}$/),
       });
-      const paid = await client.post<Json>("/v1/contracts", body, version2(quote, signed));
-      expect(ok(paid).id).toBe(quote.payTo);
+      expect(ok(await send()).id).toBe(quote.payTo);
     },
   );
   withMoney("To post several otherwise identical contracts give each its own key.", async () => {
@@ -316,18 +297,9 @@ chapter("POST /v1/contracts / Body", () => {
   says(
     "| matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline | string (timestamp) | yes | All four always required.",
     async () => {
+      const wrong = [undefined, null, "", "tomorrow", 1_900_000_000, "2030-01-01", "2030-01-01T00:00:00"];
       for (const name of ["matchDeadline", "withdrawalDeadline", "deliveryDeadline", "reviewDeadline"]) {
-        for (const value of [
-          undefined,
-          null,
-          "",
-          "tomorrow",
-          1_900_000_000,
-          "2030-01-01",
-          "2030-01-01T00:00:00",
-        ]) {
-          await refusedFor(name, { [name]: value });
-        }
+        for (const value of wrong) await refusedFor(name, { [name]: value });
       }
     },
   );

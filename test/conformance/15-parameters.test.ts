@@ -3,9 +3,9 @@ import { expect } from "vitest";
 import {
   ballot,
   checkpointBody,
-  created,
   delivered,
   disputed,
+  eventually,
   type Json,
   matched,
   newJuror,
@@ -40,6 +40,7 @@ chapter("Protocol parameters / Meaning", () => {
     [
       "Fraction of contract value taken from every settlement payout into the Treasury.",
       "States and transitions / Rules > Every settlement payout takes protocolFee into the Treasury.",
+      "States and transitions > Statuses of the form `settled-*` also exist",
     ],
     async () => {
       const parties = await newPair(scene);
@@ -54,13 +55,6 @@ chapter("Protocol parameters / Meaning", () => {
       expect(await scene.usdOf(worker.address)).toBe(before + 12_300_000n);
     },
   );
-
-  withMoney("Worker Stake as fraction of contract value.", async () => {
-    const { client, worker } = await pair();
-    const { id } = await created(scene, client, PRICE);
-    const quote = await quoteFor(worker, `/v1/contracts/${id}/accept`, { accept: true });
-    expect(quote.maxAmountRequired).toBe("615000");
-  });
 
   withMoney("Dispute Bond as fraction of contract value.", async () => {
     const parties = await pair();
@@ -94,15 +88,6 @@ chapter("Protocol parameters / Meaning", () => {
     const quote = await quoteFor(agent, "/v1/agents/me/stake", {});
     expect(quote.maxAmountRequired).toBe((1000n * 10n ** 18n).toString());
   });
-
-  withJury("Reserved; number of Backup Agents recruited; null until set.", async () => {
-    const jurors = await Promise.all([newJuror(scene), newJuror(scene)]);
-    const { id } = await disputed(scene, await pair(), PRICE);
-    // Without a number every eligible agent can vote.
-    for (const juror of jurors) ok(await juror.pay(`/v1/contracts/${id}/votes`, ballot("met", "met")));
-    const { data } = await (await pair()).client.get<Json>(`/v1/contracts/${id}`);
-    expect(data).toMatchObject({ status: "disputed", backupAgents: jurors.map(({ address }) => address) });
-  });
 });
 
 chapter("States and transitions / Rows", () => {
@@ -125,13 +110,22 @@ chapter("States and transitions / Rows", () => {
   );
 
   withMoney(
-    "| matched | Withdraw | caller is the matched worker, before withdrawalDeadline | cancelled-withdrawn | Escrowed Funds refunded to the Client in full; Worker Stake split: earlyWithdrawalSlashRatio of it to the Client, remainder to the Worker. |",
+    [
+      "| matched | Withdraw | caller is the matched worker, before withdrawalDeadline | cancelled-withdrawn | Escrowed Funds refunded to the Client in full; Worker Stake split: earlyWithdrawalSlashRatio of it to the Client, remainder to the Worker. |",
+      "POST /v1/contracts/{id}/withdraw > Response 200: Contract with status `cancelled-withdrawn`; workerStake keeps its original value.",
+      "Resources and their fields / Contract > Keeps the original amount after a withdrawal.",
+    ],
     async () => {
-      const parties = await pair();
-      const { id } = await matched(scene, parties, PRICE);
-      const withdrawn = ok(await parties.worker.post<Json>(`/v1/contracts/${id}/withdraw`));
-      expect(withdrawn.status).toBe("cancelled-withdrawn");
-      expect(await payouts(parties, id)).toEqual({ client: ["12.3", "0.1845"], worker: ["0.4305"] });
+      const parties = await newPair(scene);
+      const { client, worker } = parties;
+      const before = await matched(scene, parties, PRICE);
+      const balance = await scene.usdOf(worker.address);
+      const after = ok(await worker.post<Json>(`/v1/contracts/${before.id}/withdraw`));
+      expect(after).toEqual({ ...before, status: "cancelled-withdrawn" });
+      const later = await untilStatus(client, before.id, "cancelled-withdrawn");
+      expect([after.workerStake, later.workerStake]).toEqual(["0.615", "0.615"]);
+      expect(await payouts(parties, before.id)).toEqual({ client: ["12.3", "0.1845"], worker: ["0.4305"] });
+      await eventually(() => scene.usdOf(worker.address), balance + 430_500n);
     },
   );
 

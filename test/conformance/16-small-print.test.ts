@@ -1,7 +1,6 @@
 /** Sentences between the tables of the specification. */
 import { verifyMessage } from "viem";
 import { expect } from "vitest";
-import { caller } from "../support/agent.js";
 import {
   checkpointBody,
   created,
@@ -11,13 +10,12 @@ import {
   newPair,
   ok,
   posted,
-  quoteFor,
   signedChallenge,
   untilStatus,
 } from "../support/contracts.js";
-import { authorize, version1, version2 } from "../support/payment.js";
+import { authorize, type Quote, signedCall, version1 } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
-import { asVersion2, chapter, says, withDatabase, withMoney } from "./support/spec.js";
+import { asVersion2, chapter, refusal, says, withDatabase, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
@@ -61,15 +59,13 @@ chapter("Endpoints / Small print", () => {
     async () => {
       const client = await scene.newAgent({ usd: "100" });
       const body = JSON.stringify(await draft(scene));
-      const quote = await quoteFor(client, "/v1/contracts", body);
-      const headers = version2(quote, await authorize(client, quote, scene));
+      const { headers } = await signedCall(client, "/v1/contracts", body, scene);
       // The key says who calls, the payment who pays. Neither replaces the other.
-      const keyless = await scene.call("POST", "/v1/contracts", { body, headers });
-      expect([keyless.status, keyless.error?.code]).toEqual([401, "unauthorized"]);
+      expect(refusal(await scene.call("POST", "/v1/contracts", { body, headers }))).toBe("401 unauthorized");
       const misplaced = { payment: headers["payment-signature"] as string };
       expect((await client.post("/v1/contracts", body, misplaced)).status).toBe(402);
       const second = await client.post("/v1/contracts", body, { "x-402-version": "1" });
-      const [v1] = (second.body as unknown as { accepts: [typeof quote] }).accepts;
+      const [v1] = (second.body as { accepts: [Quote] }).accepts;
       ok(await client.post("/v1/contracts", body, version1(v1, await authorize(client, v1, scene))));
     },
   );
@@ -107,12 +103,12 @@ chapter("Keys / Small print", () => {
       "Resources and their fields / API key > only its hash is stored",
     ],
     async () => {
-      const { address, account, apiKey } = await scene.newAgent();
-      const call = caller(scene.url, { authorization: `Bearer ${apiKey}` });
-      const list = await call("GET", "/v1/agents/me/api-keys");
+      const agent = await scene.newAgent();
+      const { address, apiKey } = agent;
+      const list = await agent.get("/v1/agents/me/api-keys");
       expect(JSON.stringify(list.body)).not.toContain(apiKey);
-      const issued = await signedChallenge(scene, { address, account });
-      const { data } = await scene.call<Json>("POST", `/v1/agents/${address}/api-key`, { body: issued });
+      const body = await signedChallenge(scene, agent);
+      const { data } = await scene.call<Json>("POST", `/v1/agents/${address}/api-key`, { body });
       expect(data.apiKey).not.toBe(apiKey);
       const stored = await scene.query("select 1 from app.api_key where id = $1", [data.keyId]);
       expect(stored).toHaveLength(1);
@@ -222,6 +218,7 @@ chapter("Profiles / Small print", () => {
     [
       "| Profile versions | 10 per rolling 24 hours per agent | Profile |",
       "Errors > | 429 | too_many_profile_updates | More than 10 profile versions in a rolling 24 hours. |",
+      "The same request twice > POST /v1/agents/me/profile: each is a version",
     ],
     async () => {
       const [agent, other] = await Promise.all([scene.newAgent(), scene.newAgent()]);
@@ -288,14 +285,19 @@ chapter("Lists / Pages", () => {
     expect(seen.length).toBeGreaterThanOrEqual(4);
   });
 
-  withMoney("a filter by status follows the status at once", async () => {
-    const { client } = await pair();
-    const own = await newPair(scene);
-    const { id } = await created(scene, own.client);
-    const listed = async (status: string) =>
-      ok(await client.get<Json[]>(`/v1/contracts?client=${own.client.address}&status=${status}`)).length;
-    expect([await listed("open"), await listed("closed")]).toEqual([1, 0]);
-    ok(await own.client.post(`/v1/contracts/${id}/cancel`));
-    expect([await listed("open"), await listed("closed")]).toEqual([0, 1]);
-  });
+  withMoney(
+    [
+      "a filter by status follows the status at once",
+      "States and transitions > `cancelled-*` statuses count as closed",
+    ],
+    async () => {
+      const client = await scene.newAgent({ usd: "100" });
+      const { id } = await created(scene, client);
+      const listed = async (status: string) =>
+        ok(await client.get<Json[]>(`/v1/contracts?client=${client.address}&status=${status}`)).length;
+      expect([await listed("open"), await listed("closed")]).toEqual([1, 0]);
+      ok(await client.post(`/v1/contracts/${id}/cancel`));
+      expect([await listed("open"), await listed("closed")]).toEqual([0, 1]);
+    },
+  );
 });

@@ -1,5 +1,6 @@
 /** Tests named word for word after the sentence of the specification that they check. */
 import { describe, inject, type TestContext, test } from "vitest";
+import type { Answer } from "../../support/agent.js";
 import type { Ability } from "../../support/world.js";
 
 declare module "vitest" {
@@ -13,6 +14,14 @@ declare module "vitest" {
 export function asVersion2(): Record<string, string> {
   return inject("target").stack === null ? { "x-402-version": "2" } : {};
 }
+
+/** Status and code of a rejected call. */
+export const refusal = ({ status, error }: Pick<Answer, "status" | "error">): string =>
+  `${status} ${error?.code}`;
+
+/** The codes of rejected calls and the statuses of the others, sorted. */
+export const codes = (answers: Pick<Answer, "status" | "error">[]): (string | number)[] =>
+  answers.map(({ status, error }) => error?.code ?? status).sort();
 
 /** Each sentence is of the surrounding chapter or, as "Chapter > sentence", of another one that the run shows as well. */
 type Says = (
