@@ -95,9 +95,9 @@ describe("when the workers are killed", () => {
 
   it("and others purge while a creation is pending, its texts stay, and those of an unpaid attempt go", async () => {
     const [payer, idle] = clients;
-    const unpaid = await customers.signed(idle, "/v1/contracts", await customers.draft());
-    const paid = await customers.signed(payer, "/v1/contracts", await customers.draft());
-    customers.payments.splice(customers.payments.indexOf(unpaid), 1);
+    const unpaid = await customers.signedCreation(idle);
+    const paid = await customers.signedCreation(payer);
+    customers.forget(unpaid);
     const isHeld = async ({ authorization: { to } }: typeof unpaid): Promise<boolean> =>
       (await cluster.pool.query("select 1 from app.terms where id = $1", [to.toLowerCase()])).rows.length > 0;
     await cluster.blocks.pause();
@@ -121,7 +121,7 @@ describe("when the workers are killed", () => {
 describe("a client that disconnects", () => {
   it("leaves its operation pending, and gets the outcome when it returns", async () => {
     const client = clients[0];
-    const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
+    const payment = await customers.signedCreation(client);
     const before = await customers.usdOf(client.address);
     const abort = new AbortController();
     const url = cluster.apis[0]?.url;

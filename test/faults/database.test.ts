@@ -52,11 +52,11 @@ it("row 7: Postgres is killed (-9) twice in the middle, and nothing is lost", as
 it("row 7: while Postgres is unreachable for half a minute, calls get 503 and nothing accepted is lost", async () => {
   const client = clients[0];
   const { done } = await startStory(scene);
-  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
+  const payment = await customers.signedCreation(client);
   for (const one of cluster.processes) await one.database.setMode("refuse");
   for (let asked = 0; asked < OUTAGE_MS / ASK_EVERY_MS; asked++) {
     const refused = await Promise.all([
-      customers.attempt(client, payment.path, payment.body, payment.headers),
+      customers.send(payment),
       customers.attempt(client, "/v1/contracts?limit=1", "", {}, "GET"),
     ]);
     for (const answer of refused) {
@@ -98,7 +98,7 @@ it("row 8: a LISTEN connection that went deaf delays no response", async () => {
   await until("all processes listen", allListen, { timeoutMs: 30_000 });
   for (const port of await listeners()) cluster.processAt(port).database.swallow(port);
 
-  const payment = await customers.signed(clients[1], "/v1/contracts", await customers.draft());
+  const payment = await customers.signedCreation(clients[1]);
   await customers.settle(payment);
 
   // The first call got the response, within its wait.
@@ -108,7 +108,7 @@ it("row 8: a LISTEN connection that went deaf delays no response", async () => {
 
 it("row 33: when the database rejects every write for a full disk, calls get 503 and nothing is half done", async () => {
   const client = clients[2];
-  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
+  const payment = await customers.signedCreation(client);
   await cluster.pool.query(`create function fault.disk_full() returns trigger language plpgsql as $$
     begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$`);
   for (const table of ["operation", "batch"]) {
@@ -116,7 +116,7 @@ it("row 33: when the database rejects every write for a full disk, calls get 503
       `create trigger fault_disk before insert or update on app.${table} for each row execute function fault.disk_full()`,
     );
   }
-  const refused = await customers.attempt(client, payment.path, payment.body, payment.headers);
+  const refused = await customers.send(payment);
   expect(refused?.status).toBe(503);
   const { rows } = await cluster.pool.query("select id from app.operation where nonce = $1", [
     payment.authorization.nonce,
@@ -181,7 +181,7 @@ it("row 33: when the disk fills in the middle nothing is half done, and everythi
 
 it("row 33: while the database accepts no writes, calls get 503 and no process is ready", async () => {
   const client = clients[2];
-  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
+  const payment = await customers.signedCreation(client);
   const setReadOnly = (value: "on" | "off") =>
     cluster.pool.query(
       `begin read write; alter database faults set default_transaction_read_only = ${value}; commit`,
@@ -193,7 +193,7 @@ it("row 33: while the database accepts no writes, calls get 503 and no process i
   await setReadOnly("on");
   try {
     for (const { database } of cluster.processes) database.cut();
-    const refused = await customers.attempt(client, payment.path, payment.body, payment.headers);
+    const refused = await customers.send(payment);
     expect(refused?.status).toBe(503);
     expect(refused?.headers.get("retry-after")).not.toBeNull();
     expect(new Set(await ready())).toEqual(new Set([503]));

@@ -16,7 +16,9 @@ import { acceptOperation, type NewOperation } from "../../src/relayer/operations
 import { enqueue } from "../../src/relayer/outbox.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
 import { localAccount } from "../../tools/local/network.js";
+import type { Agent } from "../support/agent.js";
 import { cancellationOf, setSignerCall, transferData } from "../support/chain.js";
+import type { Authorization } from "../support/payment.js";
 import { accountOf } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
@@ -25,7 +27,7 @@ const GOOD_ONES = 100;
 const TREASURY = localAccount(9).address;
 const scene = await useScene("payments");
 const { cluster, customers, clients, workers } = scene;
-const ignoredEscrows = new Set<string>();
+const ignored = { ignoredEscrows: new Set<string>() };
 
 /** A stranger submits the payer's signature to the token. */
 async function frontRun({ authorization }: Payment): Promise<void> {
@@ -48,24 +50,30 @@ const isUsed = ({ authorization: { from, nonce } }: Payment) =>
     args: [from, nonce],
   });
 
+/** A creation that is stored and not yet sent: the relayers are frozen. */
+async function waitingCreation(client: Agent, changes?: Partial<Authorization>): Promise<Payment> {
+  for (const relayer of cluster.relayers) relayer.freeze();
+  const payment = await customers.signedCreation(client, changes);
+  expect((await customers.send(payment))?.status).toBe(503);
+  return payment;
+}
+
 it("row 22: an authorization that a stranger broadcast first is credited to its payer", async () => {
-  const creation = await customers.signed(clients[0], "/v1/contracts", await customers.draft());
+  const creation = await customers.signedCreation(clients[0]);
   await frontRun(creation);
   const created = await customers.settle(creation);
   expect(created.status).toBe(200);
 
-  const body = JSON.stringify({ accept: true });
-  const acceptance = await customers.signed(workers[0], `/v1/contracts/${created.data.id}/accept`, body);
+  const acceptance = await customers.signedAcceptance(workers[0], created.data.id);
   await frontRun(acceptance);
   expect((await customers.settle(acceptance)).status).toBe(200);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 22: a loser's stake that a stranger broadcast is refunded", async () => {
   const created = await customers.create(clients[0]);
   const [winner, loser] = workers;
-  const path = `/v1/contracts/${created.data.id}/accept`;
-  const losing = await customers.signed(loser, path, JSON.stringify({ accept: true }));
+  const losing = await customers.signedAcceptance(loser, created.data.id);
   const before = await customers.usdOf(loser.address);
   expect((await customers.accept(winner, created.data.id)).status).toBe(200);
   await frontRun(losing);
@@ -76,10 +84,10 @@ it("row 22: a loser's stake that a stranger broadcast is refunded", async () => 
   const isBack = async (): Promise<boolean> => (await customers.usdOf(loser.address)) === before;
   await until("the stake is refunded", isBack, { timeoutMs: 60_000 });
   // The stake moved and came back: the audit expects a payment that was either applied or never moved.
-  customers.payments.splice(customers.payments.indexOf(losing), 1);
-  ignoredEscrows.add(created.data.id);
+  customers.forget(losing);
+  ignored.ignoredEscrows.add(created.data.id);
   expect(await cluster.alarms("batch_reverted")).toBe(0);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 22: a loser's stake that a stranger transfers in the winner's own transaction is refunded", async () => {
@@ -87,33 +95,19 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
   const created = await customers.create(clients[0]);
   const escrow = created.data.id as Address;
   const [winner, loser] = workers;
-  const path = `/v1/contracts/${escrow}/accept`;
-  const [losing, winning] = [
-    await customers.signed(loser, path, JSON.stringify({ accept: true })),
-    await customers.signed(winner, path, JSON.stringify({ accept: true })),
-  ];
+  const losing = await customers.signedAcceptance(loser, escrow);
+  const winning = await customers.signedAcceptance(winner, escrow);
   const before = await customers.usdOf(loser.address);
-  const accepting = acceptOperation({
-    deployment,
-    escrow,
-    caller: winner.address,
-    authorization: winning.authorization,
-  });
+  const { authorization } = winning;
+  const accepting = acceptOperation({ deployment, escrow, caller: winner.address, authorization });
   const calls = [
-    {
-      target: deployment.asset.address,
-      gasLimit: 150_000,
-      data: transferData(losing.authorization),
-    },
+    { target: deployment.asset.address, gasLimit: 150_000, data: transferData(losing.authorization) },
     { target: accepting.target as Address, gasLimit: 250_000, data: accepting.data as Hex },
   ];
   const { relay } = deployment;
   const owner = cluster.owner.account.address;
   await cluster.ownerCall(setSignerCall(relay, owner, true));
-  await cluster.ownerCall({
-    to: relay,
-    data: encodeBatch(calls),
-  });
+  await cluster.ownerCall({ to: relay, data: encodeBatch(calls) });
   await cluster.ownerCall(setSignerCall(relay, owner, false));
   expect([await isUsed(losing), await isUsed(winning)]).toEqual([true, true]);
   expect(await customers.usdOf(loser.address)).toBeLessThan(before);
@@ -123,25 +117,25 @@ it("row 22: a loser's stake that a stranger transfers in the winner's own transa
   const isBack = async (): Promise<boolean> => (await customers.usdOf(loser.address)) === before;
   await until("the stake is refunded", isBack, { timeoutMs: 60_000 });
   // Both moved without a call to the service.
-  for (const payment of [losing, winning]) customers.payments.splice(customers.payments.indexOf(payment), 1);
-  ignoredEscrows.add(escrow);
-  await expectTruth(scene, { ignoredEscrows });
+  for (const payment of [losing, winning]) customers.forget(payment);
+  ignored.ignoredEscrows.add(escrow);
+  await expectTruth(scene, ignored);
 });
 
 it("row 23: a cancelled authorization pays for nothing, and a nonce pays once", async () => {
   const client = clients[1];
-  const cancelled = await customers.signed(client, "/v1/contracts", await customers.draft());
+  const cancelled = await customers.signedCreation(client);
   const { nonce } = cancelled.authorization;
   await cluster.ownerCall(await cancellationOf(cluster.deployment, client.account, nonce));
   expect((await customers.settle(cancelled)).status).toBe(402);
 
-  const first = await customers.signed(client, "/v1/contracts", await customers.draft());
-  const second = await customers.signed(client, "/v1/contracts", await customers.draft(), {
+  const first = await customers.signedCreation(client);
+  const second = await customers.signedCreation(client, {
     nonce: first.authorization.nonce,
   });
   const answers = await Promise.all([customers.settle(first), customers.settle(second)]);
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 24: gas and returndata bombs cost a hundred other operations nothing", async () => {
@@ -181,7 +175,7 @@ it("row 24: gas and returndata bombs cost a hundred other operations nothing", a
   for (const relayer of cluster.relayers) relayer.thaw();
 
   expect(new Set((await Promise.all(creating)).map(({ status }) => status))).toEqual(new Set([200]));
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
   const { rows } = await cluster.pool.query(
     `select state, transaction_hash is not null as published, (length(reason_data) - 2) / 2 as bytes
       from app.operation where id = any($1) order by id`,
@@ -211,11 +205,7 @@ it("row 24: gas and returndata bombs cost a hundred other operations nothing", a
 });
 
 it("row 25: too little gas reverts the whole batch and fails no operation", async () => {
-  for (const relayer of cluster.relayers) relayer.freeze();
-  const payment = await customers.signed(clients[2], "/v1/contracts", await customers.draft());
-  expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
-    503,
-  );
+  const payment = await waitingCreation(clients[2]);
   const { rows } = await cluster.pool.query<{ target: Address; data: Hex; gas_limit: number }>(
     "select target, data, gas_limit from app.operation where nonce = $1",
     [payment.authorization.nonce],
@@ -237,18 +227,12 @@ it("row 25: too little gas reverts the whole batch and fails no operation", asyn
   await cluster.ownerCall(setSignerCall(relay, owner, false));
   for (const relayer of cluster.relayers) relayer.thaw();
   expect((await customers.settle(payment)).status).toBe(200);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 26: an authorization that expires in the queue is reported as expired, and its money is untouched", async () => {
-  for (const relayer of cluster.relayers) relayer.freeze();
   const validBefore = BigInt((await cluster.chainTime()) + 120);
-  const payment = await customers.signed(clients[0], "/v1/contracts", await customers.draft(), {
-    validBefore,
-  });
-  expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
-    503,
-  );
+  const payment = await waitingCreation(clients[0], { validBefore });
   await cluster.moveTime(300);
   for (const relayer of cluster.relayers) relayer.thaw();
   expect((await customers.settle(payment)).status).toBe(402);
@@ -258,18 +242,14 @@ it("row 26: an authorization that expires in the queue is reported as expired, a
     [payment.authorization.nonce],
   );
   expect(rows).toEqual([{ state: "rejected", reason: "Expired", published_at: null }]);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 26: an authorization that expires before its block is made is reported as expired, not as a false signature", async () => {
   const validBefore = BigInt((await cluster.chainTime()) + 120);
-  const payment = await customers.signed(clients[0], "/v1/contracts", await customers.draft(), {
-    validBefore,
-  });
+  const payment = await customers.signedCreation(clients[0], { validBefore });
   await cluster.blocks.pause();
-  expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
-    503,
-  );
+  expect((await customers.send(payment))?.status).toBe(503);
   const isPublished = async (): Promise<boolean> => {
     const { pending } = await cluster.testClient.getTxpoolStatus();
     return pending > 0;
@@ -284,11 +264,11 @@ it("row 26: an authorization that expires before its block is made is reported a
     [payment.authorization.nonce],
   );
   expect(rows).toEqual([{ state: "rejected", reason: "Expired", tries: 1, published: true }]);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 28: 100 identical requests are one operation with one response, and another body is rejected", async () => {
-  const payment = await customers.signed(clients[1], "/v1/contracts", await customers.draft());
+  const payment = await customers.signedCreation(clients[1]);
   const { agent, path, body, headers, authorization } = payment;
   const copies = Array.from({ length: 100 }, () =>
     customers.insist(() => customers.attempt(agent, path, body, headers)),
@@ -304,7 +284,7 @@ it("row 28: 100 identical requests are one operation with one response, and anot
     customers.attempt(agent, path, await customers.draft(), headers),
   );
   expect(other.status).toBe(409);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 28: actions out of order are rejected, leave nothing behind, and work in their turn", async () => {
@@ -320,26 +300,24 @@ it("row 28: actions out of order are rejected, leave nothing behind, and work in
   expect((await customers.accept(worker, id)).status).toBe(200);
   expect((await approve()).status).toBe(409);
   expect([(await deliver()).status, (await approve()).status]).toEqual([200, 200]);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 29: of 32 agents who race for one tender over two processes, exactly one is matched", async () => {
   const agents = await customers.join(32);
   const created = await customers.create(clients[2]);
-  const path = `/v1/contracts/${created.data.id}/accept`;
-  const stakes = await Promise.all(
-    agents.map((agent) => customers.signed(agent, path, JSON.stringify({ accept: true }))),
-  );
+  const { id } = created.data;
+  const stakes = await Promise.all(agents.map((agent) => customers.signedAcceptance(agent, id)));
   const answers = await Promise.all(stakes.map((stake) => customers.settle(stake)));
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
   expect(answers.filter(({ status }) => status === 409)).toHaveLength(31);
   // No loser's signature ever left the service.
   const { rows } = await cluster.pool.query(
     "select id from app.operation where escrow = $1 and kind = 'accept' and published_at is not null",
-    [created.data.id],
+    [id],
   );
   expect(rows).toHaveLength(1);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 31: while the token is paused payments wait, and are applied afterwards", async () => {
@@ -348,11 +326,7 @@ it("row 31: while the token is paused payments wait, and are applied afterwards"
       to: cluster.deployment.asset.address,
       data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
     });
-  const payment = await customers.signed(clients[0], "/v1/contracts", await customers.draft());
-  for (const relayer of cluster.relayers) relayer.freeze();
-  expect((await customers.attempt(payment.agent, payment.path, payment.body, payment.headers))?.status).toBe(
-    503,
-  );
+  const payment = await waitingCreation(clients[0]);
   await setPaused(true);
   for (const relayer of cluster.relayers) relayer.thaw();
   const isHeld = async (): Promise<boolean> =>
@@ -364,7 +338,7 @@ it("row 31: while the token is paused payments wait, and are applied afterwards"
   await until("the operation is held", isHeld, { timeoutMs: 30_000 });
   await setPaused(false);
   expect((await customers.settle(payment)).status).toBe(200);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 31: a payee whom the token rejects delays no one, and its share waits for it", async () => {
@@ -411,12 +385,12 @@ it("row 31: a payee whom the token rejects delays no one, and its share waits fo
     data: encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [worker.address] }),
   });
   expect((await customers.usdOf(worker.address)) - before).toBe(50_000_000n);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 32: with the queue full a call is rejected before a payment is asked for or used", async () => {
   const client = clients[1];
-  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
+  const payment = await customers.signedCreation(client);
   await cluster.pool.query(
     `insert into app.operation (kind, target, data, gas_limit, state, retry_at)
      select 'claim-deferred', '0x', '0x', 1, 'held', now() + interval '1 hour' from generate_series(1, $1)`,
@@ -425,29 +399,28 @@ it("row 32: with the queue full a call is rejected before a payment is asked for
   const unpaid = await customers.attempt(client, "/v1/contracts", await customers.draft());
   expect([unpaid?.status, unpaid?.headers.get("payment-required")]).toEqual([503, null]);
   expect(Number(unpaid?.headers.get("retry-after"))).toBeGreaterThan(0);
-  const paid = await customers.attempt(client, payment.path, payment.body, payment.headers);
+  const paid = await customers.send(payment);
   expect([paid?.status, paid?.error?.code]).toEqual([503, "unavailable"]);
   expect(await isUsed(payment)).toBe(false);
   await cluster.pool.query("delete from app.operation where target = '0x' and data = '0x'");
   expect((await customers.settle(payment)).status).toBe(200);
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });
 
 it("row 34: a deadline that passes before inclusion leaves the authorization unused", async () => {
   const worker = workers[0];
   const created = await customers.create(clients[0]);
-  const path = `/v1/contracts/${created.data.id}/accept`;
-  const late = await customers.signed(worker, path, JSON.stringify({ accept: true }), {
+  const late = await customers.signedAcceptance(worker, created.data.id, {
     validBefore: BigInt((await cluster.chainTime()) + 100_000),
   });
   await cluster.blocks.pause();
-  expect((await customers.attempt(worker, path, late.body, late.headers))?.status).toBe(503);
+  expect((await customers.send(late))?.status).toBe(503);
   // The next block comes after the match deadline.
   await cluster.moveTime(3700);
   cluster.blocks.resume();
   expect((await customers.settle(late)).status).toBe(409);
   expect(await isUsed(late)).toBe(false);
-  ignoredEscrows.add(created.data.id);
+  ignored.ignoredEscrows.add(created.data.id);
   await (await startStory(scene)).done;
-  await expectTruth(scene, { ignoredEscrows });
+  await expectTruth(scene, ignored);
 });

@@ -91,7 +91,7 @@ async function batchOf({ authorization: { nonce } }: Payment): Promise<MinedBatc
 
 /** A creation whose batch is mined and not yet final. Makes no block afterwards. */
 async function minedCreation(client: Agent): Promise<{ payment: Payment; batch: MinedBatch }> {
-  const payment = await customers.signed(client, "/v1/contracts", await customers.draft());
+  const payment = await customers.signedCreation(client);
   const creating = customers.settle(payment);
   creating.catch(() => {});
   await until("it is mined", async () => (await batchOf(payment)).state === "mined", {

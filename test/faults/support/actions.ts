@@ -7,13 +7,10 @@ import type { OperationKind } from "../../../src/relayer/operations.js";
 import type { Agent, Answer } from "../../support/agent.js";
 import { ballot, DAY, laterThan, ok } from "../../support/contracts.js";
 import { signedHeaders, toSign } from "../../support/signed-actions.js";
+import type { Call, Payment } from "./customers.js";
 import type { Scene } from "./story.js";
 
-export interface Action {
-  agent: Agent;
-  path: string;
-  body: string;
-  headers: Record<string, string>;
+export interface Action extends Call {
   kind: OperationKind;
   escrow: Address | null;
 }
@@ -27,10 +24,8 @@ const OUTCOMES = ["met", "not met"] as const;
 const DELIVERY = { delivery: "ipfs://x" };
 
 /** Sends the call, always the same bytes, until a response gives its outcome. */
-export const send = (
-  { customers }: Scene,
-  { agent, path, body, headers }: Pick<Action, "agent" | "path" | "body" | "headers">,
-): Promise<Answer<unknown>> => customers.insist(() => customers.attempt(agent, path, body, headers));
+export const send = ({ customers }: Scene, call: Call): Promise<Answer<unknown>> =>
+  customers.insist(() => customers.send(call));
 
 /** Two agents that leave nothing to the operator. */
 export const signingPair = async ({ customers }: Scene): Promise<[client: Agent, worker: Agent]> =>
@@ -44,10 +39,7 @@ export async function newJuror({ cluster, customers }: Scene, options = {}): Pro
   await cluster.ownerCall({ to: cluster.deployment.protocolToken, data });
   const staked = await customers.pay(juror, "/v1/agents/me/stake", { amount: String(STAKE) });
   // The audit follows dollars only.
-  customers.payments.splice(
-    customers.payments.findIndex(({ agent }) => agent === juror),
-    1,
-  );
+  customers.forget(customers.payments.find(({ agent }) => agent === juror) as Payment);
   const { stakedSince } = ok(staked as Answer<unknown>) as { stakedSince: string };
   await laterThan({ now: cluster.chainTime }, stakedSince);
   return juror;

@@ -18,12 +18,15 @@ import {
 } from "../../support/payment.js";
 import { accountOf, type Cluster } from "./cluster.js";
 
-/** An authorization, the call that it pays for, and the responses that the caller received. */
-export interface Payment {
+export interface Call {
   agent: Agent;
   path: string;
   body: string;
   headers: Record<string, string>;
+}
+
+/** An authorization, the call that it pays for, and the responses that the caller received. */
+export interface Payment extends Call {
   authorization: SignedPayment;
   /** Statuses of all responses, in order; 0 for a missing response. */
   statuses: number[];
@@ -127,10 +130,13 @@ export function createCustomers(cluster: Cluster, name: string) {
     return { payment };
   }
 
+  /** Sends a signed call once. Null if no response came. */
+  const send = ({ agent, path, body, headers }: Call): Promise<Answer<ContractView> | null> =>
+    attempt(agent, path, body, headers);
+
   /** Sends the payment until its outcome is known. */
   async function settle(payment: Payment, patienceMs = PATIENCE_MS): Promise<Answer<ContractView>> {
-    const { agent, path, body, headers, statuses } = payment;
-    payment.truth = await insist(() => attempt(agent, path, body, headers), { patienceMs, seen: statuses });
+    payment.truth = await insist(() => send(payment), { patienceMs, seen: payment.statuses });
     return payment.truth;
   }
 
@@ -166,9 +172,16 @@ export function createCustomers(cluster: Cluster, name: string) {
     insist,
     sign,
     signed,
+    signedCreation: async (agent: Agent, changes?: Partial<Authorization>) =>
+      signed(agent, "/v1/contracts", await draft(), changes),
+    signedAcceptance: (agent: Agent, id: string, changes?: Partial<Authorization>) =>
+      signed(agent, `/v1/contracts/${id}/accept`, JSON.stringify({ accept: true }), changes),
+    send,
     settle,
     pay,
     draft,
+    /** Takes a payment out of the audit. */
+    forget: (payment: Payment) => payments.splice(payments.indexOf(payment), 1),
     /** Agents that have signed in and have test dollars. By default they leave everything to the operator. */
     async join(
       count: number,
