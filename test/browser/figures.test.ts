@@ -27,6 +27,13 @@ async function api<T>(path: string): Promise<{ data: T; nextCursor: string | nul
   return (await answer.json()) as { data: T; nextCursor: string | null };
 }
 
+/** The attribute of each element that the selector finds. */
+function attributes(selector: string, name: string): Promise<string[]> {
+  return page.evaluate(
+    `[...document.querySelectorAll(${JSON.stringify(selector)})].map((one) => one.getAttribute("${name}"))`,
+  );
+}
+
 /** The line of the balance. On the screen it can break anywhere. */
 async function equation(): Promise<string> {
   return (await page.locator("#balance").innerText()).replaceAll(/\s+/g, " ");
@@ -54,11 +61,8 @@ describe.skipIf(isSkipped)("a contract's page", () => {
     expect(await page.locator(".criteria .badge").allInnerTexts()).toEqual(
       contract.criteriaMet ?? contract.acceptanceCriteria.map(() => "undecided"),
     );
-    const shownTimes = await page
-      .locator("#clock time")
-      .evaluateAll((times) => times.map((time) => (time as unknown as { dateTime: string }).dateTime));
     const { matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline } = contract;
-    expect(shownTimes).toEqual(
+    expect(await attributes("#clock time", "datetime")).toEqual(
       expect.arrayContaining([matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline]),
     );
 
@@ -111,11 +115,7 @@ describe.skipIf(isSkipped)("the other pages", () => {
     const seen: string[] = [];
     await page.goto("/?sort=-budgetOrPrice&limit=4");
     for (;;) {
-      const links = await page
-        .locator(".card h2 a")
-        .evaluateAll((anchors) =>
-          anchors.map((anchor) => (anchor as unknown as { pathname: string }).pathname),
-        );
+      const links = await attributes(".card h2 a", "href");
       seen.push(...links.map((path) => path.replace("/contracts/", "")));
       const next = page.getByRole("link", { name: "Next page" });
       if ((await next.count()) === 0) break;
@@ -163,11 +163,7 @@ describe.skipIf(isSkipped)("the other pages", () => {
     const { data } = await api<ProtocolView>("/protocol");
     await page.goto("/parameters");
     const names = await page.locator("#parameters dt").allInnerTexts();
-    const values = await page
-      .locator("#parameters [data-value]")
-      .evaluateAll((cells) =>
-        cells.map((cell) => (cell as unknown as { dataset: { value: string } }).dataset.value),
-      );
+    const values = await attributes("#parameters [data-value]", "data-value");
     expect(Object.fromEntries(names.map((name, i) => [name, values[i]]))).toEqual(
       Object.fromEntries(Object.entries(data).map(([name, value]) => [name, String(value)])),
     );
