@@ -75,12 +75,6 @@ describe("staking", () => {
     expect(await tokensOf(world, agent.address)).toBe(parseEther("499.999999999999999999"));
   });
 
-  test("stakes the eligibility stake if no amount is given", async () => {
-    const agent = await newHolder(1000);
-    expect((await agent.pay<StakeView>(STAKE)).data).toMatchObject({ staked: "1000.0", eligible: true });
-    expect(await tokensOf(world, agent.address)).toBe(0n);
-  });
-
   test("returns the same bytes to a repeated payment, and takes the tokens once", async () => {
     const agent = await newHolder(100);
     const { headers, send } = await signedCall<StakeView>(agent, STAKE, { amount: 40 }, world);
