@@ -297,26 +297,6 @@ describe.concurrent("verify", () => {
     expect(await text).toEqual(expect.arrayContaining(["text of the terms, hash", "title in the terms"]));
   });
 
-  it("points out a delivery that the service withholds from its Client", async () => {
-    const [client, worker] = await Promise.all([newUser(), newUser()]);
-    const { id } = await client.json<Shown>(...POST);
-    await worker.json("--yes", "accept", id);
-    await worker.json("deliver", id, "ipfs://summary");
-    const withholding = await openMiddle(world, {
-      change(path, data) {
-        if (path.endsWith("/keys")) data.keys = [];
-      },
-    });
-    await client.run("--url", withholding.url, "list");
-    const { code, stdout } = await client.run("--url", withholding.url, "--json", "verify", id);
-    withholding.close();
-    expect(code).toBe(1);
-    const { fields } = JSON.parse(stdout) as Verified;
-    expect(fields.filter(({ equal }) => !equal).map(({ field }) => field)).toEqual([
-      "delivery withheld by the service",
-    ]);
-  });
-
   it("needs no service and no key, and says what it could not compare", async () => {
     const client = await newUser();
     const { id } = await client.json<Shown>(...POST);

@@ -74,18 +74,6 @@ test("a pending payment is 503 until it is mined, then the first response", asyn
   expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
 });
 
-test("a restart of the service in between changes nothing", async () => {
-  const before = await world.usdOf(client.address);
-  const body = await draft(world);
-  const { quote, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
-  await withoutBlocks(async () => {
-    expect((await send()).status).toBe(503);
-    await stack.restartService();
-  });
-  await expect.poll(async () => (await send()).data?.id).toBe(quote.payTo);
-  expect(await world.usdOf(client.address)).toBe(before - 50_000_000n);
-});
-
 test("while the index lags behind a state that it already showed, reads never go back in time", async () => {
   const { id } = await matched(world, { client, worker });
   const body = await draft(world);
