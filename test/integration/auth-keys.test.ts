@@ -120,20 +120,6 @@ describe("issuing", () => {
     expect(answer).toMatchObject({ status: 201, body: { data: { address: addressOf(agent) } } });
   });
 
-  it("lets exactly one of many concurrent redemptions succeed, on any process", async () => {
-    const agent = newAgent();
-    const proof = await client.prove(agent);
-    const processes = [client, authClient(network.app()), authClient(network.app())];
-    const answers = await Promise.all(
-      Array.from({ length: 18 }, (_, i) => processes[i % 3]?.issue(agent.address, proof)),
-    );
-    const statuses = answers.map((answer) => answer?.status);
-    expect(statuses.filter((status) => status === 201)).toHaveLength(1);
-    expect(statuses.filter((status) => status === 400)).toHaveLength(17);
-    const sql = "select 1 from app.api_key where address = $1";
-    expect((await network.pool.query(sql, [addressOf(agent)])).rowCount).toBe(1);
-  });
-
   it("rejects a challenge from the very second in which it expires", async () => {
     const agent = newAgent();
     const [late, later] = [await client.prove(agent), await client.prove(agent)];

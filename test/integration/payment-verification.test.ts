@@ -29,7 +29,7 @@ import {
   paymentRequired,
 } from "../../src/payments/x402.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
-import { cancellationOf, transferData } from "../support/chain.js";
+import { transferData } from "../support/chain.js";
 import { domainOf } from "../support/payment.js";
 import { startTestChain } from "../support/test-chain.js";
 
@@ -133,15 +133,6 @@ describe("a payment is rejected, and no money moves, when", () => {
     expect((await callAs(payer)(url, payHeaders(payment))).status).toBe(200);
     const now = Number(payment.payload.authorization.validBefore) + 100;
     expect(await verify(payment, { now })).toMatchObject({ ok: false, reason: "authorization_used" });
-  });
-
-  it("its nonce has been cancelled", async () => {
-    const payer = await fundedPayer();
-    const payment = await sign(payer, {});
-    const cancellation = await cancellationOf(quote, payer, payment.payload.authorization.nonce);
-    await node.mined(await node.wallet(0).sendTransaction(cancellation));
-    const response = await callAs(payer)(url, payHeaders(payment));
-    expect([response.status, refusal(response)]).toEqual([402, "authorization_used"]);
   });
 
   it("the token has blocked the payer", async () => {

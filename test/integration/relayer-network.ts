@@ -3,7 +3,7 @@ import { escrowAbi, factoryAbi, testUsdAbi } from "@working-contracts/protocol/a
 import { escrowAddress } from "@working-contracts/protocol/terms";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { asc, eq } from "drizzle-orm";
-import { createPublicClient, custom, encodeFunctionData, type Hex, keccak256, toHex, zeroHash } from "viem";
+import { createPublicClient, custom, encodeFunctionData, type Hex, keccak256, toHex } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";
 import { batch, operation } from "../../src/db/schema.js";
@@ -266,12 +266,6 @@ export async function startRelayerNetwork() {
       publicClient.readContract({ address: escrow, abi: escrowAbi, functionName: "status" }),
     balanceOf: (address: Address) =>
       publicClient.readContract({ ...usd, functionName: "balanceOf", args: [address] }),
-    isUsed: ({ payment }: NewOperation) =>
-      publicClient.readContract({
-        ...usd,
-        functionName: "authorizationState",
-        args: [payment?.payer ?? ZERO_ADDRESS, payment?.nonce ?? zeroHash],
-      }),
     /** Whether the node has the transaction, mined or not. */
     knows: (hash: Hex) =>
       publicClient.getTransaction({ hash }).then(

@@ -66,31 +66,6 @@ describe("the relayer's queue", () => {
     }
   });
 
-  it("matches one of 8 competing workers, and never sends the others' authorizations", async () => {
-    network.startRelayer();
-    const [client, ...workers] = await network.agents(9);
-    const escrow = await network.created(client);
-    const acts = await Promise.all(workers.map((worker) => network.acceptance(worker, escrow)));
-
-    const rows = await Promise.all(acts.map((act) => network.store(act)));
-    const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
-
-    const winners = outcomes.filter(({ state }) => state !== "rejected");
-    expect(winners).toHaveLength(1);
-    expect(await network.statusOf(escrow)).toBe(MATCHED);
-    expect(await network.balanceOf(escrow)).toBe(PRICE + STAKE);
-    const broadcast = (await network.batchesOf(network.signer(0)))
-      .map(({ attempts }) => attempts[0]?.raw ?? "")
-      .join();
-    for (const [index, act] of acts.entries()) {
-      const row = outcomes[index];
-      if (row?.state !== "rejected") continue;
-      expect(row).toMatchObject({ reason: "WrongStatus", batchId: null, transactionHash: null });
-      expect(await network.isUsed(act)).toBe(false);
-      expect(broadcast).not.toContain(act.payment?.nonce.slice(2));
-    }
-  });
-
   it("rejects a poisoned operation and executes the others of its batch", async () => {
     const clients = await network.agents(5);
     const acts = await Promise.all(clients.map((client) => network.creation(client)));
@@ -151,20 +126,6 @@ describe("the relayer's queue", () => {
     expect(await network.statusOf(escrow)).toBe(CANCELLED_BY_INITIATOR);
   });
 
-  it("maps a repeated authorization or action to its first operation", async () => {
-    const [client] = await network.agents(1);
-    const act = await network.creation(client);
-
-    const stored = await Promise.all(Array.from({ length: 20 }, () => enqueue(network.db, act)));
-    const sameAct = await enqueue(network.db, { ...act, payment: undefined });
-
-    expect(stored.filter(({ existing }) => !existing)).toHaveLength(1);
-    expect(new Set(stored.map(({ operation }) => operation.id)).size).toBe(1);
-    expect(sameAct.operation.id).toBe(stored[0]?.operation.id);
-    network.startRelayer();
-    await network.outcome(sameAct.operation);
-  });
-
   it("rejects new operations when the queue is full, and still knows the stored ones", async () => {
     const [one, two, three] = await network.agents(3);
     const acts = await Promise.all([network.creation(one), network.creation(two), network.creation(three)]);
@@ -182,19 +143,6 @@ describe("the relayer's queue", () => {
 
     network.startRelayer();
     await Promise.all([network.outcome(first.operation), network.outcome(second.operation)]);
-  });
-
-  it("ends an authorization that expired in the queue, its money untouched", async () => {
-    const [client] = await network.agents(1);
-    const act = await network.creation(client, { validBefore: (await network.chainTime()) + 100 });
-    const row = await network.store(act);
-    await network.testClient.increaseTime({ seconds: 200 });
-    await until(async () => (await network.chainTime()) > Number(row.notAfter));
-
-    network.startRelayer();
-
-    expect(await network.outcome(row)).toMatchObject({ state: "rejected", reason: "Expired", batchId: null });
-    expect(await network.isUsed(act)).toBe(false);
   });
 
   it("ends operations that expired in the queue, even while fees are beyond its cap", async () => {
