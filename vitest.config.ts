@@ -22,7 +22,7 @@ const SECONDS: Record<string, number> = {
   "e2e/webhooks": 30,
   "e2e/readme": 20,
   "e2e/shutdown": 25,
-  "integration/start": 90,
+  "integration/start": 85,
   "integration/base-dry-run": 50,
   "integration/soak": 50,
   "integration/relayer-recovery": 45,
