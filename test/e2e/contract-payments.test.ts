@@ -131,16 +131,6 @@ describe("pending attempts", () => {
 });
 
 describe("an authorization that a stranger submits to the token first", () => {
-  test("still creates the contract", async () => {
-    const body = await draft(world);
-    const { quote, payment, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
-    await frontRun(world, stranger, payment);
-    const created = await send();
-    expect(created.status).toBe(200);
-    expect(created.data).toMatchObject({ id: quote.payTo, status: "created", escrowedFunds: "50.0" });
-    expect(await world.usdOf(quote.payTo)).toBe(50_000_000n);
-  });
-
   test("still creates the contract if the stranger opened the escrow with it", async () => {
     const body = JSON.stringify(await draft(world));
     const { quote, payment, send } = await signedCall<ContractView>(client, "/v1/contracts", body, world);
@@ -160,32 +150,6 @@ describe("an authorization that a stranger submits to the token first", () => {
     const receipt = JSON.parse(atob(created.headers.get("payment-response") ?? ""));
     expect(receipt).toMatchObject({ success: true, transaction: hash });
     expect((await client.post("/v1/contracts", body)).error?.code).toBe("duplicate_contract");
-  });
-
-  test("still accepts the contract", async () => {
-    const { id } = await created(world, client);
-    const path = `/v1/contracts/${id}/accept`;
-    const { payment, send } = await signedCall<ContractView>(worker, path, { accept: true }, world);
-    await frontRun(world, stranger, payment);
-    const accepted = await send();
-    expect(accepted.status).toBe(200);
-    expect(accepted.data).toMatchObject({ status: "matched", worker: worker.address });
-    expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
-  });
-
-  test("is refunded if another worker was matched meanwhile", async () => {
-    const { id } = await created(world, client);
-    const path = `/v1/contracts/${id}/accept`;
-    const late = await world.newAgent({ usd: "10" });
-    const { payment, send } = await signedCall(late, path, { accept: true }, world);
-    expect((await worker.pay(path, { accept: true })).status).toBe(200);
-    await frontRun(world, stranger, payment);
-    expect(await world.usdOf(late.address)).toBe(7_500_000n);
-
-    const refused = await send();
-    expect(refused.error?.code).toBe("conflict");
-    await expect.poll(() => world.usdOf(late.address)).toBe(10_000_000n);
-    expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
   });
 
   test("counts for nothing if it was cancelled", async () => {
