@@ -17,7 +17,7 @@ import { clockOptions } from "../support/chain-time.js";
 import { draftOf, newAgent } from "../support/client-agents.js";
 import { created, DAY, type Json } from "../support/contracts.js";
 import { mcpRequest } from "../support/mcp-request.js";
-import { useWorld } from "../support/world.js";
+import { lazy, useWorld } from "../support/world.js";
 import { openMiddle, type User, useUsers, WC } from "./cli-actors.js";
 
 const PUBLIC_TOOLS = [
@@ -208,6 +208,9 @@ async function modelOn(transport: Transport, user: User): Promise<Model> {
   return model;
 }
 
+/** Can write, and pay nothing. */
+const writer = lazy(() => openModel(["--allow-writes"]));
+
 const namesOf = async ({ client }: Model): Promise<string[]> =>
   (await client.listTools()).tools.map(({ name }) => name).toSorted();
 
@@ -229,7 +232,7 @@ describe("the tools", () => {
   });
 
   it("that write are marked as such, and pay nothing unless an amount is allowed", async () => {
-    const model = await openModel(["--allow-writes"]);
+    const model = await writer();
     const documented = readFileSync(join(ROOT, "docs/mcp.md"), "utf8")
       .split("Results are structured")[0]
       ?.match(/(?<=`)[a-z]+_?[a-z_]*(?=`[,.])/g);
@@ -253,8 +256,7 @@ describe("the tools", () => {
 });
 
 it("the tools take every option of their operations", async () => {
-  const model = await openModel(["--allow-writes"]);
-  const { tools } = await model.client.listTools();
+  const { tools } = await (await writer()).client.listTools();
   const inputsOf = (name: string) =>
     Object.keys(tools.find((tool) => tool.name === name)?.inputSchema.properties ?? {});
   const { paths, components } = (await (await fetch(`${world.url}/openapi.json`)).json()) as Json;

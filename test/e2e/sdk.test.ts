@@ -26,6 +26,7 @@ import {
   makeJuror,
   newAgent as newAgentIn,
 } from "../support/client-agents.js";
+import { checkpointBody } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const WORK = {
@@ -54,16 +55,8 @@ describe("a contract", () => {
 
     expect(await worker.reveal(posted.id, "supplementaryMaterials")).toBe("ipfs://paper");
     expect(await worker.accept(posted.id)).toMatchObject({ status: "matched", workerStake: "2.5" });
-    await worker.checkpoint(posted.id, {
-      fromSequence: 1,
-      toSequence: 2,
-      merkleRoot: "0x01",
-      lastReceiptHash: "0x02",
-      teeMeasurement: "none",
-      teeSignature: "none",
-      checkpointedAt: new Date((await worker.now()) * 1000).toISOString(),
-      data: {},
-    });
+    const checkpointedAt = new Date((await worker.now()) * 1000).toISOString();
+    await worker.checkpoint(posted.id, (await checkpointBody(world, { checkpointedAt })) as never);
     expect(await worker.deliver(posted.id, "ipfs://summary")).toMatchObject({ status: "under-review" });
     expect(await client.reveal(posted.id, "delivery")).toBe("ipfs://summary");
     expect((await client.approve(posted.id)).status).toBe("resolved");

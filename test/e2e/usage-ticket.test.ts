@@ -14,7 +14,7 @@ import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { mined, walletOf } from "../support/chain.js";
 import { draftOf, newAgent } from "../support/client-agents.js";
-import { matched, newPair, untilStatus } from "../support/contracts.js";
+import { checkpointBody, matched, newPair, untilStatus } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 import { useUsers } from "./cli-actors.js";
 
@@ -27,32 +27,17 @@ const rules = [
   { metric: "errors", op: "<", target: 5 },
   { metric: "uptime", op: ">=", target: 0.99 },
 ];
+const ticket = { application: "usageticket", applicationTerms: { criteria: rules } };
 
 test("pays by the last checkpoint, and anchors every checkpoint", async () => {
-  const { id } = await matched(
-    world,
-    { client, worker },
-    {
-      application: "usageticket",
-      applicationTerms: { criteria: rules },
-    },
-  );
+  const { id } = await matched(world, { client, worker }, ticket);
   const checkpoints = [
     { tokens: 10, errors: 0, uptime: 1 },
     { tokens: 1000, errors: 5, uptime: 0.995 },
   ];
   const leaves: string[] = [];
   for (const [i, data] of checkpoints.entries()) {
-    const checkpoint = {
-      fromSequence: i + 1,
-      toSequence: i + 1,
-      merkleRoot: "0x01",
-      lastReceiptHash: "0x02",
-      teeMeasurement: "m",
-      teeSignature: "s",
-      checkpointedAt: await world.inSeconds(i - 60),
-      data,
-    };
+    const checkpoint = await checkpointBody(world, { fromSequence: i + 1, toSequence: i + 1, data });
     const posted = await worker.post(`/v1/contracts/${id}/checkpoint`, checkpoint);
     expect(posted.status, JSON.stringify(posted.body)).toBe(201);
     leaves.push(keccak256(stringToHex(canonicalize({ ...checkpoint, contractId: id }) ?? "")));
@@ -83,8 +68,7 @@ test("pays by the last checkpoint, and anchors every checkpoint", async () => {
 });
 
 test("a Worker that states outcomes on chain is shown by `verify`", async () => {
-  const terms = { application: "usageticket", applicationTerms: { criteria: rules } };
-  const { id } = await matched<{ id: Address }>(world, { client, worker }, terms);
+  const { id } = await matched<{ id: Address }>(world, { client, worker }, ticket);
   const wallet = await walletOf(world, worker);
   const args = [keccak256(stringToHex("ipfs://x")), zeroHash, packOutcomes(["met", "met", "met"])] as const;
   const escrow = { address: id, abi: escrowAbi } as const;
@@ -117,14 +101,10 @@ test("a service that forges a checkpoint cannot stop a delivery on chain", async
   });
   await worker.accept(id);
   const submitted: unknown[] = [];
-  for (const pages of [1, 2])
-    submitted.push(
-      await worker.checkpoint(id, {
-        ...{ fromSequence: pages, toSequence: pages, merkleRoot: "0x01", lastReceiptHash: "0x02" },
-        ...{ teeMeasurement: "none", teeSignature: "none", data: { pages } },
-        checkpointedAt: await world.inSeconds(pages - 60),
-      }),
-    );
+  for (const pages of [1, 2]) {
+    const body = await checkpointBody(world, { fromSequence: pages, toSequence: pages, data: { pages } });
+    submitted.push(await worker.checkpoint(id, body as never));
+  }
   await world.pool.query(`update app.checkpoint set data = '{"pages":1}' where contract_id = $1`, [id]);
   await expect(worker.deliver(id, "ipfs://pages")).rejects.toMatchObject({ field: "checkpoints" });
 
