@@ -1,8 +1,7 @@
 /** A separate database with the tables and indexes of service and indexer, for tests that need many rows. */
 import pg from "pg";
-import { afterAll } from "vitest";
-import { createDatabase, migrate } from "../../src/db/client.js";
-import { newDatabase } from "../support/database.js";
+import { type createDatabase, migrate } from "../../src/db/client.js";
+import { useDatabase } from "../support/database.js";
 import { sharedStack } from "../support/world.js";
 
 const SLICE = 10_000;
@@ -21,16 +20,11 @@ export interface LargeDatabase extends ReturnType<typeof createDatabase> {
 export async function useLargeDatabase(tables: readonly string[]): Promise<LargeDatabase> {
   const admin = new pg.Client({ connectionString: sharedStack().databaseUrl });
   await admin.connect();
-  const own = await newDatabase();
   // One connection: the counters of other sessions arrive late.
-  const database = createDatabase(own.url, { maxConnections: 1 });
+  const database = await useDatabase({ maxConnections: 1 });
   await migrate(database.pool);
   await copyIndexTables(admin, database.pool, tables);
   await admin.end();
-  afterAll(async () => {
-    await database.pool.end();
-    await own.drop();
-  });
   return {
     ...database,
     async insert(table, rows, columns) {

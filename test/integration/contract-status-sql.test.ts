@@ -4,29 +4,16 @@ import { type StatusFacts, statusOf } from "@working-contracts/protocol/status";
 import { PHASES, type Phase } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
-import type pg from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type Database } from "../../src/db/client.js";
+import { expect, test } from "vitest";
 import { workingContract } from "../../src/db/onchain.js";
 import { partitionsOf, phasesOf, statusSql } from "../../src/features/contracts/view.js";
-import { newDatabase, type TestDatabase } from "../support/database.js";
+import { useDatabase } from "../support/database.js";
 
-let own: TestDatabase;
-let db: Database;
-let pool: pg.Pool;
-
-beforeAll(async () => {
-  own = await newDatabase();
-  ({ db, pool } = createDatabase(own.url));
-  await db.execute(sql`create schema onchain`);
-  await db.execute(sql`create table onchain.working_contract (
-    id text primary key, phase text, settled boolean, outcomes integer, price numeric(78), criteria_count integer,
-    computed_criteria boolean, match_deadline numeric(78), delivery_deadline numeric(78), review_deadline numeric(78))`);
-});
-afterAll(async () => {
-  await pool.end();
-  await own.drop();
-});
+const { db, pool } = await useDatabase();
+await db.execute(sql`create schema onchain`);
+await db.execute(sql`create table onchain.working_contract (
+  id text primary key, phase text, settled boolean, outcomes integer, price numeric(78), criteria_count integer,
+  computed_criteria boolean, match_deadline numeric(78), delivery_deadline numeric(78), review_deadline numeric(78))`);
 
 /** Deadlines around 100, so that now falls before, on and after each. */
 const time = fc.integer({ min: 95, max: 105 });

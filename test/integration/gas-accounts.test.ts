@@ -1,29 +1,19 @@
 /** Gas that batches charge to the accounts of their operations' agents, as reorgs move them. */
 import type { TransactionReceipt } from "viem";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createDatabase, migrate } from "../../src/db/client.js";
+import { beforeEach, describe, expect, test } from "vitest";
+import { migrate } from "../../src/db/client.js";
 import type { AppError } from "../../src/errors.js";
 import { assertGas, type GasLimits, recordBatch } from "../../src/relayer/gas-accounts.js";
 import { limitsOfPaid, limitsOfSigned, readOutboxState } from "../../src/relayer/limits.js";
 import { enqueue } from "../../src/relayer/outbox.js";
-import { newDatabase, type TestDatabase } from "../support/database.js";
+import { useDatabase } from "../support/database.js";
 
 const LIMITS = { allowance: 0, budget: 0, perFee: 0 };
 const AGENTS = ["0xa1", "0xa2"];
-let own: TestDatabase;
-let database: ReturnType<typeof createDatabase>;
 /** Statements that run at the same time do not see each other's rows. */
 const CONNECTIONS = 5;
-
-beforeAll(async () => {
-  own = await newDatabase();
-  database = createDatabase(own.url, { maxConnections: CONNECTIONS });
-  await migrate(database.pool);
-});
-afterAll(async () => {
-  await database.pool.end();
-  await own.drop();
-});
+const database = await useDatabase({ maxConnections: CONNECTIONS });
+await migrate(database.pool);
 
 beforeEach(async () => {
   await database.pool.query("truncate app.gas_account, app.batch, app.operation restart identity");

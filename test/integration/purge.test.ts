@@ -1,8 +1,8 @@
 /** Rows one minute inside and one minute outside of each limit of docs/limits.md: the purge keeps the first, deletes the second. */
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, migrate } from "../../src/db/client.js";
+import { beforeAll, expect, test } from "vitest";
+import { migrate } from "../../src/db/client.js";
 import { purgeAll } from "../../src/keeper/purge.js";
-import { newDatabase, type TestDatabase } from "../support/database.js";
+import { useDatabase } from "../support/database.js";
 
 interface Purged {
   table: string;
@@ -177,12 +177,9 @@ const CHAIN = `
   insert into onchain.deferred_payout values
     ('settled', '', 0), ('with a deferred payout', '', 0), ('with a deferred payout', ' ', 1)`;
 
-let own: TestDatabase;
-let database: ReturnType<typeof createDatabase>;
+const database = await useDatabase();
 
 beforeAll(async () => {
-  own = await newDatabase();
-  database = createDatabase(own.url);
   await migrate(database.pool);
   await database.pool.query(CHAIN);
   for (const purged of PURGES) {
@@ -194,10 +191,6 @@ beforeAll(async () => {
     update app.operation set signed = true where caller = 'relayed';
     update app.operation set caller = 'paying', nonce = '' where escrow = 'being paid'`);
   await purgeAll(database.db);
-});
-afterAll(async () => {
-  await database.pool.end();
-  await own.drop();
 });
 
 async function insert({ table, name, columns }: Purged, names: string[], values: string): Promise<void> {

@@ -1,25 +1,14 @@
 /** The timeline of an escrow to which strangers have made any number of direct transfers. */
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase } from "../../src/db/client.js";
+import { expect, test } from "vitest";
 import { readTimeline } from "../../src/features/contracts/ledger.js";
-import { newDatabase, type TestDatabase } from "../support/database.js";
+import { useDatabase } from "../support/database.js";
 
 const ESCROW = "0xe5";
-let own: TestDatabase;
-let database: ReturnType<typeof createDatabase>;
-
-beforeAll(async () => {
-  own = await newDatabase();
-  database = createDatabase(own.url);
-  await database.pool.query(`
-    create schema onchain;
-    create table onchain.escrow_event (id text primary key, contract_id text, name text, args json, timestamp numeric,
-      block_number numeric, block_hash text, transaction_hash text, log_index integer)`);
-});
-afterAll(async () => {
-  await database.pool.end();
-  await own.drop();
-});
+const database = await useDatabase();
+await database.pool.query(`
+  create schema onchain;
+  create table onchain.escrow_event (id text primary key, contract_id text, name text, args json, timestamp numeric,
+    block_number numeric, block_hash text, transaction_hash text, log_index integer)`);
 
 /** Events with the ids `from` to `to`. */
 const insert = (name: string, from: number, to = from) =>

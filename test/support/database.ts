@@ -1,7 +1,8 @@
 /** Databases of a test's own, on the Postgres server of its project. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { inject } from "vitest";
+import { afterAll, inject } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
 
 export interface TestDatabase {
   url: string;
@@ -23,4 +24,15 @@ export async function newDatabase(): Promise<TestDatabase> {
     url: Object.assign(new URL(databaseUrl), { pathname: `/${name}` }).href,
     drop: () => asAdmin(`drop database if exists ${name} with (force)`),
   };
+}
+
+/** An empty one for the tests of one file, which goes with it. */
+export async function useDatabase(options: Parameters<typeof createDatabase>[1] = {}) {
+  const own = await newDatabase();
+  const database = createDatabase(own.url, options);
+  afterAll(async () => {
+    await database.pool.end();
+    await own.drop();
+  });
+  return database;
 }
