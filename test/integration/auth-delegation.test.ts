@@ -12,28 +12,15 @@ import {
   size,
 } from "viem";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Deps } from "../../src/deps.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
-import {
-  type AuthNetwork,
-  addressOf,
-  authClient,
-  newAgent,
-  refusal,
-  startAuthNetwork,
-} from "./auth-network.js";
+import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
 
-let network: AuthNetwork;
-let client: ReturnType<typeof authClient>;
-
-beforeAll(async () => {
-  network = await startAuthNetwork();
-  client = authClient(network.app());
-});
-afterAll(() => network?.stop());
+const network = await useAuthNetwork();
+const client = authClient(network.app());
 
 async function operationsOf(agent: Address, kind: string) {
   const { rows } = await network.pool.query(
@@ -104,12 +91,6 @@ async function whileBlocked<T>(
 }
 
 describe("delegation", () => {
-  it("registers on chain with the signature of a sign-in", async () => {
-    const agent = newAgent();
-    await client.signIn(agent);
-    await delegate(addressOf(agent));
-  });
-
   it("is not registered from a sign-in before the newest, which can allow less", async () => {
     const agent = newAgent();
     await client.signIn(agent);

@@ -1,28 +1,15 @@
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase, createNotifications } from "../../src/db/client.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createApp } from "../../src/http/app.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
-import {
-  type AuthNetwork,
-  addressOf,
-  authClient,
-  newAgent,
-  refusal,
-  startAuthNetwork,
-} from "./auth-network.js";
+import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
 
-let network: AuthNetwork;
-let client: ReturnType<typeof authClient>;
-
-beforeAll(async () => {
-  network = await startAuthNetwork();
-  client = authClient(network.app());
-});
-afterAll(() => network?.stop());
+const network = await useAuthNetwork();
+const client = authClient(network.app());
 
 const invalidChallenge = refusal(400, "invalid_challenge", {
   message: "The challenge is unknown, expired, already used, or was issued to another address.",

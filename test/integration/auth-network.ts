@@ -8,6 +8,7 @@ import {
   type PrivateKeyAccount,
   privateKeyToAccount,
 } from "viem/accounts";
+import { afterAll } from "vitest";
 import { createChainClock } from "../../src/chain/clients.js";
 import type { Config } from "../../src/config.js";
 import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";
@@ -30,10 +31,8 @@ export interface Answer {
   body: any;
 }
 
-export type AuthNetwork = Awaited<ReturnType<typeof startAuthNetwork>>;
-
-/** Everything is new, and `stop` removes it. `logs` holds everything that the service logged. */
-export async function startAuthNetwork() {
+/** Of one test file: everything is new, and goes with it. `logs` holds everything that the service logged. */
+export async function useAuthNetwork() {
   const [node, database] = await Promise.all([startTestChain(), newDatabase()]);
   const { publicClient, testClient, rpcUrl, deployCompiled } = node;
   const { pool, db } = createDatabase(database.url);
@@ -60,6 +59,15 @@ export async function startAuthNetwork() {
     logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
   };
 
+  afterAll(async () => {
+    clock.stop();
+    outbox.stop();
+    feed.stop();
+    await notifications.stop();
+    await pool.end();
+    await database.drop();
+    await node.stop();
+  });
   return {
     deps,
     pool: pool as pg.Pool,
@@ -94,16 +102,6 @@ export async function startAuthNetwork() {
     },
 
     isDelegated: (address: Address) => isDelegated({ publicClient, deployment }, { address }, "approve"),
-
-    async stop() {
-      clock.stop();
-      outbox.stop();
-      feed.stop();
-      await notifications.stop();
-      await pool.end();
-      await database.drop();
-      await node.stop();
-    },
   };
 }
 

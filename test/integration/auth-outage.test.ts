@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createChainClients } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
 import type { Deps } from "../../src/deps.js";
@@ -6,14 +6,9 @@ import { createApp } from "../../src/http/app.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
 import { freePort } from "../../tools/local/ports.js";
 import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
-import { type AuthNetwork, authClient, newAgent, refusal, startAuthNetwork } from "./auth-network.js";
+import { authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
 
-let network: AuthNetwork;
-
-beforeAll(async () => {
-  network = await startAuthNetwork();
-});
-afterAll(() => network?.stop());
+const network = await useAuthNetwork();
 
 const clientWith = (broken: Partial<Deps>) => authClient(createApp({ ...network.deps, ...broken }));
 

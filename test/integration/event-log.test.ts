@@ -1,43 +1,31 @@
 /** Index and event log on a chain with reorgs, with an indexer that restarts, and with several writers. */
 import { asc, eq, isNotNull } from "drizzle-orm";
 import { type Address, type Hex, keccak256 } from "viem";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createNotifications, migrate, type Notifications } from "../../src/db/client.js";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { createNotifications, migrate } from "../../src/db/client.js";
 import * as onchain from "../../src/db/onchain.js";
 import { type IndexedTarget, indexProgress, waitForIndexed } from "../../src/db/onchain.js";
 import { event } from "../../src/db/schema.js";
 import { createLogWriter, readLogLag, writeLog } from "../../src/events/log-writer.js";
 import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
-import { type Actors, createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
-import { addressOf, type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
+import { INDEXING_MS, until } from "../support/test-chain.js";
+import { createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
+import { addressOf, useIndexerNetwork } from "./indexer-network.js";
 
-let notifications: Notifications;
-let network: IndexerNetwork;
-let actors: Actors;
-let client: Wallet;
-let worker: Wallet;
-let rival: Wallet;
+const network = await useIndexerNetwork();
+await migrate(network.pool);
+const notifications = createNotifications({ pool: network.pool });
+const actors = await createActors(network, 4);
+const [client, worker, rival] = [network.wallet(1), network.wallet(2), network.wallet(3)];
 const running: { stop(): Promise<void> }[] = [];
 const ZERO_SALT: Hex = `0x${"00".repeat(32)}`;
 const logger = { info: () => {}, warn: () => {} };
 
-beforeAll(async () => {
-  network = await startIndexerNetwork();
-  await migrate(network.pool);
-  notifications = createNotifications({ pool: network.pool });
-  actors = await createActors(network, 4);
-  [client, worker, rival] = [network.wallet(1), network.wallet(2), network.wallet(3)];
-});
-
 afterEach(async () => {
   for (const part of running.splice(0)) await part.stop();
 });
-afterAll(async () => {
-  await notifications?.stop();
-  await network?.stop();
-});
+afterAll(() => notifications.stop());
 
 function startWriter(): void {
   const { db, publicClient } = network;

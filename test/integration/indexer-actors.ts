@@ -52,8 +52,6 @@ export interface EscrowOptions {
   onAddress?: (escrow: Address) => Promise<void>;
 }
 
-export type Actors = Awaited<ReturnType<typeof createActors>>;
-
 /** Every call is mined at once, and throws if its transaction reverted. */
 export async function createActors(network: IndexerNetwork, accounts: number) {
   const { deployment, publicClient, testClient } = network;

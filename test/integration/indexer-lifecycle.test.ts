@@ -9,29 +9,17 @@ import {
   toEventSelector,
   zeroHash,
 } from "viem";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
 import { indexedBlock, waitForIndexed } from "../../src/db/onchain.js";
 import { INDEXING_MS, type Wallet } from "../support/test-chain.js";
-import { type Actors, createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
-import { addressOf, type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
+import { createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
+import { addressOf, useIndexerNetwork } from "./indexer-network.js";
 
-let network: IndexerNetwork;
-let actors: Actors;
-let client: Wallet;
-let worker: Wallet;
-let voters: Wallet[];
-
-beforeAll(async () => {
-  network = await startIndexerNetwork();
-  actors = await createActors(network, 8);
-  [client, worker] = [network.wallet(1), network.wallet(2)];
-  voters = [3, 4, 5].map((index) => network.wallet(index));
-});
-
-afterAll(async () => {
-  await network?.stop();
-});
+const network = await useIndexerNetwork();
+const actors = await createActors(network, 8);
+const [client, worker] = [network.wallet(1), network.wallet(2)];
+const voters = [3, 4, 5].map((index) => network.wallet(index));
 
 /** The row, once everything mined so far is visible. */
 async function rowOf(escrow: Address) {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type pg from "pg";
 import type { Address } from "viem";
+import { afterAll } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { escrowEvent, workingContract } from "../../src/db/onchain.js";
 import { indexerCommand, startIndexer } from "../../src/indexer/supervision/indexer.js";
@@ -13,10 +14,10 @@ import { localClients, type Wallet } from "../support/test-chain.js";
 
 export const addressOf = (wallet: Wallet) => wallet.account.address.toLowerCase() as Address;
 
-export type IndexerNetwork = Awaited<ReturnType<typeof startIndexerNetwork>>;
+export type IndexerNetwork = Awaited<ReturnType<typeof useIndexerNetwork>>;
 
-/** Everything is new, and `stop` removes it. */
-export async function startIndexerNetwork() {
+/** Of one test file: everything is new, and goes with it. */
+export async function useIndexerNetwork() {
   const database = await newDatabase();
   const name = "indexer-test-";
   const { network, guardian, logs, stop } = await startTestNetwork({ name, databaseUrl: database.url });
@@ -24,6 +25,12 @@ export async function startIndexerNetwork() {
   const { pool, db } = createDatabase(databaseUrl);
   const options = { databaseUrl, rpcUrl, wsRpcUrl, deploymentPath };
   let indexer = network.parts.indexer;
+  afterAll(async () => {
+    await indexer.stop();
+    await pool.end();
+    await stop();
+    await database.drop();
+  });
 
   return {
     ...localClients({ rpcUrl, chainId: deployment.chainId }),
@@ -51,12 +58,6 @@ export async function startIndexerNetwork() {
       const pid = indexer.pid();
       if (pid === undefined) throw new Error("The indexer is not running");
       process.kill(pid, "SIGKILL");
-    },
-    async stop(): Promise<void> {
-      await indexer.stop();
-      await pool.end();
-      await stop();
-      await database.drop();
     },
   };
 }

@@ -14,8 +14,8 @@ import { drawOperation, settleOperation } from "../../src/relayer/operations.js"
 import { createRelayer } from "../../src/relayer/relayer.js";
 import type { Loop } from "../../src/scheduling.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
-import { type Actors, createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
-import { type IndexerNetwork, startIndexerNetwork } from "./indexer-network.js";
+import { createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
+import { useIndexerNetwork } from "./indexer-network.js";
 
 const SETTLED_ALL_MET = 6;
 const SETTLED_PARTIAL = 8;
@@ -27,24 +27,20 @@ const HOUR = 3600;
 /** Criteria met, not met, met. */
 const VOTES = 0b01_10_01;
 
+const network = await useIndexerNetwork();
+const actors = await createActors(network, 8);
+const [client, worker] = [network.wallet(2), network.wallet(3)];
+const voters = [4, 5, 6].map((index) => network.wallet(index));
+
 describe("the keeper", { timeout: 300_000 }, () => {
-  let network: IndexerNetwork;
-  let actors: Actors;
   let clock: ChainClock;
   let notifications: Notifications;
   let relayer: Loop;
   let keepers: Loop[] = [];
-  let client: Wallet;
-  let worker: Wallet;
-  let voters: Wallet[];
   let serial = 0;
 
   beforeAll(async () => {
-    network = await startIndexerNetwork();
     await migrate(network.pool);
-    actors = await createActors(network, 8);
-    [client, worker] = [network.wallet(2), network.wallet(3)];
-    voters = [4, 5, 6].map((index) => network.wallet(index));
     for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
 
     const account = privateKeyToAccount(keccak256(toHex("keeper test signer")));
@@ -69,7 +65,6 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await relayer?.stop();
     await notifications?.stop();
     clock?.stop();
-    await network?.stop();
   });
 
   beforeEach(() => {

@@ -5,6 +5,7 @@ import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts
 import { asc, eq } from "drizzle-orm";
 import { createPublicClient, custom, encodeFunctionData, type Hex, keccak256, toHex } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { afterAll, afterEach } from "vitest";
 import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";
 import { batch, operation } from "../../src/db/schema.js";
 import { createLogger } from "../../src/logger.js";
@@ -38,7 +39,7 @@ interface Logged {
 /** Can throw in place of the node, or replace its response with `{ result }`. Any other value lets the request through. */
 export type Intercept = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-export interface RelayerSetup {
+interface RelayerSetup {
   signer?: PrivateKeyAccount;
   confirmations?: number;
   options?: Partial<RelayerOptions>;
@@ -50,7 +51,7 @@ export interface RelayerSetup {
 export type RelayerNetwork = Awaited<ReturnType<typeof startRelayerNetwork>>;
 
 /** Everything is new, and `stop` removes it. The Relay allows the first SIGNERS signers. */
-export async function startRelayerNetwork() {
+async function startRelayerNetwork() {
   const [node, database] = await Promise.all([startTestChain(), newDatabase()]);
   const { chain, publicClient, testClient } = node;
   const { pool, db } = createDatabase(database.url);
@@ -308,6 +309,17 @@ export async function startRelayerNetwork() {
       await node.stop();
     },
   };
+}
+
+/** The network of one test file, which goes with it. After each test its blocks resume and its relayers stop. */
+export async function useRelayerNetwork(): Promise<RelayerNetwork> {
+  const network = await startRelayerNetwork();
+  afterEach(async () => {
+    network.producer.resume();
+    await network.stopRelayers();
+  });
+  afterAll(() => network.stop());
+  return network;
 }
 
 /** Freezes a relayer at one moment until it is released or crashes. It passes that moment freely afterwards. */

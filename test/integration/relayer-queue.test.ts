@@ -2,7 +2,7 @@ import { delegationAbi } from "@working-contracts/protocol/abi";
 import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
 import type { PrivateKeyAccount } from "viem/accounts";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/client.js";
 import {
   acceptOperation,
@@ -13,7 +13,7 @@ import {
 import { assertQueueCapacity, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { cancellationOf } from "../support/chain.js";
 import { until } from "../support/test-chain.js";
-import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork } from "./relayer-network.js";
+import { PRICE, STAKE, useRelayerNetwork } from "./relayer-network.js";
 
 const CREATED = 1;
 const MATCHED = 2;
@@ -22,15 +22,9 @@ const CANCELLED_BY_INITIATOR = 10;
 /** Whether an operation becomes final in the round that finds its receipt depends on that round's head. */
 const fate = ({ state, reason }: OperationRow) => (state === "rejected" ? `rejected ${reason}` : "applied");
 
+const network = await useRelayerNetwork();
+
 describe("the relayer's queue", () => {
-  let network: RelayerNetwork;
-
-  beforeAll(async () => {
-    network = await startRelayerNetwork();
-  });
-  afterEach(() => network.stopRelayers());
-  afterAll(() => network.stop());
-
   it("applies 100 concurrent operations through one signer, each exactly once", async () => {
     const clients = await network.agents(100);
     const acts = await Promise.all(clients.map((client) => network.creation(client)));

@@ -1,19 +1,13 @@
 import type { Address } from "@working-contracts/protocol/types";
 import { MethodNotFoundRpcError } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { CrashPoint } from "../../src/relayer/context.js";
 import type { NewOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { setSignerCall } from "../support/chain.js";
 import { until } from "../support/test-chain.js";
-import {
-  freezeAt,
-  type Intercept,
-  PRICE,
-  type RelayerNetwork,
-  startRelayerNetwork,
-} from "./relayer-network.js";
+import { freezeAt, type Intercept, PRICE, useRelayerNetwork } from "./relayer-network.js";
 
 const CREATED = 1;
 
@@ -21,21 +15,13 @@ const withoutSimulateV1: Intercept = async (method) => {
   if (method === "eth_simulateV1") throw new MethodNotFoundRpcError(new Error("method not found"));
 };
 
-describe("the relayer under faults", () => {
-  let network: RelayerNetwork;
-  let nextSigner = 0;
+const network = await useRelayerNetwork();
 
-  beforeAll(async () => {
-    network = await startRelayerNetwork();
-  });
+describe("the relayer under faults", () => {
+  let nextSigner = 0;
   beforeEach(() => {
     nextSigner += 1;
   });
-  afterEach(async () => {
-    network.producer.resume();
-    await network.stopRelayers();
-  });
-  afterAll(() => network.stop());
 
   const signer = () => network.signer(nextSigner);
 

@@ -1,31 +1,23 @@
 import type { Address } from "@working-contracts/protocol/types";
 import { type Hex, parseTransaction, toHex } from "viem";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { batch } from "../../src/db/schema.js";
 import type { SignerContext } from "../../src/relayer/context.js";
 import type { NewOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { reopenBatches } from "../../src/relayer/results.js";
 import { until } from "../support/test-chain.js";
-import { freezeAt, PRICE, type RelayerNetwork, startRelayerNetwork } from "./relayer-network.js";
+import { freezeAt, PRICE, useRelayerNetwork } from "./relayer-network.js";
 
 const MATCHED = 2;
 
-describe("the relayer's beliefs", () => {
-  let network: RelayerNetwork;
-  let nextSigner = 0;
+const network = await useRelayerNetwork();
 
-  beforeAll(async () => {
-    network = await startRelayerNetwork();
-  });
+describe("the relayer's beliefs", () => {
+  let nextSigner = 0;
   beforeEach(() => {
     nextSigner += 1;
   });
-  afterEach(async () => {
-    network.producer.resume();
-    await network.stopRelayers();
-  });
-  afterAll(() => network.stop());
 
   const signer = () => network.signer(nextSigner);
   const roundsThatFailedOf = (message: string) =>

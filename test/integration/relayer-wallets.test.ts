@@ -1,12 +1,12 @@
 /** Contract wallets that accept a signature in simulations and not on chain, and those that are honest. */
 import { type Hex, zeroAddress } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
 import { acceptOperation, carrySigned, declineOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { transferData } from "../support/chain.js";
-import { PRICE, type RelayerNetwork, STAKE, startRelayerNetwork } from "./relayer-network.js";
+import { PRICE, STAKE, useRelayerNetwork } from "./relayer-network.js";
 
 /** Returns the magic value of ERC-1271. */
 const ACCEPT = "631626ba7e60e01b5f5260205ff3";
@@ -21,13 +21,7 @@ const BURNS_ALL: Hex = "0x5b5f56";
 const BURST = 12;
 const GAS_OF_ONE = 500_000n;
 
-let network: RelayerNetwork;
-
-beforeAll(async () => {
-  network = await startRelayerNetwork();
-});
-afterEach(() => network.stopRelayers());
-afterAll(() => network?.stop());
+const network = await useRelayerNetwork();
 
 /** An account at whose address this code is. */
 async function wallet(bytecode: Hex): Promise<PrivateKeyAccount> {
