@@ -351,9 +351,15 @@ async function untilRefused(cycle: () => Promise<Answer>): Promise<Answer> {
 
 const small = { budgetOrPrice: "1.0" };
 
-interface Challenge {
-  challengeId: string;
-  message: string;
+/** A sign-in, ready to be sent, that leaves every action to the operator for so long. */
+async function signedFor({ address, account }: Agent, seconds: number): Promise<() => Promise<Answer>> {
+  await world.moveTime(2);
+  const path = `/v1/agents/${address}`;
+  const body = { operatorActions: "all", operatorUntil: await world.inSeconds(seconds) };
+  const challenge = await world.call<Record<string, string>>("POST", `${path}/challenge`, { body });
+  const { challengeId, message = "" } = ok(challenge);
+  const proof = { challengeId, signature: await account.signMessage({ message }) };
+  return () => world.call("POST", `${path}/api-key`, { body: proof });
 }
 
 describe("gas accounts", { timeout: 300_000 }, () => {
@@ -414,13 +420,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     const before = await gasPaid();
     let minutes = 600;
     const refused = await untilRefused(async () => {
-      await world.moveTime(2);
-      const body = { operatorActions: "all", operatorUntil: await world.inSeconds(60 * minutes--) };
-      const path = `/v1/agents/${agent.address}`;
-      const challenge = await world.call<Challenge>("POST", `${path}/challenge`, { body });
-      const { challengeId, message } = ok(challenge);
-      const signature = await agent.account.signMessage({ message });
-      const answer = await world.call("POST", `${path}/api-key`, { body: { challengeId, signature } });
+      const answer = await (await signedFor(agent, 60 * minutes--))();
       await gasPaid();
       return answer;
     });
@@ -586,15 +586,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
       agent.address,
     ]);
     await spendBudget();
-    const path = `/v1/agents/${agent.address}`;
-    const signedIn = async (seconds: number) => {
-      await world.moveTime(2);
-      const body = { operatorActions: "all", operatorUntil: await world.inSeconds(seconds) };
-      const { challengeId, message } = ok(await world.call<Challenge>("POST", `${path}/challenge`, { body }));
-      const proof = { challengeId, signature: await agent.account.signMessage({ message }) };
-      return () => world.call("POST", `${path}/api-key`, { body: proof });
-    };
-    const narrow = await signedIn(3600);
+    const narrow = await signedFor(agent, 3600);
     expect((await narrow()).error).toMatchObject({
       code: "rate_limited",
       message: expect.stringContaining("nothing was issued"),
@@ -604,13 +596,13 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     expect((await again(agent)).address).toBe(agent.address);
 
     await world.query("delete from app.gas_account");
-    const narrowLater = await signedIn(3600);
+    const narrowLater = await signedFor(agent, 3600);
     expect((await narrowLater()).status).toBe(201);
     const states = () =>
       world.query("select distinct state from app.operation where caller = $1", [agent.address]);
     await expect.poll(states).not.toContainEqual({ state: expect.stringMatching(/queued|held|sent/) });
     await spendBudget();
-    const longer = await signedIn(7200);
+    const longer = await signedFor(agent, 7200);
     expect((await longer()).status, "a sign-in that leaves more").toBe(201);
     expect(await operationsOf(agent, "delegate")).toBe(2);
   });

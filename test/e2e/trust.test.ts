@@ -109,41 +109,21 @@ const garbage = encodeFunctionData({
   args: [keccak256(stringToHex("garbage")), zeroHash, 0],
 });
 
+const open = () => created<Escrow>(world, client);
+const award = () => created<Escrow>(world, client, { awardMethod: "direct_award", worker: worker.address });
+const running = () => matched<Escrow>(world, { client, worker });
+
 /** Each needs an escrow of its own, because a success ends the state that it needs. */
-const ATTACKS = {
-  "cancel in the Client's name": {
-    prepare: async () => ({
-      ...(await created<Escrow>(world, client)),
-      victim: client,
-      data: call("cancel"),
-    }),
-  },
-  "decline in the Worker's name": {
-    prepare: async () => ({
-      ...(await created<Escrow>(world, client, { awardMethod: "direct_award", worker: worker.address })),
-      victim: worker,
-      data: call("decline"),
-    }),
-  },
-  "deliver garbage in the Worker's name": {
-    prepare: async () => ({
-      ...(await matched<Escrow>(world, { client, worker })),
-      victim: worker,
-      data: garbage,
-    }),
-  },
-  "withdraw in the Worker's name": {
-    prepare: async () => ({
-      ...(await matched<Escrow>(world, { client, worker })),
-      victim: worker,
-      data: call("withdraw"),
-    }),
-  },
-} as const;
+const ATTACKS: [name: string, prepare: () => Promise<Escrow>, victim: () => Agent, data: Hex][] = [
+  ["cancel in the Client's name", open, () => client, call("cancel")],
+  ["decline in the Worker's name", award, () => worker, call("decline")],
+  ["deliver garbage in the Worker's name", running, () => worker, garbage],
+  ["withdraw in the Worker's name", running, () => worker, call("withdraw")],
+];
 
 describe("an operator with a stolen Relay key", () => {
-  test.each(Object.entries(ATTACKS))("can %s only while the agent delegates", async (name, { prepare }) => {
-    const { id, victim, data } = await prepare();
+  test.each(ATTACKS)("can %s only while the agent delegates", async (name, prepare, victimOf, data) => {
+    const [{ id }, victim] = [await prepare(), victimOf()];
     const never = await operator.relayed(id, data);
     const register = await operator.delegationOf(victim);
     expect(await operator.relayed(world.deployment.delegation, register)).toBe("succeeds");
