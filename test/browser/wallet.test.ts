@@ -439,6 +439,16 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await page.getByRole("button", { name: "Accept", exact: true }).waitFor();
   });
 
+  test("a key outlives a page that could not reach the service", async () => {
+    const { account, page } = client;
+    await page.route("**/v1/network", (route) => route.abort());
+    await page.reload();
+    await page.getByRole("alert").getByText("Connecting your wallet: ").waitFor();
+    await page.unroute("**/v1/network");
+    await page.reload();
+    await account.waitFor();
+  });
+
   test("the page disconnects if the wallet selects another account or none, and only then", async () => {
     const { account, address, page } = client;
     const select = (...accounts: string[]) => page.evaluate(`accountsChanged(${JSON.stringify(accounts)})`);

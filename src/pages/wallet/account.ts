@@ -156,7 +156,7 @@ export function createAccount(place: HTMLElement): Account {
       });
     wallets.set(wallet.info.uuid, wallet);
     show();
-    resume(wallet).catch(() => disconnect());
+    resume(wallet).catch((error) => failed("Connecting your wallet", error));
   });
   dispatchEvent(new Event("eip6963:requestProvider"));
 
