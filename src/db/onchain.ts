@@ -123,15 +123,18 @@ export interface IndexProgress {
   timestamp: number;
 }
 
+const readProgress = prepare<{ block: string; timestamp: string }>(
+  "index_progress",
+  sql`select ${latestBlock} as block, substring(latest_checkpoint for 10) as timestamp from ${readyIndex}`,
+);
+
 /**
  * Returns the views' progress; null until the indexer has caught up for the first time, and while it catches up after a
  * restart. It can be too high during a reorg and briefly after a restart: see {@link waitForIndexed}.
  */
 export async function indexProgress(db: Executor): Promise<IndexProgress | null> {
   try {
-    const { rows } = await db.execute<{ block: string; timestamp: string }>(sql`
-      select ${latestBlock} as block, substring(latest_checkpoint for 10) as timestamp from ${readyIndex}`);
-    const [row] = rows;
+    const [row] = await readProgress(db, {});
     return row === undefined ? null : { block: BigInt(row.block), timestamp: Number(row.timestamp) };
   } catch (error) {
     if (hasSqlState(error, SQLSTATE.undefinedTable)) return null;

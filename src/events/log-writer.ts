@@ -19,6 +19,7 @@ import {
   type Database,
   type Executor,
   hasSqlState,
+  prepare,
   SQLSTATE,
   type Transaction,
 } from "../db/client.js";
@@ -100,16 +101,20 @@ export async function writeLog({ db, publicClient, logger }: LogWriterDeps): Pro
   }
 }
 
-/** Whether a round would find anything. Runs many times a second, so it checks indexes and opens no transaction. */
-async function hasNews(db: Database, now: number): Promise<boolean> {
-  const { rows } = await db.execute<{ news: boolean }>(sql`
-    select exists (select 1 from app.event where position is null)
-      or exists (select 1 from app.event_deadline where due_at <= ${now})
+const readNews = prepare<{ news: boolean }>(
+  "event_log_news",
+  sql`select exists (select 1 from app.event where position is null)
+      or exists (select 1 from app.event_deadline where due_at <= ${sql.placeholder("now")})
       or exists (select 1 from onchain.escrow_event where id > coalesce(log.scanned_id, ''))
       or (log.scanned_id is not null and not exists (
         select 1 from onchain.escrow_event where id = log.scanned_id and block_hash = log.scanned_hash)) as news
-    from app.event_log log where log.id = 1`);
-  return rows[0]?.news ?? true;
+    from app.event_log log where log.id = 1`,
+);
+
+/** Whether a round would find anything. Runs many times a second, so it checks indexes and opens no transaction. */
+async function hasNews(db: Database, now: number): Promise<boolean> {
+  const [row] = await readNews(db, { now });
+  return row?.news ?? true;
 }
 
 /**

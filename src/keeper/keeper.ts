@@ -9,7 +9,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { ChainClock } from "../chain/clients.js";
-import type { Database, Executor } from "../db/client.js";
+import { type Database, type Executor, prepare } from "../db/client.js";
 import { lockedUntil, openingEndsAtSql, votingClosesAtSql } from "../db/onchain.js";
 import { AppError } from "../errors.js";
 import { MAX_QUEUED } from "../relayer/limits.js";
@@ -104,9 +104,10 @@ export async function* findDue(
   { deployment, ...round }: Round & { deployment: Deployment },
 ): AsyncGenerator<NewOperation, void> {
   // Openings first: only they fail permanently if they are late.
-  const kinds = [dueOpenings, ...ENDINGS.map(dueSettlements), dueDraws, dueTallies, dueClaims, dueDeferred];
+  const kinds = [findOpenings, ...findSettlements, findDraws, findTallies, ...findAllClaims, findDeferred];
   for (const find of kinds) yield* await find(db, round);
-  yield* await dueStakes(db, round.now, deployment);
+  const stakes = await readStakes(db, { now: round.now });
+  yield* stakes.map((row) => withdrawStakeOperation({ deployment, ...row }));
 }
 
 /** Pages of candidates that a count looks at. Strangers' escrows, which the keeper leaves alone, fill pages, too. */
@@ -118,7 +119,7 @@ const COUNTED_PAGES = 20;
  */
 export async function countLateSettlements(db: Executor, now: number): Promise<number> {
   let count = 0;
-  for (const find of ENDINGS.map(dueSettlements)) {
+  for (const find of findSettlements) {
     const round = { now: now - LATE_SECONDS, places: new Map<string, string[]>() };
     for (let page = 0; page < COUNTED_PAGES; page++) {
       count += (await find(db, round)).length;
@@ -128,40 +129,61 @@ export async function countLateSettlements(db: Executor, now: number): Promise<n
   return count;
 }
 
-interface Walk {
-  /** Rows that can be due. An index has them in the order of `key`. */
-  candidates: SQL;
-  alias: string;
-  key: { column: string; type: "numeric" | "text" }[];
-  /** Columns of a due row that the operation needs, with the tables that have them. */
-  fields: SQL;
-  joins?: SQL;
-  isDue: SQL;
-}
+type Find = (db: Executor, round: Round) => Promise<NewOperation[]>;
 
-/** The due rows among the next candidates. After the last candidate it begins again. */
-async function walk<Row extends object>(
-  db: Executor,
-  { places }: Round,
+/** SQL: seconds on the chain's clock. */
+const NOW = sql.placeholder("now");
+/** Before every key. */
+const START = { numeric: "-1", text: "" };
+
+/** Finds the due rows among the next candidates. After the last candidate it begins again. */
+function walk<Row extends object>(
   name: string,
-  { candidates, alias, key, fields, joins = sql``, isDue }: Walk,
-): Promise<Row[]> {
+  {
+    candidates,
+    alias,
+    key,
+    fields,
+    joins = sql``,
+    isDue,
+    toOperation,
+  }: {
+    /** Rows that can be due. An index has them in the order of `key`. */
+    candidates: SQL;
+    alias: string;
+    key: { column: string; type: keyof typeof START }[];
+    /** Columns of a due row that the operation needs, with the tables that have them. */
+    fields: SQL;
+    joins?: SQL;
+    isDue: SQL;
+    toOperation(row: Row): NewOperation;
+  },
+): Find {
   const as = sql.identifier(alias);
   const keys = key.map(({ column }) => sql`${as}.${sql.identifier(column)}`);
   const columns = sql.join(keys, sql`, `);
   const texts = keys.map((column) => sql`${column}::text`);
-  const place = places.get(name);
-  const values = key.map(({ type }, i) => sql`${place?.[i]}::${sql.raw(type)}`);
-  const after = place === undefined ? sql`true` : sql`(${columns}) > (${sql.join(values, sql`, `)})`;
-  const result = await db.execute(sql`
-    select ${fields}, (${isDue}) as due, array[${sql.join(texts, sql`, `)}] as key
-    from (select ${as}.* from ${candidates} and ${after} order by ${columns} limit ${CANDIDATES}) ${as} ${joins}
-    order by ${columns}`);
-  const rows = result.rows as (Row & { due: boolean | null; key: string[] })[];
-  const last = rows.at(-1);
-  if (last !== undefined && rows.length === CANDIDATES) places.set(name, last.key);
-  else places.delete(name);
-  return rows.filter(({ due }) => due === true);
+  const place = key.map(({ column, type }) => sql`${sql.placeholder(column)}::${sql.raw(type)}`);
+  const read = prepare<Row & { due: boolean | null; key: string[] }>(
+    `keeper_${name}`,
+    sql`
+      select ${fields}, (${isDue}) as due, array[${sql.join(texts, sql`, `)}] as key
+      from (
+        select ${as}.* from ${candidates} and (${columns}) > (${sql.join(place, sql`, `)})
+        order by ${columns} limit ${CANDIDATES}) ${as} ${joins}
+      order by ${columns}`,
+  );
+  return async (db, { now, places }) => {
+    const after = places.get(name) ?? key.map(({ type }) => START[type]);
+    const rows = await read(db, {
+      now,
+      ...Object.fromEntries(key.map(({ column }, i) => [column, after[i]])),
+    });
+    const last = rows.at(-1);
+    if (last !== undefined && rows.length === CANDIDATES) places.set(name, last.key);
+    else places.delete(name);
+    return rows.filter(({ due }) => due === true).map(toOperation);
+  };
 }
 
 /** By key: Postgres would plan a join over all stored terms. */
@@ -179,153 +201,134 @@ const ENDINGS = [
   ),
 ] as const;
 
-const dueSettlements =
-  ([phase, column]: (typeof ENDINGS)[number]) =>
-  async (db: Executor, round: Round): Promise<NewOperation[]> => {
-    const endedAt = sql`c.${sql.identifier(column)}`;
-    const rows = await walk<{ escrow: Address }>(db, round, phase, {
-      alias: "c",
-      candidates: sql`onchain.working_contract c
-        where c.phase = ${phase} and not c.settled and ${endedAt} <= ${round.now}`,
-      key: [
-        { column, type: "numeric" },
-        { column: "id", type: "text" },
-      ],
-      fields: sql`c.id as escrow`,
-      // A settlement stored with an action fails with it if the contract has not ended. That does not count as a try.
-      isDue: sql`${endedAt} + c.payout_hold <= ${round.now}
-        and ${isOurs(sql`c.id`)} and ${notTried(sql`'settle:' || c.id`, { lengthens: HAD_ENDED })}`,
-    });
-    return rows.map(settleOperation);
-  };
-
 /** SQL: whether the contract had ended when the settlement was rejected. */
 const HAD_ENDED = sql`reason is distinct from 'WrongStatus'`;
+
+const findSettlements = ENDINGS.map(([phase, column]) => {
+  const endedAt = sql`c.${sql.identifier(column)}`;
+  return walk<{ escrow: Address }>(phase, {
+    alias: "c",
+    candidates: sql`onchain.working_contract c
+      where c.phase = ${phase} and not c.settled and ${endedAt} <= ${NOW}`,
+    key: [
+      { column, type: "numeric" },
+      { column: "id", type: "text" },
+    ],
+    fields: sql`c.id as escrow`,
+    // A settlement stored with an action fails with it if the contract has not ended. That does not count as a try.
+    isDue: sql`${endedAt} + c.payout_hold <= ${NOW}
+      and ${isOurs(sql`c.id`)} and ${notTried(sql`'settle:' || c.id`, { lengthens: HAD_ENDED })}`,
+    toOperation: settleOperation,
+  });
+});
 
 const DISPUTED = {
   alias: "c",
   candidates: sql`onchain.working_contract c where c.phase = 'disputed' and not c.settled`,
   key: [
-    { column: "created_at", type: "numeric" },
-    { column: "id", type: "text" },
+    { column: "created_at", type: "numeric" as const },
+    { column: "id", type: "text" as const },
   ],
-} satisfies Partial<Walk>;
+};
 
-async function dueDraws(db: Executor, round: Round): Promise<NewOperation[]> {
-  // A draw too late for its seed block drew no one. The key changes hourly, so it is retried within the hour.
-  // The index can be ahead of the clock by a block.
-  const age = sql`greatest(${round.now} - c.disputed_at, 0)`;
-  const key = sql`'draw:' || c.id || ':' || floor(${age} / ${DRAW_RETRY_SECONDS})`;
-  const rows = await walk<{ escrow: Address; onceKey: string }>(db, round, "draws", {
-    ...DISPUTED,
-    fields: sql`c.id as escrow, ${key} as "onceKey"`,
-    isDue: sql`not c.drawn and c.ba_recruit_count > 0 and ${votingClosesAtSql} > ${round.now}
-      and ${isOurs(sql`c.id`)} and ${notTried(key)}`,
-  });
-  return rows.map(drawOperation);
-}
+// A draw too late for its seed block drew no one. The key changes hourly, so it is retried within the hour.
+// The index can be ahead of the clock by a block.
+const DRAW_KEY = sql`'draw:' || c.id || ':' || floor(
+  greatest(${NOW} - c.disputed_at, 0) / ${DRAW_RETRY_SECONDS})`;
+const findDraws = walk<{ escrow: Address; onceKey: string }>("draws", {
+  ...DISPUTED,
+  fields: sql`c.id as escrow, ${DRAW_KEY} as "onceKey"`,
+  isDue: sql`not c.drawn and c.ba_recruit_count > 0 and ${votingClosesAtSql} > ${NOW}
+    and ${isOurs(sql`c.id`)} and ${notTried(DRAW_KEY)}`,
+  toOperation: drawOperation,
+});
 
-const votingClosed = (now: number): SQL => sql`(
-  ${votingClosesAtSql} <= ${now}
+const HAS_VOTING_CLOSED = sql`(
+  ${votingClosesAtSql} <= ${NOW}
   or (c.ba_recruit_count > 0 and c.sealed_votes = c.ba_recruit_count))`;
 
-async function dueTallies(db: Executor, round: Round): Promise<NewOperation[]> {
-  const rows = await walk<{ escrow: Address }>(db, round, "tallies", {
-    ...DISPUTED,
-    fields: sql`c.id as escrow`,
-    isDue: sql`((${votingClosed(round.now)} and c.opened_votes = c.sealed_votes) or ${openingEndsAtSql} <= ${round.now})
-      and ${isOurs(sql`c.id`)} and ${notTried(sql`'tally:' || c.id`)}`,
-  });
-  return rows.map(tallyOperation);
-}
+const findTallies = walk<{ escrow: Address }>("tallies", {
+  ...DISPUTED,
+  fields: sql`c.id as escrow`,
+  isDue: sql`((${HAS_VOTING_CLOSED} and c.opened_votes = c.sealed_votes) or ${openingEndsAtSql} <= ${NOW})
+    and ${isOurs(sql`c.id`)} and ${notTried(sql`'tally:' || c.id`)}`,
+  toOperation: tallyOperation,
+});
+
 /** `offset 0` keeps Postgres from joining whole tables. */
 const VOTES = {
   alias: "v",
   joins: sql`join lateral (select * from onchain.working_contract one where one.id = v.contract_id offset 0) c on true`,
   key: [
-    { column: "contract_id", type: "text" },
-    { column: "backup_agent", type: "text" },
+    { column: "contract_id", type: "text" as const },
+    { column: "backup_agent", type: "text" as const },
   ],
-} satisfies Partial<Walk>;
+};
 const UNCLAIMED = sql`onchain.vote v where not v.claimed`;
 const DEFERRED = sql`onchain.vote v where v.reward_deferred`;
 
-async function dueOpenings(db: Executor, round: Round): Promise<NewOperation[]> {
-  const rows = await walk<{ escrow: Address; backupAgent: Address; votes: number; salt: Hex }>(
-    db,
-    round,
-    "openings",
-    {
-      ...VOTES,
-      candidates: UNCLAIMED,
-      joins: sql`${VOTES.joins}
-        left join lateral (
-          select * from app.sealed_vote one where one.contract_id = v.contract_id
-            and one.backup_agent = v.backup_agent and one.commitment = v.commitment offset 0) mine on true`,
-      fields: sql`v.contract_id as escrow, v.backup_agent as "backupAgent", mine.votes, mine.salt`,
-      isDue: sql`v.votes is null and mine.votes is not null
-        and c.phase = 'disputed' and not c.settled and ${votingClosed(round.now)} and ${openingEndsAtSql} > ${round.now}
-        and ${notTried(sql`'open-vote:' || c.id || ':' || v.backup_agent`)}`,
-    },
-  );
-  return rows.map(openVoteOperation);
-}
+const findOpenings = walk<{ escrow: Address; backupAgent: Address; votes: number; salt: Hex }>("openings", {
+  ...VOTES,
+  candidates: UNCLAIMED,
+  joins: sql`${VOTES.joins}
+    left join lateral (
+      select * from app.sealed_vote one where one.contract_id = v.contract_id
+        and one.backup_agent = v.backup_agent and one.commitment = v.commitment offset 0) mine on true`,
+  fields: sql`v.contract_id as escrow, v.backup_agent as "backupAgent", mine.votes, mine.salt`,
+  isDue: sql`v.votes is null and mine.votes is not null
+    and c.phase = 'disputed' and not c.settled and ${HAS_VOTING_CLOSED} and ${openingEndsAtSql} > ${NOW}
+    and ${notTried(sql`'open-vote:' || c.id || ':' || v.backup_agent`)}`,
+  toOperation: openVoteOperation,
+});
 
-/** Payouts to voters and, once a day, rewards deferred by the daily mint cap. */
-async function dueClaims(db: Executor, round: Round): Promise<NewOperation[]> {
-  const day = String(Math.floor(round.now / DAY));
-  const first = sql`'claim:' || c.id || ':' || v.backup_agent`;
-  const rows = [
-    ...(await claimsAmong(db, round, "claims", UNCLAIMED, first)),
-    ...(await claimsAmong(db, round, "rewards", DEFERRED, sql`${first} || ':' || ${day}::text`)),
-  ];
-  return rows.map(claimOperation);
-}
-
-function claimsAmong(db: Executor, round: Round, name: string, candidates: SQL, onceKey: SQL) {
-  return walk<{ escrow: Address; backupAgent: Address; onceKey: string }>(db, round, name, {
+function findClaims(name: string, candidates: SQL, onceKey: SQL): Find {
+  return walk<{ escrow: Address; backupAgent: Address; onceKey: string }>(name, {
     ...VOTES,
     candidates,
-    fields: sql`c.id as escrow, v.backup_agent as "backupAgent", ${onceKey} as "onceKey"`,
-    isDue: sql`v.votes is not null and c.phase = 'tallied' and c.ended_at + c.payout_hold <= ${round.now}
+    fields: sql`v.contract_id as escrow, v.backup_agent as "backupAgent", ${onceKey} as "onceKey"`,
+    isDue: sql`v.votes is not null and c.phase = 'tallied' and c.ended_at + c.payout_hold <= ${NOW}
       and ${isOurs(sql`c.id`)} and ${notTried(onceKey)}`,
+    toOperation: claimOperation,
   });
 }
+
+const CLAIM_KEY = sql`'claim:' || c.id || ':' || v.backup_agent`;
+/** Payouts to voters, and rewards deferred by the daily mint cap, which are tried once a day. */
+const findAllClaims = [
+  findClaims("claims", UNCLAIMED, CLAIM_KEY),
+  findClaims("rewards", DEFERRED, sql`${CLAIM_KEY} || ':' || floor(${NOW}::numeric / ${DAY})`),
+];
 
 /** Payouts that the token refused. Each that succeeds begins a new key, because the payee can be refused again. */
-async function dueDeferred(db: Executor, round: Round): Promise<NewOperation[]> {
-  const onceKey = sql`'claim-deferred:' || d.contract_id || ':' || d.payee || ':' || (
-    select count(*) from app.operation paid
-    where paid.escrow = d.contract_id and paid.kind = 'claim-deferred' and paid.state in ('mined', 'final'))`;
-  const rows = await walk<{ escrow: Address; payee: Address; onceKey: string }>(db, round, "deferred", {
-    alias: "d",
-    candidates: sql`onchain.deferred_payout d where d.amount > 0`,
-    key: [
-      { column: "amount", type: "numeric" },
-      { column: "contract_id", type: "text" },
-      { column: "payee", type: "text" },
-    ],
-    fields: sql`d.contract_id as escrow, d.payee, ${onceKey} as "onceKey"`,
-    isDue: sql`${isOurs(sql`d.contract_id`)}
-      and ${notTried(onceKey, { retrySeconds: DEFERRED_RETRY_SECONDS, maxSeconds: DEFERRED_MAX_SECONDS })}`,
-  });
-  return rows.map(claimDeferredOperation);
-}
+const DEFERRED_KEY = sql`'claim-deferred:' || d.contract_id || ':' || d.payee || ':' || (
+  select count(*) from app.operation paid
+  where paid.escrow = d.contract_id and paid.kind = 'claim-deferred' and paid.state in ('mined', 'final'))`;
+const findDeferred = walk<{ escrow: Address; payee: Address; onceKey: string }>("deferred", {
+  alias: "d",
+  candidates: sql`onchain.deferred_payout d where d.amount > 0`,
+  key: [
+    { column: "amount", type: "numeric" },
+    { column: "contract_id", type: "text" },
+    { column: "payee", type: "text" },
+  ],
+  fields: sql`d.contract_id as escrow, d.payee, ${DEFERRED_KEY} as "onceKey"`,
+  isDue: sql`${isOurs(sql`d.contract_id`)}
+    and ${notTried(DEFERRED_KEY, { retrySeconds: DEFERRED_RETRY_SECONDS, maxSeconds: DEFERRED_MAX_SECONDS })}`,
+  toOperation: claimDeferredOperation,
+});
 
 /** Stakes of this service's agents whose unbonding has ended. The key includes the time, so a later stake of the same agent gets a new key. */
-async function dueStakes(db: Executor, now: number, deployment: Deployment): Promise<NewOperation[]> {
-  const onceKey = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;
-  const { rows } = await db.execute<{ agent: Address; onceKey: string }>(
-    sql`select s.agent, ${onceKey} as "onceKey" from onchain.stake s
-      where s.releasable_at <= ${now}
-        and coalesce(${lockedUntil(sql`s.agent`)}, 0) <= ${now}
-        and ${notTried(onceKey)}
-        and exists (select 1 from app.operation o where o.caller = s.agent and (
-          (o.kind = 'stake' and o.state in ('mined', 'final')) or o.kind = 'request-unstake'))
-      order by s.releasable_at, s.agent limit ${LIMIT}`,
-  );
-  return rows.map((row) => withdrawStakeOperation({ deployment, ...row }));
-}
+const STAKE_KEY = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;
+const readStakes = prepare<{ agent: Address; onceKey: string }>(
+  "keeper_stakes",
+  sql`select s.agent, ${STAKE_KEY} as "onceKey" from onchain.stake s
+    where s.releasable_at <= ${NOW}
+      and coalesce(${lockedUntil(sql`s.agent`)}, 0) <= ${NOW}
+      and ${notTried(STAKE_KEY)}
+      and exists (select 1 from app.operation o where o.caller = s.agent and (
+        (o.kind = 'stake' and o.state in ('mined', 'final')) or o.kind = 'request-unstake'))
+    order by s.releasable_at, s.agent limit ${LIMIT}`,
+);
 
 /**
  * SQL: no pending or done operation has this key, and its last rejection is long enough ago: longer with each rejection

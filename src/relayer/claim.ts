@@ -1,6 +1,6 @@
 /** Chooses the next batch among the queued operations and claims it; releases, holds or rejects those that are not sent. */
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { ADVISORY_LOCKS, type Transaction } from "../db/client.js";
+import { ADVISORY_LOCKS, prepare, type Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
@@ -21,21 +21,28 @@ const ALARM_TRIES = 5;
 const WAITING = sql`exists (
   select 1 from app.operation where state in ('queued', 'held') and (retry_at is null or retry_at <= now()))`;
 
+const readWaiting = prepare<{ waiting: boolean }>("relayer_waiting", sql`select ${WAITING} as waiting`);
+
 /** Returns whether any operation is waiting that this signer could send. */
 export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
-  const { rows } = await db.execute<{ waiting: boolean }>(sql`select ${WAITING} as waiting`);
-  return rows[0]?.waiting === true;
+  const [row] = await readWaiting(db, {});
+  return row?.waiting === true;
 }
+
+const readOpenAndWaiting = prepare<{ open: boolean; waiting: boolean }>(
+  "relayer_work",
+  sql`select ${WAITING} as waiting, exists (
+    select 1 from app.batch
+    where signer = ${sql.placeholder("signer")} and state in ('sent', 'mined', 'quarantined')) as open`,
+);
 
 /** Like {@link hasWaiting}; also returns whether this signer has batches that are not final. */
 export async function readWork({
   db,
   signer,
 }: SignerContext): Promise<{ isOpen: boolean; isWaiting: boolean }> {
-  const { rows } = await db.execute<{ open: boolean; waiting: boolean }>(sql`
-    select ${WAITING} as waiting, exists (
-      select 1 from app.batch where signer = ${signer} and state in ('sent', 'mined', 'quarantined')) as open`);
-  return { isOpen: rows[0]?.open === true, isWaiting: rows[0]?.waiting === true };
+  const [row] = await readOpenAndWaiting(db, { signer });
+  return { isOpen: row?.open === true, isWaiting: row?.waiting === true };
 }
 
 interface Claim {

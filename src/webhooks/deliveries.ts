@@ -6,7 +6,7 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNotNull, lte, type SQL, sql } from "drizzle-orm";
-import { ADVISORY_LOCKS, type Database, rowOf } from "../db/client.js";
+import { ADVISORY_LOCKS, columnsOf, type Database, prepare, rowOf } from "../db/client.js";
 import { event, eventLog, eventReader, webhook, webhookRetry } from "../db/schema.js";
 import { type EventRow, readPage } from "../events/log.js";
 
@@ -86,12 +86,16 @@ export async function matchRound(db: Database): Promise<boolean> {
   });
 }
 
+const readIsBehind = prepare<{ behind: boolean }>(
+  "webhooks_behind",
+  sql`select log.last_position > coalesce(reader.position, 0) as behind
+    from app.event_log log left join app.event_reader reader on reader.name = ${READER} where log.id = 1`,
+);
+
 /** Runs many times a second, so it reads two rows and opens no transaction. */
 async function isBehind(db: Database): Promise<boolean> {
-  const { rows } = await db.execute<{ behind: boolean }>(sql`
-    select log.last_position > coalesce(reader.position, 0) as behind
-    from app.event_log log left join app.event_reader reader on reader.name = ${READER} where log.id = 1`);
-  return rows[0]?.behind ?? false;
+  const [row] = await readIsBehind(db, {});
+  return row?.behind ?? false;
 }
 
 const wants = sql`w.disabled_at is null
@@ -108,9 +112,29 @@ export type Lane = "fast" | "slow";
 
 /** SQL: due, and not claimed. */
 const isDue = sql`disabled_at is null and next_attempt_at <= now() and (claimed_until is null or claimed_until < now())`;
-const IN_LANE = {
-  fast: sql`failures = 0 and last_success_at is not null and coalesce(slow_until <= now(), true)`,
-  slow: sql`(failures > 0 or last_success_at is null or slow_until > now())`,
+const claimIn = (lane: Lane, inLane: SQL) =>
+  prepare<Record<string, unknown>>(
+    `webhooks_claim_${lane}`,
+    sql`
+      update app.webhook set claimed_until = ${claimEnd}
+      where id in (
+        select id from app.webhook where ${isDue} and id in (
+          select id from (
+            select distinct on (owner) id, next_attempt_at from (
+              select id, owner, next_attempt_at from app.webhook
+              where ${isDue} and ${inLane} and owner <> all(${sql.placeholder("except")}::text[])
+              order by next_attempt_at limit ${MAX_DUE}) due
+            order by owner, next_attempt_at) first
+          order by next_attempt_at limit ${sql.placeholder("limit")})
+        for update skip locked)
+      returning ${columnsOf(webhook)}`,
+  );
+const claims = {
+  fast: claimIn(
+    "fast",
+    sql`failures = 0 and last_success_at is not null and coalesce(slow_until <= now(), true)`,
+  ),
+  slow: claimIn("slow", sql`(failures > 0 or last_success_at is null or slow_until > now())`),
 };
 
 /**
@@ -121,19 +145,7 @@ export async function claimDue(
   db: Database,
   { lane, limit, except }: { lane: Lane; limit: number; except: readonly string[] },
 ): Promise<WebhookRow[]> {
-  const { rows } = await db.execute(sql`
-    update app.webhook set claimed_until = ${claimEnd}
-    where id in (
-      select id from app.webhook where ${isDue} and id in (
-        select id from (
-          select distinct on (owner) id, next_attempt_at from (
-            select id, owner, next_attempt_at from app.webhook
-            where ${isDue} and ${IN_LANE[lane]} and owner <> all(${sql.param(except)}::text[])
-            order by next_attempt_at limit ${MAX_DUE}) due
-          order by owner, next_attempt_at) first
-        order by next_attempt_at limit ${limit})
-      for update skip locked)
-    returning *`);
+  const rows = await claims[lane](db, { limit, except });
   return rows.map((row) => rowOf(webhook, row));
 }
 
