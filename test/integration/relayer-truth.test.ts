@@ -471,14 +471,14 @@ describe("the relayer's beliefs", () => {
     const hash = sent?.attempts[0]?.hash as Hex;
     const { gas, maxFeePerGas = 0n } = parseTransaction(sent?.attempts[0]?.raw as Hex);
     await network.testClient.setBalance({ address: signer().address, value: (gas ?? 0n) * maxFeePerGas });
+    // It falls by an eighth each block: so much above the fee that no late turn of the loop lets the transaction in.
+    const raise = () => network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 4n * maxFeePerGas });
+    await raise();
     let isDear = true;
     const raising = (async () => {
       while (isDear) {
-        // It falls by an eighth each block: so much above the fee that no late turn of this loop lets the transaction in.
         // A busy machine loses a connection now and then; the next turn sets it again.
-        await network.testClient
-          .setNextBlockBaseFeePerGas({ baseFeePerGas: 4n * maxFeePerGas })
-          .catch(() => {});
+        await raise().catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     })();
