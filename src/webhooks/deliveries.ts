@@ -112,7 +112,11 @@ export type Lane = "fast" | "slow";
 
 /** SQL: due, and not claimed. */
 const isDue = sql`disabled_at is null and next_attempt_at <= now() and (claimed_until is null or claimed_until < now())`;
-const claimIn = (lane: Lane, inLane: SQL) =>
+const IN_LANE = {
+  fast: sql`failures = 0 and last_success_at is not null and coalesce(slow_until <= now(), true)`,
+  slow: sql`(failures > 0 or last_success_at is null or slow_until > now())`,
+};
+const claimIn = (lane: Lane) =>
   prepare<Record<string, unknown>>(
     `webhooks_claim_${lane}`,
     sql`
@@ -122,20 +126,14 @@ const claimIn = (lane: Lane, inLane: SQL) =>
           select id from (
             select distinct on (owner) id, next_attempt_at from (
               select id, owner, next_attempt_at from app.webhook
-              where ${isDue} and ${inLane} and owner <> all(${sql.placeholder("except")}::text[])
+              where ${isDue} and ${IN_LANE[lane]} and owner <> all(${sql.placeholder("except")}::text[])
               order by next_attempt_at limit ${MAX_DUE}) due
             order by owner, next_attempt_at) first
           order by next_attempt_at limit ${sql.placeholder("limit")})
         for update skip locked)
       returning ${columnsOf(webhook)}`,
   );
-const claims = {
-  fast: claimIn(
-    "fast",
-    sql`failures = 0 and last_success_at is not null and coalesce(slow_until <= now(), true)`,
-  ),
-  slow: claimIn("slow", sql`(failures > 0 or last_success_at is null or slow_until > now())`),
-};
+const claims = { fast: claimIn("fast"), slow: claimIn("slow") };
 
 /**
  * Claims webhooks of a lane that have something to send, longest waiting first: at most one of each owner, and none of
