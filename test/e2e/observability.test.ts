@@ -78,7 +78,7 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   secrets.push(salt.slice(2));
   const webhook = await client.post<{ secret: string }>("/v1/agents/me/webhooks", {
     url: "http://127.0.0.1:9/nobody",
-    events: ["contract.created"],
+    types: ["contract.created"],
   });
   secrets.push(webhook.data.secret);
 

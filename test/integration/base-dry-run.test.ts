@@ -21,7 +21,7 @@ import { ROOT } from "../../src/root.js";
 import { placeStablecoin } from "../../tools/local/chain.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
-import { newDatabase } from "../support/database.js";
+import { newDatabase, type TestDatabase } from "../support/database.js";
 import { type Image, unpackImage } from "../support/image.js";
 import { runProgram } from "../support/programs.js";
 import { startTestChain } from "../support/test-chain.js";
@@ -128,7 +128,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
 describe("the processes of deploy/, on their image's files", () => {
   const running: { name: string; child: ChildProcess }[] = [];
   let image: Image;
-  let database: string;
+  let database: TestDatabase;
   let url: string;
   let output = "";
   let untouched: string[];
@@ -137,7 +137,7 @@ describe("the processes of deploy/, on their image's files", () => {
   beforeAll(async () => {
     image = unpackImage();
     untouched = image.files();
-    database = (await newDatabase()).url;
+    database = await newDatabase();
     const [api, relayer, worker, indexer] = await Promise.all([
       freePort(),
       freePort(),
@@ -147,7 +147,7 @@ describe("the processes of deploy/, on their image's files", () => {
     url = `http://127.0.0.1:${api}`;
     env = {
       ...settingsOf("deploy/base.env"),
-      DATABASE_URL: database,
+      DATABASE_URL: database.url,
       RPC_URL: node.rpcUrl,
       DEPLOYMENT: deploymentPath,
       MASTER_KEY: "22".repeat(32),
@@ -178,6 +178,7 @@ describe("the processes of deploy/, on their image's files", () => {
   });
   afterAll(async () => {
     for (const { child } of running) child.kill("SIGKILL");
+    await database?.drop();
     image?.remove();
   });
 

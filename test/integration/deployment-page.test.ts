@@ -14,7 +14,7 @@ import { ROOT } from "../../src/root.js";
 import { placeStablecoin } from "../../tools/local/chain.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
-import { newDatabase } from "../support/database.js";
+import { newDatabase, type TestDatabase } from "../support/database.js";
 import { type DebianPostgres, postgresTools, startDebianPostgres } from "../support/debian-postgres.js";
 import { startTestChain } from "../support/test-chain.js";
 import { codeBlocks } from "../support/text-blocks.js";
@@ -27,6 +27,7 @@ const MASTER_KEY = "22".repeat(32);
 
 /** An operator's own server, if this machine can have one. */
 let postgres: DebianPostgres | undefined;
+let database: TestDatabase;
 let node: Awaited<ReturnType<typeof startTestChain>>;
 /** Values that the page leaves to its reader, by variable. */
 let values: Record<string, string>;
@@ -38,13 +39,14 @@ beforeAll(async () => {
   const { address: owner } = localAccount(0);
   const bin = postgresTools();
   if (bin !== undefined) postgres = await startDebianPostgres(bin, ["contracts"]);
+  database = await newDatabase();
   values = {
     RPC_URL: node.rpcUrl,
     DEPLOYER_PRIVATE_KEY: toHex(localAccount(6).getHdKey().privateKey as Uint8Array),
     SIGNERS: [1, 2].map((index) => localAccount(index).address).join(),
     OWNER: owner,
     TREASURY: owner,
-    DATABASE_URL: postgres?.urlOf("contracts") ?? (await newDatabase()).url,
+    DATABASE_URL: postgres?.urlOf("contracts") ?? database.url,
     RELAYER_PRIVATE_KEYS: localSignerKeys().join(),
     MASTER_KEY,
     // On one machine, as the page says.
@@ -56,6 +58,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const child of running) signal(child, "SIGKILL");
   postgres?.stop();
+  await database?.drop();
   await node?.stop();
 });
 
