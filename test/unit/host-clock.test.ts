@@ -1,6 +1,6 @@
 /** The host's clock can be set back; a limit of time must not grow by that. */
 import { afterEach, expect, it, vi } from "vitest";
-import type { Database } from "../../src/db/client.js";
+import { type Database, databaseOn } from "../../src/db/client.js";
 import { waitForIndexed } from "../../src/db/onchain.js";
 import { createMemory, type SignerContext } from "../../src/relayer/context.js";
 import { sendNext } from "../../src/relayer/send.js";
@@ -24,9 +24,9 @@ it("a wait for the index ends in time", async () => {
 it("a signer that paused at the fee cap looks at the queue again", async () => {
   setBack();
   const monotonic = vi.spyOn(performance, "now");
-  const execute = vi.fn(async () => ({ rows: [{ waiting: true }] }));
+  const query = vi.fn(async () => ({ rows: [{ waiting: true }] }));
   const context = {
-    db: { execute },
+    db: databaseOn({ query } as unknown as Database["$client"]),
     publicClient: { estimateMaxPriorityFeePerGas: async () => 1n },
     options: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
     logger: { error() {} },
@@ -40,6 +40,6 @@ it("a signer that paused at the fee cap looks at the queue again", async () => {
   ] as const) {
     monotonic.mockReturnValue(now);
     expect(await sendNext(context, head)).toBe(false);
-    expect(execute).toHaveBeenCalledTimes(looks);
+    expect(query).toHaveBeenCalledTimes(looks);
   }
 });
