@@ -133,8 +133,9 @@ type Find = (db: Executor, round: Round) => Promise<NewOperation[]>;
 
 /** SQL: seconds on the chain's clock. */
 const NOW = sql.placeholder("now");
-/** Before every key. */
+/** Sorts before every key. */
 const START = { numeric: "-1", text: "" };
+type Key = { column: string; type: keyof typeof START }[];
 
 /** Finds the due rows among the next candidates. After the last candidate it begins again. */
 function walk<Row extends object>(
@@ -151,7 +152,7 @@ function walk<Row extends object>(
     /** Rows that can be due. An index has them in the order of `key`. */
     candidates: SQL;
     alias: string;
-    key: { column: string; type: keyof typeof START }[];
+    key: Key;
     /** Columns of a due row that the operation needs, with the tables that have them. */
     fields: SQL;
     joins?: SQL;
@@ -226,9 +227,9 @@ const DISPUTED = {
   alias: "c",
   candidates: sql`onchain.working_contract c where c.phase = 'disputed' and not c.settled`,
   key: [
-    { column: "created_at", type: "numeric" as const },
-    { column: "id", type: "text" as const },
-  ],
+    { column: "created_at", type: "numeric" },
+    { column: "id", type: "text" },
+  ] satisfies Key,
 };
 
 // A draw too late for its seed block drew no one. The key changes hourly, so it is retried within the hour.
@@ -260,9 +261,9 @@ const VOTES = {
   alias: "v",
   joins: sql`join lateral (select * from onchain.working_contract one where one.id = v.contract_id offset 0) c on true`,
   key: [
-    { column: "contract_id", type: "text" as const },
-    { column: "backup_agent", type: "text" as const },
-  ],
+    { column: "contract_id", type: "text" },
+    { column: "backup_agent", type: "text" },
+  ] satisfies Key,
 };
 const UNCLAIMED = sql`onchain.vote v where not v.claimed`;
 const DEFERRED = sql`onchain.vote v where v.reward_deferred`;
