@@ -17,6 +17,7 @@ import {
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
+import { TSC } from "./run.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PACKAGES = join(ROOT, "packages");
@@ -133,9 +134,8 @@ function repositoryOf(name) {
 /** Declarations of the client and of what it uses of the protocol; imports between the two become relative. */
 function writeTypes(to) {
   const compiled = `${to}-compiled`;
-  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-  const options = ["--emitDeclarationOnly", "--outDir", compiled];
-  const { status } = spawnSync(process.execPath, [tsc, "-p", "packages", ...options], {
+  const options = ["--emitDeclarationOnly", "--outDir", compiled, "--singleThreaded"];
+  const { status } = spawnSync(process.execPath, [TSC, "-p", "packages", ...options], {
     cwd: ROOT,
     stdio: "inherit",
   });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ensureInstalled } from "./install.mjs";
 import { checkProse } from "./prose.mjs";
-import { ROOT, runBin } from "./run.mjs";
+import { ROOT, runBin, TSC } from "./run.mjs";
 
 const BYTECODE = join(ROOT, "src/chain/bytecode.json");
 const committedBytecode = readFileSync(BYTECODE, "utf8");
@@ -19,8 +19,8 @@ const LANES = {
   },
   code: {
     "TypeScript format and lint (Biome)": () => faultOf("biome", "ci", "--colors=off", "--error-on-warnings"),
-    "TypeScript types": () => faultOf("tsc", "-p", "."),
-    "TypeScript types of the script in the pages": () => faultOf("tsc", "-p", "src/pages/wallet"),
+    "TypeScript types": () => typeFaults("."),
+    "TypeScript types of the script in the pages": () => typeFaults("src/pages/wallet"),
     "packages/client/src/api.ts matches the routes": () => faultOf("tsx", "tools/openapi.ts", "--check"),
     "src/db/migrations matches the schema": () => faultOf("tsx", "tools/migrations.ts", "--check"),
     "no dead code (knip)": () => faultOf("knip", "--no-progress"),
@@ -57,6 +57,9 @@ async function lintContracts() {
   const { stderr } = await runBin("forge", ["lint", "contracts", "--json"], { env });
   return stderr === "" ? null : stderr;
 }
+
+/** On one thread: each further one repeats work of the others. */
+const typeFaults = (project) => faultOf(TSC, "-p", project, "--singleThreaded");
 
 /** Resolves to the output of a command that failed, and to null if it succeeded. */
 async function faultOf(command, ...args) {

@@ -2,15 +2,17 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve as resolvePath } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** The native compiler by its path: `typescript`, whose API a generator needs, has a `tsc` as well. */
+export const TSC = join(ROOT, "node_modules/typescript-native/bin/tsc");
 
 /** Resolves to the exit code and the output of a program that has ended; with other `stdio` the output is shown instead. */
 export function runBin(command, args, { cwd = ROOT, env = {}, stdio = ["ignore", "pipe", "pipe"] } = {}) {
   return new Promise((resolve) => {
-    const child = spawn(join(ROOT, "node_modules/.bin", command), args, {
+    const child = spawn(resolvePath(ROOT, "node_modules/.bin", command), args, {
       cwd,
       stdio,
       env: { ...process.env, ...env },
