@@ -26,11 +26,12 @@ import { createChainClients, createSigningClient } from "../../src/chain/clients
 import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
 import { type Agent, signIn } from "../../test/support/agent.js";
+import { bundled } from "../../test/support/programs.js";
 import { serviceEnvironment } from "../../test/support/stack.js";
 import { localAccount, startNetwork } from "../local/network.js";
 import { freePort } from "../local/ports.js";
 import { memoryOf } from "../soak/report.js";
-import type { Counts } from "./counter.js";
+import type { Counts } from "./service.js";
 
 export type Bed = Awaited<ReturnType<typeof startBed>>;
 
@@ -73,14 +74,17 @@ export async function startBed() {
   const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
   const children: ChildProcess[] = [];
 
-  /** Starts a TypeScript file as a process that listens on a free port; resolves once it is healthy. */
-  async function launch(name: string, script: string[], env: Record<string, string | undefined>) {
+  /** Starts a program as a process that listens on a free port; resolves once it is healthy. */
+  async function launch(
+    name: string,
+    [entry, ...args]: [string, ...string[]],
+    env: Record<string, string | undefined>,
+  ) {
     const port = env.PORT === undefined ? await freePort() : Number(env.PORT);
     const log = createWriteStream(join(dir, "logs", `${name}.log`), { flags: "a" });
     const { CPU_PROFILES } = process.env;
     const profiling = CPU_PROFILES === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${CPU_PROFILES}`];
-    const counting = name === "service" ? ["--import", "./tools/bench/counter.ts"] : [];
-    const child = spawn(process.execPath, [...profiling, "--import", "tsx", ...counting, ...script], {
+    const child = spawn(process.execPath, [...profiling, await bundled(entry), ...args], {
       cwd: ROOT,
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: { ...process.env, ...env, PORT: String(port) },
@@ -95,7 +99,8 @@ export async function startBed() {
   }
 
   async function launchService(name: string, env: Record<string, string | undefined> = {}) {
-    const service = await launch(name, ["src/commands/serve.ts"], {
+    const entry = name === "service" ? "tools/bench/service.ts" : "src/commands/serve.ts";
+    const service = await launch(name, [entry], {
       ...serviceEnvironment(network, await freePort()),
       ...UNREACHED_LIMITS,
       LOG_LEVEL: "warn",

@@ -5,8 +5,8 @@ import { authorizationTypes } from "@x402/evm";
 import type { Address, Hex } from "viem";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed, Mining } from "./bed.js";
-import type { Counts } from "./counter.js";
 import { describeLoad, type Load, type Outcome, round, runLoad, runWaves, send } from "./load.js";
+import type { Counts } from "./service.js";
 
 export interface WriteResult extends Load {
   mining: Mining;

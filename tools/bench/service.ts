@@ -1,4 +1,4 @@
-/** Loaded into the measured service: counts its SQL statements and HTTP requests to the node, and reports them when asked. */
+/** The measured service: counts its SQL statements and HTTP requests to the node, and reports them when asked. */
 import pg from "pg";
 
 export interface Counts {
@@ -23,3 +23,5 @@ globalThis.fetch = (input, init) => {
 process.on("message", () => process.send?.(counts));
 // Alone, the channel must not keep the service running.
 process.channel?.unref();
+
+await import("../../src/commands/serve.js");
