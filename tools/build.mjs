@@ -1,7 +1,8 @@
 /**
- * Bundles the packages that users install into their `dist/` folders, each with the workspaces it is made of. Does
- * nothing if `dist/` is newer than its sources. Runs after `npm ci` and before every start and test. `--publish` writes
- * the whole packages, ready for `npm pack` and `npm publish`, to `dist/client` and `dist/cli`.
+ * Bundles the packages that users install into their `dist/` folders, each with the workspaces it is made of, and the
+ * service's programs into `dist/service`. Does nothing if a bundle is newer than its sources. Runs after `npm ci` and
+ * before every start and test. `--publish` writes the whole packages, ready for `npm pack` and `npm publish`, to
+ * `dist/client` and `dist/cli`.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -10,10 +11,12 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
@@ -61,7 +64,79 @@ const BUNDLES = [
   },
 ];
 
+/** The programs of a network: what a process runs, by its name in `dist/service`. */
+const PROGRAMS = {
+  ...Object.fromEntries(
+    ["serve", "indexer", "migrate", "operator"].map((name) => [name, `src/commands/${name}.ts`]),
+  ),
+  local: "tools/local/main.ts",
+};
+const PROGRAM_SOURCES = ["src", "packages/protocol/src", "packages/client/src", "tools/local"];
+
 export async function ensureBuilt() {
+  await bundlePackages();
+  const dir = join(ROOT, "dist/service");
+  const sources = PROGRAM_SOURCES.flatMap((path) => filesIn(join(ROOT, path)));
+  // Not what Ponder writes, nor the pages' bundles.
+  const modules = sources.filter((file) => /(?<!\.d)\.tsx?$/.test(file));
+  const newest = Math.max(...[...modules, join(ROOT, "package-lock.json")].map(timeOf));
+  const isOld = Object.keys(PROGRAMS).some((name) => timeOf(join(dir, `${name}.mjs`)) < newest);
+  if (isOld) await bundlePrograms(PROGRAMS, dir);
+}
+
+/**
+ * Writes each program, with all packages that it imports, as one file that Node runs alone. It starts in a fifth of the
+ * time that its sources take, with little more than half the memory.
+ */
+export async function bundlePrograms(programs, dir) {
+  const { outputFiles } = await build({
+    entryPoints: Object.entries(programs).map(([out, entry]) => ({ in: join(ROOT, entry), out })),
+    outdir: dir,
+    bundle: true,
+    platform: "node",
+    target: "node20",
+    format: "esm",
+    outExtension: { ".js": ".mjs" },
+    // Names of errors, and in stack traces.
+    keepNames: true,
+    sourcemap: "linked",
+    sourcesContent: false,
+    // It reads a file beside its own.
+    external: ["tiny-secp256k1"],
+    // CommonJS packages in an ES module.
+    banner: {
+      js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);',
+    },
+    plugins: [sourceUrls(dir)],
+    logLevel: "error",
+    write: false,
+  });
+  mkdirSync(dir, { recursive: true });
+  // Other processes can start from these files meanwhile.
+  for (const { path, contents } of outputFiles) {
+    const part = `${path}.${process.pid}`;
+    writeFileSync(part, contents);
+    renameSync(part, path);
+  }
+}
+
+/** Modules still find their assets beside their own source, wherever the repository is. */
+const sourceUrls = (dir) => ({
+  name: "source-urls",
+  setup({ onLoad }) {
+    onLoad({ filter: /\.tsx?$/ }, async ({ path }) => {
+      if (path.includes("node_modules")) return;
+      const source = await readFile(path, "utf8");
+      const url = `new URL(${JSON.stringify(relative(dir, path))}, import.meta.url).href`;
+      return {
+        contents: source.replaceAll("import.meta.url", url),
+        loader: path.endsWith("x") ? "tsx" : "ts",
+      };
+    });
+  },
+});
+
+async function bundlePackages() {
   const newestSource = Math.max(...SOURCES.flatMap(filesIn).map(timeOf));
   for (const { entry, outfile, ...options } of BUNDLES) {
     if (timeOf(outfile) >= newestSource) continue;

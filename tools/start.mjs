@@ -11,9 +11,7 @@ const isLauncher = /npm|yarn|bun|start/.test(described);
 const launcher = { shell: isLauncher ? parent : null, npm: Number.parseInt(described, 10) };
 
 await ensureInstalled({ development: false });
-const { register } = await import("tsx/esm/api");
-register();
-const { run } = await import("./local/main.ts");
+const { run } = await import("../dist/service/local.mjs");
 process.exit(await run(process.env, process.argv.slice(2), launcher));
 
 /** The parent's id and the command line of a process. Linux gets by without ps: slim images have none. */

@@ -157,12 +157,12 @@ describe("the processes of deploy/, on their image's files", () => {
       LOG_LEVEL: "warn",
     };
     // In parallel with the others, which also migrate: whichever is first, the tables are created once.
-    const migrated = once(run("migrate", "src/commands/migrate.ts", env), "close");
-    run("indexer", "src/commands/indexer.ts", { ...env, MASTER_KEY: "", INDEXER_PORT: String(indexer) });
-    run("api", "src/commands/serve.ts", { ...env, ROLES: "api", PORT: String(api) });
-    run("worker", "src/commands/serve.ts", { ...env, ROLES: "worker", PORT: String(worker) });
+    const migrated = once(run("migrate", "dist/service/migrate.mjs", env), "close");
+    run("indexer", "dist/service/indexer.mjs", { ...env, MASTER_KEY: "", INDEXER_PORT: String(indexer) });
+    run("api", "dist/service/serve.mjs", { ...env, ROLES: "api", PORT: String(api) });
+    run("worker", "dist/service/serve.mjs", { ...env, ROLES: "worker", PORT: String(worker) });
     const keys = localSignerKeys().join();
-    run("relayer", "src/commands/serve.ts", {
+    run("relayer", "dist/service/serve.mjs", {
       ...env,
       ROLES: "relayer",
       RELAYER_PRIVATE_KEYS: keys,
@@ -208,7 +208,7 @@ describe("the processes of deploy/, on their image's files", () => {
     const [first] = running;
     const next = {
       name: "standby",
-      child: run("standby", "src/commands/indexer.ts", { ...env, INDEXER_PORT: String(port) }),
+      child: run("standby", "dist/service/indexer.mjs", { ...env, INDEXER_PORT: String(port) }),
     };
     const statusOf = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status;
     const isReady = async () => (await statusOf("/ready")) === 200;

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { ROOT } from "../../src/root.js";
 
 export interface Image {
@@ -26,13 +26,16 @@ export function unpackImage(): Image {
       if (status !== 0) throw new Error(`${line}: ${stderr}`);
     }
     if (instruction !== "COPY") continue;
-    // The bundle is in this checkout's `src`.
-    if (words[0] === "--from=bundle") continue;
-    if (words[0]?.startsWith("--from=")) {
+    if (words[0] === "--from=packages") {
       symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
       continue;
     }
     const target = words.at(-1) as string;
+    // This checkout's bundles.
+    if (words[0] === "--from=bundle") {
+      cpSync(join(ROOT, relative("/app", words[1] as string)), join(dir, target), { recursive: true });
+      continue;
+    }
     for (const source of words.slice(0, -1)) {
       cpSync(join(ROOT, source), join(dir, target.endsWith("/") ? join(target, source) : target), {
         recursive: true,

@@ -1,34 +1,17 @@
-/** Programs in processes of their own, each bundled once: that starts in a fifth of the time. */
+/** Programs in processes of their own, each bundled once as the service's are, from the sources of this moment. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { build, type Plugin } from "esbuild";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
+// @ts-expect-error A plain module: it runs before anything is compiled.
+import { bundlePrograms } from "../../tools/build.mjs";
 import { freePort } from "../../tools/local/ports.js";
 import { type Finished, runProcess } from "./run-process.js";
 
 const CACHE = join(ROOT, "node_modules/.cache/programs");
 const START_TIMEOUT_MS = 120_000;
 const bundles = new Map<string, Promise<string>>();
-
-/** Modules still find their assets beside their own source. */
-const sourceUrls: Plugin = {
-  name: "source-urls",
-  setup({ onLoad }) {
-    onLoad({ filter: /\.tsx?$/ }, async ({ path }) => {
-      if (path.includes("node_modules")) return;
-      const source = await readFile(path, "utf8");
-      const url = JSON.stringify(pathToFileURL(path).href);
-      return {
-        contents: source.replaceAll("import.meta.url", url),
-        loader: path.endsWith("x") ? "tsx" : "ts",
-      };
-    });
-  },
-};
 
 /** The module and all that it imports as one file, to be run by Node alone; gone with this process. */
 export function bundled(entry: string): Promise<string> {
@@ -44,25 +27,8 @@ async function bundleProgram(entry: string): Promise<string> {
   mkdirSync(CACHE, { recursive: true });
   const dir = mkdtempSync(join(CACHE, `${basename(entry, ".ts")}-`));
   process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
-  const outfile = join(dir, "main.mjs");
-  await build({
-    entryPoints: [join(ROOT, entry)],
-    outfile,
-    bundle: true,
-    platform: "node",
-    target: "node20",
-    format: "esm",
-    keepNames: true,
-    // It reads a file beside its own.
-    external: ["tiny-secp256k1"],
-    // CommonJS packages in an ES module.
-    banner: {
-      js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);',
-    },
-    plugins: [sourceUrls],
-    logLevel: "error",
-  });
-  return outfile;
+  await bundlePrograms({ main: entry }, dir);
+  return join(dir, "main.mjs");
 }
 
 /** Runs a program of this repository to its end. */

@@ -88,7 +88,7 @@ const settingsOf = (path: string): [string, string][] =>
 describe("commands", () => {
   const scripts = (JSON.parse(read("package.json")) as { scripts: Record<string, string> }).scripts;
   const started = Object.values(scripts).flatMap(
-    (line) => /^(?:exec node --import )?tsx (\S+)$/.exec(line)?.[1] ?? [],
+    (line) => /^node tools\/build\.mjs && exec node (\S+)$/.exec(line)?.[1] ?? [],
   );
   const commands = [
     ...containers.map(({ command }) => command),
@@ -98,8 +98,8 @@ describe("commands", () => {
     JSON.parse(/^CMD (.*)$/m.exec(read("deploy/Dockerfile"))?.[1] ?? "[]") as string[],
   ];
 
-  test.each(commands)("%s %s %s %s is run by a script of package.json", (...command) => {
-    expect(command.slice(0, -1)).toEqual(["node", "--import", "tsx"]);
+  test.each(commands)("%s %s is run by a script of package.json", (...command) => {
+    expect(command.slice(0, -1)).toEqual(["node"]);
     expect(started).toContain(command.at(-1));
   });
 
@@ -222,7 +222,7 @@ describe("settings", () => {
 
 describe("the layout", () => {
   const roleOf = (env: Record<string, string | undefined>, command: string[] | undefined): string =>
-    command?.at(-1) === "src/commands/indexer.ts" ? "indexer" : (env.ROLES ?? "");
+    command?.at(-1) === "dist/service/indexer.mjs" ? "indexer" : (env.ROLES ?? "");
 
   test("runs api, relayer, worker and indexer as separate processes, and the API twice", () => {
     const inCompose = Object.entries(compose.services).flatMap(([name, { environment = {}, command }]) =>
