@@ -112,7 +112,8 @@ export async function awaitOutcome(
 
 /**
  * The result of `respond`, if the views show `target` before and after it: otherwise the response could describe a
- * contract that does not exist, or an earlier state of it. Throws 503 `settlement_pending` if they do not.
+ * contract that does not exist, or an earlier state of it. Throws 503 `settlement_pending` if they do not, or if `respond`
+ * did not find it meanwhile.
  */
 export async function respondFrom<T>(
   db: Deps["db"],
@@ -122,8 +123,10 @@ export async function respondFrom<T>(
   if (!(await waitForIndexed(db, target))) throw settlementPending();
   const [made] = await Promise.allSettled([respond()]);
   if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 }))) throw settlementPending();
-  if (made.status === "rejected") throw made.reason;
-  return made.value;
+  if (made.status === "fulfilled") return made.value;
+  // The target exists: a restarted indexer took it back, and showed it again, between the two looks.
+  const isGone = made.reason instanceof AppError && made.reason.code === "not_found";
+  throw isGone ? settlementPending() : made.reason;
 }
 
 /** 503 for a call whose outcome is not known yet. A retry, byte for byte, continues with the same operation. */

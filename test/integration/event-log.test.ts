@@ -6,6 +6,7 @@ import { createNotifications, migrate } from "../../src/db/client.js";
 import * as onchain from "../../src/db/onchain.js";
 import { type IndexedTarget, indexProgress, waitForIndexed } from "../../src/db/onchain.js";
 import { event } from "../../src/db/schema.js";
+import { AppError } from "../../src/errors.js";
 import { createLogWriter, readLogLag, writeLog } from "../../src/events/log-writer.js";
 import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
@@ -108,6 +109,13 @@ describe("the event log", () => {
     expect(await respondFrom(network.db, target, () => rowOf(escrow))).toMatchObject({ phase: "matched" });
     await untilTypes(escrow, ["contract.created", "contract.accepted"]);
 
+    // As by a restarted indexer, which takes back what is not final and reads it again.
+    const missed = respondFrom(network.db, target, async () => {
+      throw new AppError("not_found", { message: "No such contract" });
+    });
+    await expect(missed, "a contract gone for a moment").rejects.toMatchObject({
+      code: "settlement_pending",
+    });
     const overtaken = respondFrom(network.db, target, async () => {
       await removeBlocks(lost.blockNumber);
       await until(async () => (await rowOf(escrow))?.phase === "created");
