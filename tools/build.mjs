@@ -1,13 +1,15 @@
 /**
  * Bundles the packages that users install into their `dist/` folders, each with the workspaces it is made of, and the
- * service's programs into `dist/service`. Does nothing if a bundle is newer than its sources. Runs after `npm ci` and
+ * service's programs into `dist/service`. Does nothing if they are up to date. Runs after `npm ci` and
  * before every start and test. `--publish` writes the whole packages, ready for `npm pack` and `npm publish`, to
  * `dist/client` and `dist/cli`.
  */
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   copyFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -71,17 +73,40 @@ const PROGRAMS = {
   ),
   local: "tools/local/main.ts",
 };
-const PROGRAM_SOURCES = ["src", "packages/protocol/src", "packages/client/src", "tools/local"];
+/** Everything that the programs are made of, but what Ponder and the pages' bundler write. */
+const PROGRAM_SOURCES = [
+  "src",
+  "packages/protocol/src",
+  "packages/client/src",
+  "tools/local",
+  "tools/build.mjs",
+];
 
 export async function ensureBuilt() {
   await bundlePackages();
   const dir = join(ROOT, "dist/service");
-  const sources = PROGRAM_SOURCES.flatMap((path) => filesIn(join(ROOT, path)));
-  // Not what Ponder writes, nor the pages' bundles.
-  const modules = sources.filter((file) => /(?<!\.d)\.tsx?$/.test(file));
-  const newest = Math.max(...[...modules, join(ROOT, "package-lock.json")].map(timeOf));
-  const isOld = Object.keys(PROGRAMS).some((name) => timeOf(join(dir, `${name}.mjs`)) < newest);
-  if (isOld) await bundlePrograms(PROGRAMS, dir);
+  const record = join(dir, "sources.sha256");
+  const sources = hashOfSources();
+  const isCurrent =
+    existsSync(record) &&
+    readFileSync(record, "utf8") === sources &&
+    Object.keys(PROGRAMS).every((name) => existsSync(join(dir, `${name}.mjs`)));
+  if (isCurrent) return;
+  await bundlePrograms(PROGRAMS, dir);
+  writeFileSync(record, sources);
+}
+
+/** Times say little: an unpacked release can be older than the bundle that it replaces. */
+function hashOfSources() {
+  const files = PROGRAM_SOURCES.flatMap((path) => filesIn(join(ROOT, path)));
+  const modules = files.filter((file) => /(?<!\.d)\.(?:tsx?|mjs)$/.test(file)).sort();
+  const hash = createHash("sha256");
+  // The installed packages, by npm's own record.
+  for (const file of [...modules, join(ROOT, "node_modules/.package-lock.json")].filter((one) =>
+    existsSync(one),
+  ))
+    hash.update(relative(ROOT, file)).update(readFileSync(file));
+  return hash.digest("hex");
 }
 
 /**
@@ -96,6 +121,8 @@ export async function bundlePrograms(programs, dir) {
     platform: "node",
     target: "node20",
     format: "esm",
+    jsx: "automatic",
+    jsxImportSource: "hono/jsx",
     outExtension: { ".js": ".mjs" },
     // Names of errors, and in stack traces.
     keepNames: true,

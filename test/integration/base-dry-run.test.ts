@@ -18,6 +18,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NETWORKS, networkFaults, readDeployment } from "../../src/chain/deployment.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
+// @ts-expect-error A plain module: it runs before anything is compiled.
+import { ensureBuilt } from "../../tools/build.mjs";
 import { placeStablecoin } from "../../tools/local/chain.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
@@ -135,6 +137,7 @@ describe("the processes of deploy/, on their image's files", () => {
   let env: Record<string, string>;
 
   beforeAll(async () => {
+    await ensureBuilt();
     image = unpackImage();
     untouched = image.files();
     database = await newDatabase();
