@@ -1,8 +1,7 @@
 /**
  * Bundles the packages that users install into their `dist/` folders, each with the workspaces it is made of, and the
- * service's programs into `dist/service`. Does nothing if they are up to date. Runs after `npm ci` and
- * before every start and test. `--publish` writes the whole packages, ready for `npm pack` and `npm publish`, to
- * `dist/client` and `dist/cli`.
+ * service's programs into `dist/service`. Does nothing if they are up to date. Runs after `npm ci` and before every start
+ * and test. `--publish` writes the whole packages, ready for `npm pack` and `npm publish`, to `dist/client` and `dist/cli`.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -101,17 +100,15 @@ function hashOfSources() {
   const files = PROGRAM_SOURCES.flatMap((path) => filesIn(join(ROOT, path)));
   const modules = files.filter((file) => /(?<!\.d)\.(?:tsx?|mjs)$/.test(file)).sort();
   const hash = createHash("sha256");
+  for (const file of modules) hash.update(relative(ROOT, file)).update(readFileSync(file));
   // The installed packages, by npm's own record.
-  for (const file of [...modules, join(ROOT, "node_modules/.package-lock.json")].filter((one) =>
-    existsSync(one),
-  ))
-    hash.update(relative(ROOT, file)).update(readFileSync(file));
+  hash.update(readFileSync(join(ROOT, "node_modules/.package-lock.json")));
   return hash.digest("hex");
 }
 
 /**
- * Writes each program, with all packages that it imports, as one file that Node runs alone. It starts in a fifth of the
- * time that its sources take, with little more than half the memory.
+ * Writes each program, with all packages that it imports, as one file that Node runs alone. It starts in a
+ * fraction of the time that its sources take, with little more than half the memory.
  */
 export async function bundlePrograms(programs, dir) {
   const { outputFiles } = await build({

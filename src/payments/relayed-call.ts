@@ -124,7 +124,7 @@ export async function respondFrom<T>(
   const [made] = await Promise.allSettled([respond()]);
   if (!(await waitForIndexed(db, { ...target, timeoutMs: 0 }))) throw settlementPending();
   if (made.status === "fulfilled") return made.value;
-  // The target exists: a restarted indexer took it back, and showed it again, between the two looks.
+  // The target exists: a restarted indexer can take it back and show it again between the two looks.
   const isGone = made.reason instanceof AppError && made.reason.code === "not_found";
   throw isGone ? settlementPending() : made.reason;
 }
