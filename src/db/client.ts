@@ -1,5 +1,6 @@
 /** Postgres: connections, prepared statements, advisory locks, notifications, and the migrations of our own tables. */
 import { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { fillPlaceholders, getTableColumns, type SQL, sql } from "drizzle-orm";
 import { readMigrationFiles } from "drizzle-orm/migrator";
@@ -192,6 +193,60 @@ export function prepare<Row extends object>(name: string | undefined, statement:
     const { client } = db._.session as unknown as { client: Pick<pg.ClientBase, "query"> };
     const query = { ...(name && { name }), text, types, values: fillPlaceholders(params, values) };
     return (await client.query<Row & pg.QueryResultRow>(query)).rows;
+  };
+}
+
+/**
+ * SQL for {@link prepareShared}: for each call the row that `statement` finds, if any. The statement reads a call's values as
+ * columns of `call`, under their names and with these Postgres types.
+ */
+export function forEachCall(types: Record<string, string>, statement: SQL): SQL {
+  const columns = Object.entries({ n: "int", ...types }).map(
+    ([name, type]) => sql`${sql.identifier(name)} ${sql.raw(type)}`,
+  );
+  const calls = sql`json_to_recordset(${sql.placeholder("calls")}::json) as call (${sql.join(columns, sql`, `)})`;
+  // Because of the limit, rows are looked up call by call. Otherwise the planner can prefer to read whole tables.
+  return sql`select call.n, shared.* from ${calls} cross join lateral (${statement} limit 1) shared`;
+}
+
+/** Calls that share a statement: the rows of all are in memory at once, and contracts can be long. */
+const MAX_SHARED = 10;
+
+interface SharedCalls<Row> {
+  /** Their values, each with its place. */
+  calls: object[];
+  /** By place. */
+  rows: Promise<Row[]>;
+}
+
+/**
+ * A {@link prepare}d statement of {@link forEachCall} that the calls of one turn of the event loop share, and that is sent
+ * after the last of them. Under load a statement costs more than its rows.
+ */
+export function prepareShared<Row extends object>(name: string, statement: SQL): Statement<Row> {
+  const run = prepare<Row & { n: number }>(name, statement);
+  const current = new WeakMap<Executor, SharedCalls<Row>>();
+
+  const begin = (db: Executor): SharedCalls<Row> => {
+    const calls: object[] = [];
+    const rows = setImmediate().then(async () => {
+      if (current.get(db)?.calls === calls) current.delete(db);
+      const found: Row[] = [];
+      for (const { n, ...row } of await run(db, { calls: JSON.stringify(calls) })) found[n] = row as Row;
+      return found;
+    });
+    const begun = { calls, rows };
+    current.set(db, begun);
+    return begun;
+  };
+
+  return async (db, values) => {
+    let shared = current.get(db);
+    if (shared === undefined || shared.calls.length >= MAX_SHARED) shared = begin(db);
+    const n = shared.calls.length;
+    shared.calls.push({ ...values, n });
+    const row = (await shared.rows)[n];
+    return row === undefined ? [] : [row];
   };
 }
 

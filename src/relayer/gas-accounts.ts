@@ -32,21 +32,25 @@ export interface GasRefusal {
   retryAfterSeconds: number;
 }
 
-const limits = { allowance: sql.placeholder("allowance"), budget: sql.placeholder("budget") };
-const caller = sql.placeholder("caller");
-
 /**
- * SQL: the {@link GasRefusal} of the placeholder `caller` under the limits `allowance` and `budget`, as JSON; null if
+ * SQL: the {@link GasRefusal} of `caller` under the limits `allowance` and `budget`, as JSON; null if
  * nothing refuses, or both limits are 0. The gas limits of pending operations count. An address with gas to spare does not
  * use the common budget; which pending operations are such addresses' is looked up only if all together would exceed it.
  * Sent operations are found by their batches: indexes on their state are full of dead rows.
  */
-export const gasRefusal: SQL = sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
+export const gasRefusalOf = ({
+  caller,
+  ...limits
+}: Record<
+  "caller" | "allowance" | "budget",
+  SQL | Placeholder
+>): SQL => sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
   with pending as (
     select caller, gas_limit from app.operation where state in ('queued', 'held') and caller is not null
     union all
-    select o.caller, o.gas_limit from app.batch b join app.operation o on o.batch_id = b.id and o.state = 'sent'
-    where b.state in ('sent', 'mined', 'quarantined') and o.caller is not null),
+    select caller, gas_limit from app.operation
+    where batch_id = any(array(select id from app.batch where state in ('sent', 'mined', 'quarantined')))
+      and state = 'sent' and caller is not null),
   sums as (
     select coalesce(sum(gas_limit) filter (where caller = ${caller}), 0) as own, coalesce(sum(gas_limit), 0) as total
     from pending),
@@ -67,6 +71,13 @@ export const gasRefusal: SQL = sql`case when ${limits.allowance}::float8 > 0 or 
       and (name = 'allowance' or exists (select 1 from accounts own where own.name = 'allowance' and own.used >= 0)))
   select json_build_object('limit', name, 'retryAfterSeconds', greatest(1, ceil(excess * seconds / most)))
   from exceeded where excess >= 0 order by name limit 1) end`;
+
+/** SQL: {@link gasRefusalOf} the placeholders of the same names. */
+export const gasRefusal = gasRefusalOf({
+  caller: sql.placeholder("caller"),
+  allowance: sql.placeholder("allowance"),
+  budget: sql.placeholder("budget"),
+});
 
 const refusalOf = prepare<{ refusal: GasRefusal | null }>(
   "gas_refusal",
@@ -130,7 +141,7 @@ export async function readDebtors(
 }
 
 /** SQL: what an account owes now. */
-function owedNow({ allowance, budget }: Record<"allowance" | "budget", number | Placeholder>): SQL {
+function owedNow({ allowance, budget }: Record<"allowance" | "budget", number | SQL | Placeholder>): SQL {
   return sql`greatest(least(account.owed, 0),
     account.owed - extract(epoch from now() - account.owed_at) * case account.address
       when ${UNEARNED} then ${budget}::float8 / ${BUDGET_SECONDS} else ${allowance}::float8 / ${ALLOWANCE_SECONDS} end)`;

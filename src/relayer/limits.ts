@@ -1,19 +1,19 @@
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { type SQL, sql } from "drizzle-orm";
+import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PublicClient } from "viem";
 import type { Config } from "../config.js";
-import { type Executor, prepare } from "../db/client.js";
+import { type Executor, forEachCall, prepare, prepareShared } from "../db/client.js";
 import { AppError } from "../errors.js";
 import { SIGNATURE_FAULTS } from "./failures.js";
-import { type GasLimits, type GasRefusal, gasExhausted, gasRefusal } from "./gas-accounts.js";
+import { type GasLimits, type GasRefusal, gasExhausted, gasRefusal, gasRefusalOf } from "./gas-accounts.js";
 import type { OperationKind } from "./operations.js";
 
 /** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
 export const MAX_QUEUED = 5000;
 
 /** SQL: whether fewer operations than `maxQueued` are waiting. */
-export const hasRoom = sql`not exists (
-  select 1 from app.operation where state in ('queued', 'held') offset ${sql.placeholder("maxQueued")}::bigint - 1 limit 1)`;
+export const hasRoom = (maxQueued: number | Placeholder) => sql`not exists (
+  select 1 from app.operation where state in ('queued', 'held') offset ${maxQueued}::bigint - 1 limit 1)`;
 
 /** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */
 const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
@@ -34,23 +34,24 @@ export interface RelayingState {
   gasRefusal: GasRefusal | null;
 }
 
-const rejectionAge = (isCounted: SQL, most: number) => sql`(
+const rejectionAge = (caller: SQL | Placeholder, isCounted: SQL, most: number) => sql`(
   select extract(epoch from now() - updated_at)::float8 from app.operation
   where caller = ${caller} and state = 'rejected' and ${isCounted}
     and updated_at > now() - make_interval(secs => ${WINDOW_SECONDS})
   order by updated_at desc offset ${most - 1} limit 1)`;
 
-const failedAge = rejectionAge(sql`block_number is not null`, MAX_FAILED);
+const failedAge = (caller: SQL | Placeholder) =>
+  rejectionAge(caller, sql`block_number is not null`, MAX_FAILED);
 
 /** SQL: {@link RelayingState.failureAge} */
-const throttlingFailure = sql`least(
-  ${failedAge}, ${rejectionAge(sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
+const throttlingFailure = (caller: SQL) => sql`least(
+  ${failedAge(caller)}, ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
 
 const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: boolean }>(
   "signer_state",
   // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver. The first of
   // the two conditions on `kind` is the partial index's.
-  sql`select ${failedAge} as "failureAge", ${gasRefusal} as "gasRefusal",
+  sql`select ${failedAge(caller)} as "failureAge", ${gasRefusal} as "gasRefusal",
     coalesce((
       select state <> 'rejected' from app.operation
       where caller = ${caller} and signed
@@ -218,22 +219,40 @@ export interface OutboxState extends RelayingState {
   hasRoom: boolean;
 }
 
-const forAction = sql`caller = ${caller} and kind = ${sql.placeholder("kind")}
-      and (request_hash = ${sql.placeholder("requestHash")} or escrow = ${sql.placeholder("escrow")}) and nonce is not null`;
-
-export const outboxStateSql = sql`select
+const forAction = sql`caller = call.caller and kind = call.kind
+      and (request_hash = call."requestHash" or escrow = call.escrow) and nonce is not null`;
+const gasOfCall = gasRefusalOf({
+  caller: sql`call.caller`,
+  allowance: sql`call.allowance`,
+  budget: sql`call.budget`,
+});
+export const outboxStateSql = forEachCall(
+  {
+    caller: "text",
+    allowance: "float8",
+    budget: "float8",
+    asset: "text",
+    payer: "text",
+    nonce: "text",
+    kind: "text",
+    requestHash: "text",
+    escrow: "text",
+    headTime: "bigint",
+  },
+  sql`select
     (select id from app.operation
-     where asset = ${sql.placeholder("asset")} and payer = ${sql.placeholder("payer")}
-       and nonce = ${sql.placeholder("nonce")} and state <> 'rejected') as earlier,
+     where asset = call.asset and payer = call.payer and nonce = call.nonce and state <> 'rejected') as earlier,
     (select max(id) from app.operation
      where ${forAction} and state <> 'rejected' and response is null
        and (kind <> 'stake' or created_at > now() - make_interval(secs => ${STAKE_REPEAT_SECONDS}))) as unanswered,
     (select json_build_object('nonce', nonce, 'notAfter', not_after) from app.operation
      where ${forAction} and state = 'rejected' and published_at is not null
-       and (not_after is null or not_after >= ${sql.placeholder("headTime")}::bigint)
+       and (not_after is null or not_after >= call."headTime")
      order by updated_at desc limit 1) as published,
-    ${throttlingFailure} as "failureAge", ${gasRefusal} as "gasRefusal", ${hasRoom} as "hasRoom"`;
-const outboxState = prepare<
+    ${throttlingFailure(sql`call.caller`)} as "failureAge", ${gasOfCall} as "gasRefusal",
+    ${hasRoom(MAX_QUEUED)} as "hasRoom"`,
+);
+const outboxState = prepareShared<
   Omit<OutboxState, "earlier" | "unanswered"> & { earlier: string | null; unanswered: string | null }
 >("outbox_state", outboxStateSql);
 
@@ -252,17 +271,7 @@ export async function readOutboxState(
     action?: { kind: OperationKind; requestHash: string; escrow: Address; headTime: number };
   },
 ): Promise<OutboxState> {
-  const nothing = {
-    asset: null,
-    payer: null,
-    nonce: null,
-    kind: null,
-    requestHash: null,
-    escrow: null,
-    headTime: 0,
-  };
-  const given = { ...nothing, caller, allowance, budget, maxQueued: MAX_QUEUED, ...authorization, ...action };
-  const [row] = await outboxState(db, given);
+  const [row] = await outboxState(db, { caller, allowance, budget, ...authorization, ...action });
   if (row === undefined) throw new Error("A select without a table returned no row");
   return { ...row, earlier: idOf(row.earlier), unanswered: idOf(row.unanswered) };
 }

@@ -19,12 +19,15 @@ const insertion = prepare<Record<string, unknown>>(
       ${sql.placeholder("target")}, ${sql.placeholder("data")}, ${sql.placeholder("signed")}::boolean, ${sql.placeholder("gasLimit")}::int,
       ${sql.placeholder("asset")}, ${sql.placeholder("payer")}, ${sql.placeholder("nonce")},
       ${sql.placeholder("requestHash")}, ${sql.placeholder("onceKey")}, ${sql.placeholder("notAfter")}::bigint
-    where ${hasRoom} and (${gasRefusal}) is null
+    where ${hasRoom(sql.placeholder("maxQueued"))} and (${gasRefusal}) is null
     on conflict do nothing
     returning ${columnsOf(operation)}`,
 );
 
-const room = prepare<{ has_room: boolean }>("operation_room", sql`select ${hasRoom} as has_room`);
+const room = prepare<{ has_room: boolean }>(
+  "operation_room",
+  sql`select ${hasRoom(sql.placeholder("maxQueued"))} as has_room`,
+);
 
 /**
  * Stores an action for the relayer, in one statement. If the outbox already has a row with the same authorization or

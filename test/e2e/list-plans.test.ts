@@ -59,8 +59,8 @@ test("a caller's newest stake is found by an index", async () => {
 test("a caller's unanswered payments are found by an index", async () => {
   const authorization = { asset: AGENT, payer: AGENT, nonce: AGENT };
   const action = { caller: AGENT, kind: "stake", requestHash: "hash", escrow: AGENT, headTime: 0 };
-  const values = { ...authorization, ...action, allowance: 1, budget: 1, maxQueued: 1 };
-  const plan = await planOf(outboxStateSql, values);
+  const call = { n: 0, ...authorization, ...action, allowance: 1, budget: 1 };
+  const plan = await planOf(outboxStateSql, { calls: JSON.stringify([call]) });
   for (const index of ["operation_by_authorization", "operation_unanswered", "operation_rejected"])
     expect(plan).toContain(index);
 });

@@ -20,7 +20,7 @@ import {
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
-import { prepare } from "../../db/client.js";
+import { forEachCall, prepare, prepareShared } from "../../db/client.js";
 import { isIndexWhole, parseStoredTerms, toStoredTerms } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -247,7 +247,7 @@ const isCreationLive = (escrow: unknown) => sql`exists (
  * The caller's attempt with these bytes, if there is one, and the protocol parameters that a new one would have: null
  * unless the index is whole.
  */
-const readAttempt = prepare<{
+const readAttempt = prepareShared<{
   id: Address | null;
   /** Null if its texts are dropped, or soon can be. */
   document: string | null;
@@ -259,18 +259,21 @@ const readAttempt = prepare<{
   parameters: Parameters | null;
 }>(
   "creation_attempt",
-  sql`
+  forEachCall(
+    { caller: "text", bodyHash: "text", lifetime: "int" },
+    sql`
     select coalesce(t.id, e.id) as id, coalesce(t.escrow_terms, e.escrow_terms) as escrow_terms,
-      case when t.opened_at is not null or t.first_quoted_at > now() - make_interval(secs => ${value("lifetime")}::int)
+      case when t.opened_at is not null or t.first_quoted_at > now() - make_interval(secs => call.lifetime)
         then t.document end as document,
       t.opened_at is not null as is_opened, c.phase, ${isCreationLive(sql`coalesce(t.id, e.id)`)} as is_live, p.parameters
     from (select 1) always
-    left join app.terms t on t.caller = ${value("caller")} and t.body_hash = ${value("bodyHash")}
-    left join app.expired_attempt e on e.caller = ${value("caller")} and e.body_hash = ${value("bodyHash")}
+    left join app.terms t on t.caller = call.caller and t.body_hash = call."bodyHash"
+    left join app.expired_attempt e on e.caller = call.caller and e.body_hash = call."bodyHash"
     left join onchain.working_contract c on c.id = coalesce(t.id, e.id)
     left join lateral (
       select parameters from onchain.parameter_set where ${isIndexWhole} order by block_number desc, id desc limit 1
     ) p on true`,
+  ),
 );
 
 /** Repeats an attempt that is stored under other parameters by a concurrent request: no row with `stored` is returned. */

@@ -1,5 +1,4 @@
 /** The queries and the mapper for every response that shows a Contract, and the status rule as SQL, for filters. */
-import { setImmediate } from "node:timers/promises";
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { workerStake } from "@working-contracts/protocol/ledger";
@@ -9,7 +8,7 @@ import { eachParameter, type Parameters } from "@working-contracts/protocol/term
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, eq, getTableColumns, ne, type Placeholder, type SQL, sql } from "drizzle-orm";
-import { type Executor, prepare, selected } from "../../db/client.js";
+import { type Executor, forEachCall, prepareShared, selected } from "../../db/client.js";
 import {
   isIndexWhole,
   type Loose,
@@ -161,41 +160,10 @@ export function shownContracts(where?: SQL): SQL {
     where ${and(ne(w.phase, "none"), where)}`;
 }
 
-/** The subselect hides how many ids there are: Postgres would plan a short list from scratch each time. */
-const contractsById = prepare<ShownRow>(
+const contractById = prepareShared<ShownRow>(
   "contracts_shown",
-  shownContracts(sql`${w.id} = any((select ${sql.placeholder("ids")}::text[])::text[])`),
+  forEachCall({ id: "text" }, shownContracts(sql`${w.id} = call.id`)),
 );
-
-/** Contracts of one statement. Each can be long, and all are in memory at once. */
-const MAX_SHARED = 10;
-
-interface SharedRead {
-  ids: Set<Address>;
-  rows: Promise<ShownRow[]>;
-}
-
-/** By handle, the read that the calls of this turn of the event loop share. */
-const sharedReads = new WeakMap<Executor, SharedRead>();
-
-/**
- * The row of a contract. Under load a statement costs more than its rows, so the calls in one turn of the event loop
- * share a statement, which is sent after the last of them.
- */
-async function readShown(db: Executor, id: Address): Promise<ShownRow | undefined> {
-  let read = sharedReads.get(db);
-  if (read === undefined || read.ids.size >= MAX_SHARED) {
-    const ids = new Set<Address>();
-    const rows = setImmediate().then(() => {
-      if (sharedReads.get(db)?.ids === ids) sharedReads.delete(db);
-      return contractsById(db, { ids: [...ids] });
-    });
-    read = { ids, rows };
-    sharedReads.set(db, read);
-  }
-  read.ids.add(id);
-  return (await read.rows).find((row) => row.id === id);
-}
 
 export function noContract(id: Address): AppError {
   return new AppError("not_found", { message: `Contract not found: ${id}` });
@@ -207,7 +175,7 @@ export async function viewContract(
   id: Address,
   changes: Partial<ShownRow> = {},
 ): Promise<ContractView> {
-  const row = await readShown(deps.db, id);
+  const [row] = await contractById(deps.db, { id });
   await requireIndex(deps.db, row && [row]);
   if (row === undefined) throw noContract(id);
   return showRow({ ...row, ...changes }, deps.clock.now());
