@@ -52,7 +52,7 @@ const OPERATIONS = [
   networkOperation,
 ];
 
-const QUOTES_AT_ONCE = 4;
+const QUOTES_AT_ONCE = 16;
 /** A hung node or database must not stop quotes that do not need it. */
 const QUOTE_PATIENCE = { maxCountedMs: 250, maxWaitMs: 10_000 };
 
