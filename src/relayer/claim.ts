@@ -1,6 +1,6 @@
 /** Chooses the next batch among the queued operations and claims it; releases, holds or rejects those that are not sent. */
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { ADVISORY_LOCKS, prepare, type Transaction } from "../db/client.js";
+import { prepare, type Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
@@ -81,8 +81,7 @@ export async function rejectExpired(context: SignerContext, head: Head): Promise
 /** Claims the next batch. Tries that failed because the token was paused do not count against an operation. */
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
-  const { rows, standsOn } = await fenced(context, async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`);
+  const choose = async (tx: Transaction) => {
     const candidates = await tx.execute<Omit<Candidate, "id"> & { id: string }>(sql`
       select id::text, kind, escrow, caller, signed, gas_limit as "gasLimit", published_at is not null as published,
         octet_length(data) / 2 - 1 as "dataLength", not_after::float8 as "notAfter",
@@ -111,7 +110,8 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       .where(inArray(operation.id, ids))
       .returning();
     return { rows: claimed, standsOn: blocksUnder(claimed, surroundings) };
-  });
+  };
+  const { rows, standsOn } = await fenced(context, choose, "choosing");
   return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
 }
 

@@ -5,11 +5,11 @@
  */
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import pg from "pg";
 import type { BaseLogger } from "pino";
 import type { PrivateKeyAccount, PublicClient } from "viem";
-import { ADVISORY_LOCKS, type Database, type Transaction } from "../db/client.js";
+import { ADVISORY_LOCKS, type Database, prepare, type Transaction } from "../db/client.js";
 import type { GasLimits } from "./gas-accounts.js";
 
 export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
@@ -239,16 +239,28 @@ async function isOwned(pool: pg.Pool, signer: Address): Promise<boolean> {
   return rows[0]?.owned === true;
 }
 
-/** Runs one write as the signer's owner. Throws {@link OwnershipLost}, without writing, if ownership was lost. */
+const fence = (lock: SQL) => sql`
+  select set_config('idle_in_transaction_session_timeout', ${WRITE_IDLE_TIMEOUT}, true)${lock}
+  from (select 1 from app.signer_epoch
+    where signer = ${sql.placeholder("signer")} and epoch = ${sql.placeholder("epoch")}::bigint for share) mine`;
+
+/** The share lock delays a successor's epoch until the write commits or rolls back. */
+const FENCES = {
+  alone: prepare("signer_fence", fence(sql``)),
+  choosing: prepare("signer_fence_choosing", fence(sql`, pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`)),
+};
+
+/**
+ * Runs one write as the signer's owner. Throws {@link OwnershipLost}, without writing, if ownership was lost. While one
+ * is `choosing`, others wait: two signers must not claim operations that exclude each other.
+ */
 export function fenced<T>(
   { db, signer, epoch }: { db: Database; signer: Address; epoch: bigint },
   write: (tx: Transaction) => Promise<T>,
+  kind: keyof typeof FENCES = "alone",
 ): Promise<T> {
   return db.transaction(async (tx) => {
-    // The share lock delays a successor's epoch until this write commits or rolls back.
-    const { rows } = await tx.execute(sql`
-      select set_config('idle_in_transaction_session_timeout', ${WRITE_IDLE_TIMEOUT}, true)
-      from (select 1 from app.signer_epoch where signer = ${signer} and epoch = ${epoch.toString()}::bigint for share) mine`);
+    const rows = await FENCES[kind](tx, { signer, epoch: epoch.toString() });
     if (rows.length === 0) throw new OwnershipLost(`epoch ${epoch} of ${signer} has passed`);
     return write(tx);
   });

@@ -21,6 +21,8 @@ type Batch = typeof batch.$inferSelect;
 
 /** Maximum batches of one kind per round; the next round continues. */
 const MAX_OPEN = 200;
+/** Nodes limit how many calls one request can carry. */
+const PARALLEL_RECEIPTS = 16;
 /** Blocks without a receipt for a used nonce before the transaction is considered lost. */
 const MISSING_HEADS = 3n;
 /** Minimum blocks in quarantine before the operations of a batch whose nonce was used elsewhere are requeued. */
@@ -161,10 +163,19 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     .limit(MAX_OPEN);
   const inFlight: Batch[] = [];
   let gap: number | null = null;
-  for (const one of open) {
-    const receipt = await findReceipt(context, one.attempts);
+  let found: PromiseSettledResult<TransactionReceipt | null>[] = [];
+  let trusted: ReadonlySet<string> = new Set();
+  for (const [i, one] of open.entries()) {
+    if (i % PARALLEL_RECEIPTS === 0) {
+      const next = open.slice(i, i + PARALLEL_RECEIPTS);
+      found = await Promise.allSettled(next.map(({ attempts }) => findReceipt(context, attempts)));
+      trusted = await trustedBlocks(context, found, head);
+    }
+    const result = found[i % PARALLEL_RECEIPTS] as (typeof found)[number];
+    if (result.status === "rejected") throw result.reason;
+    const receipt = result.value;
     if (receipt !== null) {
-      if (!(await isTrusted(context, blockRefOf(receipt), head)) || !(await isAnchored(context))) {
+      if (!trusted.has(receipt.blockHash)) {
         inFlight.push(one);
         continue;
       }
@@ -192,10 +203,27 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     memory.gap = gap === null ? null : { nonce: gap, since: head.number };
 }
 
-/** Whether the newest recorded block is still canonical. If not, a receipt could come from a different branch. */
-async function isAnchored(context: SignerContext): Promise<boolean> {
+/**
+ * The blocks of these receipts that `head` builds on. None if the newest recorded block is not canonical: then a receipt
+ * could come from a different branch. All are asked for in one request, so that one node responds.
+ */
+async function trustedBlocks(
+  context: SignerContext,
+  found: readonly PromiseSettledResult<TransactionReceipt | null>[],
+  head: Head,
+): Promise<ReadonlySet<string>> {
+  const blocks = new Map<string, ReturnType<typeof blockRefOf>>();
+  for (const result of found) {
+    const receipt = result.status === "fulfilled" ? result.value : null;
+    if (receipt !== null) blocks.set(receipt.blockHash, blockRefOf(receipt));
+  }
+  if (blocks.size === 0) return new Set();
   const [newest] = await newestMined(context, 1);
-  return newest === undefined || (await stands(context, newest)) === true;
+  const [isAnchored, ...trusted] = await Promise.all([
+    newest === undefined || stands(context, newest),
+    ...[...blocks.values()].map((block) => isTrusted(context, block, head)),
+  ]);
+  return new Set([...blocks.keys()].filter((_, i) => isAnchored === true && trusted[i]));
 }
 
 /** Whether the waiting transactions have been blocked for some blocks by an unused lower account nonce. */

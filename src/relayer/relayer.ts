@@ -7,8 +7,9 @@ import { sql } from "drizzle-orm";
 import type { Pool } from "pg";
 import type { PrivateKeyAccount, PublicClient } from "viem";
 import type { Database } from "../db/client.js";
+import { INDEX_CHANGED } from "../db/onchain.js";
 import { createLoop, createPause, type Loop, type Wakers } from "../scheduling.js";
-import { readWork, rejectExpired } from "./claim.js";
+import { hasWaiting, readWork, rejectExpired } from "./claim.js";
 import {
   type CrashPoint,
   createMemory,
@@ -56,6 +57,8 @@ const QUEUE_LOOK_MS = 500;
 const OPERATION_QUEUED = "operation_queued";
 const FIRST_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 2000;
+/** An indexer that catches up reports many blocks a second. */
+const MIN_PAUSE_MS = 20;
 /** How often an idle signer checks that the chain still has its final batches. */
 const IDLE_LOOK_MS = 5000;
 /** How long stop() waits for a step that hangs on the node. Abandoning it is safe because writes check the epoch. */
@@ -108,6 +111,8 @@ export function createRelayer({
     const context = { ...deps, metrics, account, signer, epoch, options: settings, crashPoint, memory };
     const ended = AbortSignal.any([stopping, lost]);
     const pause = createPause({ notifications, channels: [OPERATION_QUEUED] });
+    // A block ends the short pause early; operations do not, so that they share a batch.
+    const untilBlock = createPause({ notifications, channels: [INDEX_CHANGED] });
     let failures = 0;
     let isAsked = true;
     while (!ended.aborted) {
@@ -126,13 +131,16 @@ export function createRelayer({
         logger.warn({ signer, failures, error }, "relayer round failed");
       }
       const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-      const short =
+      const ms =
         memory.isAllowed || failures > 0 ? settings.pollIntervalMs + backoff : settings.notAllowedPauseMs;
-      await delay(short, undefined, { signal: ended }).catch(() => undefined);
+      const least = memory.isAllowed ? Math.min(MIN_PAUSE_MS, ms) : ms;
+      await delay(least, undefined, { signal: ended }).catch(() => undefined);
+      if (least < ms) await untilBlock.wait(ms - least, ended);
       const isIdle = failures === 0 && memory.isIdle;
       isAsked = (await pause.wait(isIdle ? IDLE_WAIT_MS : 0, ended)) || isIdle || failures > 0;
     }
     pause.close();
+    untilBlock.close();
   };
 
   const round = async (
@@ -160,9 +168,10 @@ export function createRelayer({
     }
     const sends = (): boolean => maySend && memory.isAllowed && memory.shortNonces === 0;
     if (sends() && isBehindGap(context, head)) return fillGap(context, head);
-    while (sends() && memory.inFlight < settings.maxInFlight) {
+    for (let waits = isWaiting; waits && sends() && memory.inFlight < settings.maxInFlight; ) {
       if (!(await sendNext(context, head))) return;
       memory.inFlight += 1;
+      waits = await hasWaiting(context);
     }
   };
 

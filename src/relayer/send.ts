@@ -5,7 +5,7 @@ import { keccak256, type TransactionSerializableEIP1559 } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { isPaused } from "../chain/token.js";
 import { type BatchAttempt, batch } from "../db/schema.js";
-import { claimOperations, hasWaiting, storeUnsent, type Unsent } from "./claim.js";
+import { claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
 import { failureReason, judgeFailure, TOKEN_PAUSED } from "./failures.js";
 import type { OperationRow } from "./outbox.js";
@@ -17,6 +17,7 @@ import {
   type Fees,
   isTrusted,
   maxCostOf,
+  type SimulationResult,
   simulateOperations,
   stateOf,
 } from "./transaction.js";
@@ -37,12 +38,10 @@ const PAYS_OUT: ReadonlySet<string> = new Set(["refund-direct-transfer", "claim-
  */
 const BRANCH_DEPTH = 64n;
 
-/** Sends one batch if any operation is waiting. Returns whether it did. */
+/** Sends a batch of waiting operations. Returns whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
   const { memory, crashPoint, logger, signer } = context;
   if (performance.now() < memory.pausedUntil || memory.unpaidHead === head.hash) return false;
-  if (!(await hasWaiting(context))) return false;
-
   const { publicClient, options } = context;
   const fees = await estimateFees(publicClient, head, options);
   if (fees === null) {
@@ -56,24 +55,40 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   if (claimed.length === 0) return false;
   let passed: OperationRow[] = [];
   let current: Head;
+  let chainNonce: number;
   try {
-    // Read the head again: the claim's dependencies could be newer than `head`, and would be missing from its state.
-    current = await readHead(publicClient);
     const cost = batchGas(claimed) * fees.maxFeePerGas;
-    if (!(await canPay(context, cost, memory.committed))) {
+    // Read the head again: the claim's dependencies could be newer than `head`, and would be missing from its state.
+    const [newest, isPayable] = await Promise.all([
+      readHead(publicClient),
+      canPay(context, cost, memory.committed),
+    ]);
+    current = newest;
+    if (!isPayable) {
       memory.unpaidHead = head.hash;
       await release(context, claimed);
       return false;
     }
-    if (!(await isOnOurBranch(context, standsOn, current))) {
+    const [isOnBranch, results] = await Promise.all([
+      isOnOurBranch(context, standsOn, current),
+      simulate(context, claimed, current, fees).catch((error: Error) => error),
+    ]);
+    // On another branch the simulation can fail for that reason alone.
+    if (!isOnBranch) {
       logger.debug({ signer, head: current.number.toString() }, "the node is behind the outbox");
       await release(context, claimed);
       return false;
     }
-    const judged = await judge(context, claimed, current, fees);
+    if (results instanceof Error) throw results;
+    const judged = await judge(context, claimed, current, results);
     await crashPoint("after_simulation");
     // The block could have been reorganized during the simulation.
-    if ((await isCanonical(context, current.number, current.hash)) !== true) {
+    const [stillStands, nonce] = await Promise.all([
+      isCanonical(context, current.number, current.hash),
+      readNonce(context),
+    ]);
+    chainNonce = nonce;
+    if (stillStands !== true) {
       await release(context, claimed);
       return false;
     }
@@ -85,7 +100,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   }
   if (passed.length === 0) return false;
   try {
-    return await signAndSend(context, passed, fees, current);
+    return await signAndSend(context, passed, { fees, head: current, chainNonce });
   } catch (error) {
     await release(context, passed);
     throw error;
@@ -108,15 +123,14 @@ async function release(context: SignerContext, rows: OperationRow[]): Promise<vo
   await storeUnsent(context, { rejected: [], held: [], released: rows }).catch(() => undefined);
 }
 
-async function judge(
-  context: SignerContext,
+function simulate(
+  { publicClient, signer, deployment }: SignerContext,
   operations: OperationRow[],
   head: Head,
   fees: Fees,
-): Promise<Unsent & { passed: OperationRow[] }> {
-  const { publicClient, signer, deployment } = context;
+): Promise<SimulationResult[]> {
   const now = Math.min(Math.floor(Date.now() / 1000), head.timestamp + 15);
-  const results = await simulateOperations({
+  return simulateOperations({
     publicClient,
     signer,
     relay: deployment.relay,
@@ -125,6 +139,15 @@ async function judge(
     now,
     fees,
   });
+}
+
+async function judge(
+  context: SignerContext,
+  operations: OperationRow[],
+  head: Head,
+  results: readonly SimulationResult[],
+): Promise<Unsent & { passed: OperationRow[] }> {
+  const { publicClient, deployment } = context;
   const judged: Unsent & { passed: OperationRow[] } = { passed: [], rejected: [], held: [], released: [] };
   const touched = new Set<string>();
   let tokenPaused: boolean | undefined;
@@ -180,7 +203,10 @@ export async function fillGap(context: SignerContext, head: Head): Promise<void>
   const fees = await estimateFees(publicClient, head, options);
   if (fees === null) raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
   else if (!(await canPay(context, batchGas([]) * fees.maxFeePerGas))) return;
-  else if (await signAndSend(context, [], fees, head, nonce)) raiseAlarm(context, "foreign_nonce", { nonce });
+  else if (
+    await signAndSend(context, [], { fees, head, chainNonce: await readNonce(context), wanted: nonce })
+  )
+    raiseAlarm(context, "foreign_nonce", { nonce });
 }
 
 /**
@@ -197,17 +223,22 @@ async function canPay(context: SignerContext, cost: bigint, committed = 0n): Pro
   return false;
 }
 
+const readNonce = ({ publicClient, signer }: SignerContext): Promise<number> =>
+  publicClient.getTransactionCount({ address: signer, blockTag: "latest" });
+
 /** If `wanted` is given, sends with exactly this account nonce or not at all. */
 async function signAndSend(
   context: SignerContext,
   operations: OperationRow[],
-  fees: Fees,
-  head: Head,
-  wanted?: number,
+  {
+    fees,
+    head,
+    chainNonce,
+    wanted,
+  }: { fees: Fees; head: Head; chainNonce: number; wanted?: number | undefined },
 ): Promise<boolean> {
-  const { publicClient, signer, deployment, memory, crashPoint, metrics, logger } = context;
+  const { signer, deployment, memory, crashPoint, metrics, logger } = context;
   const gas = batchGas(operations);
-  const chainNonce = await publicClient.getTransactionCount({ address: signer, blockTag: "latest" });
   const nonce = await nextNonce(context, chainNonce);
   if (nonce === null) memory.shortNonces = Math.max(memory.shortNonces, 1);
   if (nonce === null || (wanted !== undefined && nonce !== wanted)) {

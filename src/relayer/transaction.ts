@@ -171,7 +171,7 @@ export function replacementFees({
 /** Selects the block by hash; a node that does not have it in its chain must return an error (EIP-1898). */
 export const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true });
 
-type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
+export type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
 
 type SimulatedOperation = Pick<OperationRow, "target" | "data" | "gasLimit">;
 

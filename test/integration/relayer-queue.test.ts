@@ -1,9 +1,11 @@
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
+import { sql } from "drizzle-orm";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/client.js";
+import { INDEX_CHANGED } from "../../src/db/onchain.js";
 import {
   acceptOperation,
   cancelOperation,
@@ -58,6 +60,21 @@ describe("the relayer's queue", () => {
     } finally {
       others.release(true);
     }
+  });
+
+  it("finds a receipt as soon as the index has its block, however rarely it polls", async () => {
+    const [client] = await network.agents(1);
+    const row = await network.store(await network.creation(client));
+    network.startRelayer({ options: { pollIntervalMs: 600_000 } });
+    await until(async () => {
+      const batches = await network.batchesOf(network.signer(0));
+      const { batchId } = (await network.rowOf(row)) ?? {};
+      const hash = batches.find(({ id }) => id === batchId)?.attempts[0]?.hash;
+      if (hash === undefined) return false;
+      return network.publicClient.getTransactionReceipt({ hash }).then(Boolean, () => false);
+    });
+    await network.db.execute(sql`select pg_notify(${INDEX_CHANGED}, '')`);
+    expect(fate(await network.outcome(row))).toBe("applied");
   });
 
   it("rejects a poisoned operation and executes the others of its batch", async () => {
