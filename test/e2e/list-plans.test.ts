@@ -2,8 +2,8 @@
 import type { SQL } from "drizzle-orm";
 import { and, desc, eq, sql } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { prepare } from "../../src/db/client.js";
 import { vote } from "../../src/db/onchain.js";
+import { prepare } from "../../src/db/statements.js";
 import { paidByMonth } from "../../src/features/records/record.js";
 import { newestStakeQuery } from "../../src/features/stakes/routes.js";
 import { criterion, shownVotes } from "../../src/features/votes/view.js";
@@ -56,11 +56,12 @@ test("a caller's newest stake is found by an index", async () => {
   expect(await planOf(newestStakeQuery(db, AGENT).getSQL())).toContain("operation_stake");
 });
 
-test("a caller's unanswered payments are found by an index", async () => {
+test("a caller's unanswered payments are found by an index, and what is sent by its open batches", async () => {
   const authorization = { asset: AGENT, payer: AGENT, nonce: AGENT };
   const action = { caller: AGENT, kind: "stake", requestHash: "hash", escrow: AGENT, headTime: 0 };
   const call = { n: 0, ...authorization, ...action, allowance: 1, budget: 1 };
   const plan = await planOf(outboxStateSql, { calls: JSON.stringify([call]) });
   for (const index of ["operation_by_authorization", "operation_unanswered", "operation_rejected"])
     expect(plan).toContain(index);
+  expect(plan).toMatch(/operation_open .*\s+Index Cond: \(batch_id = ANY/);
 });

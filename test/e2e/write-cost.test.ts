@@ -1,5 +1,5 @@
 /** How many SQL statements the API process sends for a call; the relayer's and the indexer's are not in it. */
-import type { Address } from "@working-contracts/protocol/types";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
@@ -8,6 +8,7 @@ import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import { viewContract } from "../../src/features/contracts/view.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
+import { readOutboxState } from "../../src/relayer/limits.js";
 import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
 import { ballot, draft, matched, newJuror, newPair, UNKNOWN, untilStatus } from "../support/contracts.js";
@@ -127,4 +128,23 @@ test("reads of contracts in one turn of the event loop share statements, of ten 
   await pool.end();
   expect(result.map(({ id }) => id)).toEqual([...ids, "not_found", ...ids]);
   expect(sent.filter((name) => name === "contracts_shown")).toHaveLength(3);
+});
+
+test("calls that ask the outbox in one turn of the event loop share a statement, and each gets its own state", async () => {
+  for (let i = 0; i < 2; i++) await paidCall(client, "/v1/contracts", await draft(world));
+  const rows = await world.query<{ id: string; asset: Address; payer: Address; nonce: Hex }>(
+    "select id, asset, payer, nonce from app.operation where payer = $1 and state <> 'rejected' order by id desc limit 2",
+    [client.address],
+  );
+  const [newer, older] = rows as [(typeof rows)[number], (typeof rows)[number]];
+  const unknown = { ...newer, nonce: `0x${"00".repeat(32)}` as const };
+  const connectionString = world.info.databaseUrl;
+  const pool = new pg.Pool({ connectionString, application_name: "working-contracts" });
+  const db = databaseOn(pool);
+  const asked = { caller: client.address, limits: { allowance: 0, budget: 0, perFee: 0 } };
+  const ask = (authorization: typeof newer) => readOutboxState(db, { ...asked, authorization });
+  const { result, sent } = await costOf(() => Promise.all([newer, unknown, older].map(ask)));
+  await pool.end();
+  expect(result.map(({ earlier }) => earlier)).toEqual([BigInt(newer.id), null, BigInt(older.id)]);
+  expect(sent).toEqual(["outbox_state"]);
 });
