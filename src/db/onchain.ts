@@ -12,7 +12,8 @@ import { and, eq, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
 import { AppError } from "../errors.js";
 import * as columns from "../indexer/columns.js";
-import { type Executor, hasSqlState, type Notifications, prepare, SQLSTATE } from "./client.js";
+import { type Executor, hasSqlState, type Notifications, SQLSTATE } from "./client.js";
+import { prepare } from "./statements.js";
 
 const onchain = pgSchema("onchain");
 

@@ -19,12 +19,12 @@ import {
   type Database,
   type Executor,
   hasSqlState,
-  prepare,
   SQLSTATE,
   type Transaction,
 } from "../db/client.js";
 import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
+import { prepare } from "../db/statements.js";
 import { createLoop, type Loop, type Wakers } from "../scheduling.js";
 import { draftsOf, readChainEvents } from "./causes.js";
 import { armDeadlines, CONTRADICTS_TIMEOUT, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";

@@ -9,8 +9,9 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { ChainClock } from "../chain/clients.js";
-import { type Database, type Executor, prepare } from "../db/client.js";
+import type { Database, Executor } from "../db/client.js";
 import { lockedUntil, openingEndsAtSql, votingClosesAtSql } from "../db/onchain.js";
+import { prepare } from "../db/statements.js";
 import { AppError } from "../errors.js";
 import { MAX_QUEUED } from "../relayer/limits.js";
 import {

@@ -5,9 +5,9 @@
 import { createHash } from "node:crypto";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { eq, sql } from "drizzle-orm";
-import { prepare } from "../db/client.js";
 import { type IndexedTarget, waitForIndexed } from "../db/onchain.js";
 import { operation } from "../db/schema.js";
+import { prepare } from "../db/statements.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import {

@@ -1,7 +1,8 @@
 /** Chooses the next batch among the queued operations and claims it; releases, holds or rejects those that are not sent. */
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { prepare, type Transaction } from "../db/client.js";
+import type { Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
+import { prepare } from "../db/statements.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
 import { readAllowances, retryDelay, TOKEN_PAUSED } from "./failures.js";

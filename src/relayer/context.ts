@@ -9,7 +9,8 @@ import { type SQL, sql } from "drizzle-orm";
 import pg from "pg";
 import type { BaseLogger } from "pino";
 import type { PrivateKeyAccount, PublicClient } from "viem";
-import { ADVISORY_LOCKS, type Database, prepare, type Transaction } from "../db/client.js";
+import { ADVISORY_LOCKS, type Database, type Transaction } from "../db/client.js";
+import { prepare } from "../db/statements.js";
 import type { GasLimits } from "./gas-accounts.js";
 
 export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;

@@ -6,7 +6,8 @@ import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import { parseEventLogs, type TransactionReceipt } from "viem";
-import { type Executor, prepare, type Transaction } from "../db/client.js";
+import type { Executor, Transaction } from "../db/client.js";
+import { prepare } from "../db/statements.js";
 import { AppError } from "../errors.js";
 
 /** Gas; a limit of 0 disables it. */

@@ -1,7 +1,8 @@
 /** The outbox: actions are stored here before anything is sent, and callers wait here for what becomes of them. */
 import { sql } from "drizzle-orm";
-import { columnsOf, type Executor, type Notifications, prepare, prepareRows, rowOf } from "../db/client.js";
+import type { Executor, Notifications } from "../db/client.js";
 import { operation } from "../db/schema.js";
+import { columnsOf, prepare, prepareRows, rowOf } from "../db/statements.js";
 import { AppError } from "../errors.js";
 import { assertGas, gasRefusal } from "./gas-accounts.js";
 import { hasRoom, MAX_QUEUED } from "./limits.js";

@@ -6,8 +6,9 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNotNull, lte, type SQL, sql } from "drizzle-orm";
-import { ADVISORY_LOCKS, columnsOf, type Database, prepare, rowOf } from "../db/client.js";
+import { ADVISORY_LOCKS, type Database } from "../db/client.js";
 import { event, eventLog, eventReader, webhook, webhookRetry } from "../db/schema.js";
+import { columnsOf, prepare, rowOf } from "../db/statements.js";
 import { type EventRow, readPage } from "../events/log.js";
 
 export type WebhookRow = typeof webhook.$inferSelect;

@@ -20,8 +20,8 @@ import {
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
-import { forEachCall, prepare, prepareShared } from "../../db/client.js";
 import { isIndexWhole, parseStoredTerms, toStoredTerms } from "../../db/onchain.js";
+import { forEachCall, prepare, prepareShared } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";

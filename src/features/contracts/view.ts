@@ -8,7 +8,7 @@ import { eachParameter, type Parameters } from "@working-contracts/protocol/term
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, eq, getTableColumns, ne, type Placeholder, type SQL, sql } from "drizzle-orm";
-import { type Executor, forEachCall, prepareShared, selected } from "../../db/client.js";
+import type { Executor } from "../../db/client.js";
 import {
   isIndexWhole,
   type Loose,
@@ -18,6 +18,7 @@ import {
   workingContract as w,
 } from "../../db/onchain.js";
 import { delivery, terms } from "../../db/schema.js";
+import { forEachCall, prepareShared, selected } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { AddressViewSchema } from "../../http/schemas.js";

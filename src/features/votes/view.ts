@@ -13,9 +13,9 @@ import { OUTCOMES, type Outcome, outcomeAt, tallyOutcomes } from "@working-contr
 import type { Status } from "@working-contracts/protocol/status";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
-import { prepareShapes, selected } from "../../db/client.js";
 import { type IndexedRow, isIndexWhole, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { sealedVote, terms } from "../../db/schema.js";
+import { prepareShapes, selected } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AddressViewSchema, decodeCursor, encodeCursor } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/view.js";

@@ -1,0 +1,134 @@
+/** Prepared statements: one by one, by shape, or shared by the calls of one turn of the event loop; and their rows. */
+import { setImmediate } from "node:timers/promises";
+import { fillPlaceholders, getTableColumns, type SQL, sql } from "drizzle-orm";
+import { type PgColumn, PgDialect, type PgTable } from "drizzle-orm/pg-core";
+import pg from "pg";
+import type { Executor } from "./client.js";
+
+const dialect = new PgDialect({ casing: "snake_case" });
+
+/** Times stay text. */
+const TIMES = new Set<number>([pg.types.builtins.TIMESTAMPTZ, pg.types.builtins.TIMESTAMP]);
+const asText = (value: string): string => value;
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((id: number, format?: "text") =>
+    TIMES.has(id) ? asText : pg.types.getTypeParser(id, format)) as typeof pg.types.getTypeParser,
+};
+
+type Statement<Row> = (db: Executor, values: Record<string, unknown>) => Promise<Row[]>;
+
+/**
+ * A named prepared statement, with `sql.placeholder` for its values. Rows are as Postgres sends them: bigints and times
+ * are strings. A name belongs to one text. Without a name, each call is parsed and planned. Other values are written as
+ * literals: Postgres plans for them, but cannot know placeholders.
+ */
+export function prepare<Row extends object>(name: string | undefined, statement: SQL): Statement<Row> {
+  const { sql: text, params } = dialect.sqlToQuery(statement.inlineParams());
+  return async (db, values) => {
+    // The session's client is the pool, or the connection of a transaction.
+    const { client } = db._.session as unknown as { client: Pick<pg.ClientBase, "query"> };
+    const query = { ...(name && { name }), text, types, values: fillPlaceholders(params, values) };
+    return (await client.query<Row & pg.QueryResultRow>(query)).rows;
+  };
+}
+
+/**
+ * SQL for {@link prepareShared}: for each call the row that `statement` finds, if any. The statement reads a call's values as
+ * columns of `call`, under their names and with these Postgres types.
+ */
+export function forEachCall(types: Record<string, string>, statement: SQL): SQL {
+  const columns = Object.entries({ n: "int", ...types }).map(
+    ([name, type]) => sql`${sql.identifier(name)} ${sql.raw(type)}`,
+  );
+  const calls = sql`json_to_recordset(${sql.placeholder("calls")}::json) as call (${sql.join(columns, sql`, `)})`;
+  // Because of the limit, rows are looked up call by call. Otherwise the planner can prefer to read whole tables.
+  return sql`select call.n, shared.* from ${calls} cross join lateral (${statement} limit 1) shared`;
+}
+
+/** Calls that share a statement: the rows of all are in memory at once, and contracts can be long. */
+const MAX_SHARED = 10;
+
+interface SharedCalls<Row> {
+  /** Their values, each with its place. */
+  calls: object[];
+  /** By place. */
+  rows: Promise<Row[]>;
+}
+
+/**
+ * A {@link prepare}d statement of {@link forEachCall} that the calls of one turn of the event loop share, and that is sent
+ * after the last of them. Under load a statement costs more than its rows.
+ */
+export function prepareShared<Row extends object>(name: string, statement: SQL): Statement<Row> {
+  const run = prepare<Row & { n: number }>(name, statement);
+  const current = new WeakMap<Executor, SharedCalls<Row>>();
+
+  const begin = (db: Executor): SharedCalls<Row> => {
+    const calls: object[] = [];
+    const rows = setImmediate().then(async () => {
+      if (current.get(db)?.calls === calls) current.delete(db);
+      const found: Row[] = [];
+      for (const { n, ...row } of await run(db, { calls: JSON.stringify(calls) })) found[n] = row as Row;
+      return found;
+    });
+    const begun = { calls, rows };
+    current.set(db, begun);
+    return begun;
+  };
+
+  return async (db, values) => {
+    let shared = current.get(db);
+    if (shared === undefined || shared.calls.length >= MAX_SHARED) shared = begin(db);
+    const n = shared.calls.length;
+    shared.calls.push({ ...values, n });
+    const row = (await shared.rows)[n];
+    return row === undefined ? [] : [row];
+  };
+}
+
+/** Beyond this number of shapes, which callers choose, connections would keep ever more statements. */
+const MAX_SHAPES = 100;
+
+/** Prepared statements of a query whose text depends on its shape. Shapes beyond {@link MAX_SHAPES} are not prepared. */
+export function prepareShapes<Row extends object>(name: string) {
+  const known = new Map<string, Statement<Row>>();
+  return (shape: string, build: () => SQL): Statement<Row> => {
+    const found = known.get(shape);
+    if (found !== undefined) return found;
+    if (known.size >= MAX_SHAPES) return prepare<Row>(undefined, build());
+    const made = prepare<Row>(`${name}_${known.size}`, build());
+    known.set(shape, made);
+    return made;
+  };
+}
+
+/** SQL: the list of columns after `select`, under the names of the rows' members. */
+export function selected(columns: Record<string, SQL | PgColumn>): SQL {
+  const list = Object.entries(columns).map(([name, column]) => sql`${column} as ${sql.identifier(name)}`);
+  return sql.join(list, sql`, `);
+}
+
+/** A row of `table` from a statement that returned all its columns under their SQL names. */
+export function rowOf<T extends PgTable>(table: T, raw: Record<string, unknown>): T["$inferSelect"] {
+  const values = Object.entries(getTableColumns(table)).map(([key, column]) => {
+    const value = raw[column.name];
+    return [key, value === null ? null : column.mapFromDriverValue(value)];
+  });
+  return Object.fromEntries(values);
+}
+
+/** SQL: a table's columns by name: a prepared `*` fails once a newer release has added one. */
+export const columnsOf = (table: PgTable): SQL => sql.join(Object.values(getTableColumns(table)), sql`, `);
+
+/** A {@link prepare}d statement for rows of `table`; `condition` follows its name. */
+export function prepareRows<T extends PgTable>(
+  name: string,
+  table: T,
+  condition: SQL,
+): Statement<T["$inferSelect"]> {
+  const read = prepare<Record<string, unknown>>(
+    name,
+    sql`select ${columnsOf(table)} from ${table} ${condition}`,
+  );
+  return async (db, values) => (await read(db, values)).map((row) => rowOf(table, row));
+}
