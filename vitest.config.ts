@@ -2,6 +2,8 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const SETUP_FILES = ["test/support/setup.ts"];
+/** Characters of a value in a failure's message, which is all that the end of a run repeats. */
+const chaiConfig = { truncateThreshold: 1000 };
 
 /** Moves the chain's time, on which the figures of the other pages depend. */
 const isLast = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("test/browser/wallet.test.ts");
@@ -64,7 +66,15 @@ export default defineConfig({
   test: {
     sequence: { sequencer: Suites },
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false, testTimeout: 60_000 } },
+      {
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          isolate: false,
+          testTimeout: 60_000,
+          chaiConfig,
+        },
+      },
       { test: { ...withStack("integration").test, globalSetup: "test/support/database-setup.ts" } },
       withStack("e2e"),
       withStack("nightly"),
@@ -96,6 +106,7 @@ function withStack(name: string) {
       // One process for all files, so that shared modules, viem above all, load once.
       isolate: false,
       testTimeout: 120_000,
+      chaiConfig,
       // Vitest's default is one second.
       expect: { poll: { timeout: 60_000 } },
       hookTimeout: 300_000,
@@ -112,6 +123,7 @@ function faults() {
       include: ["test/faults/**/*.test.ts"],
       // Each file loads a core: more files in parallel take longer than in sequence.
       maxWorkers: 2,
+      chaiConfig,
       testTimeout: 600_000,
       hookTimeout: 300_000,
       teardownTimeout: 60_000,

@@ -30,8 +30,9 @@ const SUITES = [
 /** Most suites wait for a chain most of the time. */
 const PLACES = availableParallelism() + 2;
 
-/** Lines of each failure's message that are repeated at the end of the run. */
+/** Lines of each failure's message, and characters of each line, that are repeated at the end of the run. */
 const MESSAGE_LINES = 12;
+const MESSAGE_LINE_LENGTH = 1200;
 
 /**
  * Runs all suites, then lists the failures. A suite that crashes counts as one more failure. `before` holds promises of
@@ -129,7 +130,7 @@ function failuresOf({ name, status, message, assertionResults }) {
 
 function shortened(message) {
   const lines = message.split("\n").slice(0, MESSAGE_LINES);
-  return lines.map((line) => `      ${line.slice(0, 300)}`).join("\n");
+  return lines.map((line) => `      ${line.slice(0, MESSAGE_LINE_LENGTH)}`).join("\n");
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

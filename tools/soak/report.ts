@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import type { LedgerView } from "../../src/features/contracts/ledger.js";
+import { until } from "../../src/indexer/supervision/processes.js";
 import { audit } from "../../test/faults/support/audit.js";
 import type { Cluster } from "../../test/faults/support/cluster.js";
 import type { Life } from "./agents.js";
@@ -14,6 +15,8 @@ export interface Check {
   looked: number;
   wrong: string[];
 }
+
+const BOOKS_TIMEOUT_MS = 90_000;
 
 /** Findings of each check that are printed. */
 const SHOWN = 20;
@@ -58,24 +61,43 @@ export async function checkAll(life: Life): Promise<Check[]> {
   ];
 }
 
-/** Contracts that still hold money, booked or not. */
+/**
+ * Contracts that have not ended or still hold money, booked or not. Each may take {@link BOOKS_TIMEOUT_MS}: the keeper
+ * repeats a rejected settlement only after half a minute, during which no operation is pending.
+ */
 async function openBooks({ cluster, board, agents }: Life): Promise<string[]> {
   const url = cluster.apis[0]?.url;
   const headers = { authorization: `Bearer ${agents[0]?.apiKey}` };
-  const wrong: string[] = [];
-  for (const id of board.keys()) {
+  const look = async (id: string): Promise<string[]> => {
     const [status, ledger] = await Promise.all(
       ["", "/ledger"].map(async (part) => {
         const response = await fetch(`${url}/v1/contracts/${id}${part}`, { headers });
         return ((await response.json()) as { data: LedgerView & { status: string } }).data;
       }),
     );
-    if (!/^(settled|cancelled)-/.test(status?.status ?? "")) wrong.push(`${id} is ${status?.status}`);
     const { held, unbooked } = ledger as LedgerView;
-    if (isMoney(held) || isMoney(unbooked))
-      wrong.push(`${id} holds ${held}, and ${unbooked} outside its books`);
-  }
-  return wrong;
+    const hasEnded = /^(settled|cancelled)-/.test(status?.status ?? "");
+    return [
+      ...(hasEnded ? [] : [`${id} is ${status?.status}`]),
+      ...(isMoney(held) || isMoney(unbooked)
+        ? [`${id} holds ${held}, and ${unbooked} outside its books`]
+        : []),
+    ];
+  };
+  let open = new Map([...board.keys()].map((id) => [id, [`${id} was not read`]]));
+  const areEmpty = async (): Promise<boolean> => {
+    const left: typeof open = new Map();
+    for (const id of open.keys()) {
+      const wrong = await look(id);
+      if (wrong.length > 0) left.set(id, wrong);
+    }
+    open = left;
+    return open.size === 0;
+  };
+  await until("all books are empty", areEmpty, { timeoutMs: BOOKS_TIMEOUT_MS, intervalMs: 1000 }).catch(
+    () => {},
+  );
+  return [...open.values()].flat();
 }
 
 function isMoney(amount: string | null): boolean {
