@@ -121,8 +121,6 @@ export async function bundlePrograms(programs, dir) {
     jsx: "automatic",
     jsxImportSource: "hono/jsx",
     outExtension: { ".js": ".mjs" },
-    // Names of errors, and in stack traces.
-    keepNames: true,
     sourcemap: "linked",
     sourcesContent: false,
     // It reads a file beside its own.
