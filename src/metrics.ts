@@ -36,6 +36,9 @@ export interface Metrics {
   expose(): Promise<{ contentType: string; text: string }>;
 }
 
+/** How often the event loop's lag is sampled. Each sample wakes the process: the default, 10 ms, takes 1 % of a core. */
+const LAG_RESOLUTION_MS = 100;
+
 /**
  * Creates an independent set of metrics. If the database or the node fails or does not respond soon, its gauges are
  * missing from the scrape, or NaN.
@@ -61,7 +64,7 @@ export function createMetrics({
   const pool = db.$client;
   const register = new Registry();
   const registers = [register];
-  collectDefaultMetrics({ register });
+  collectDefaultMetrics({ register, eventLoopMonitoringPrecision: LAG_RESOLUTION_MS });
   const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
     new Counter({ name, help, labelNames, registers });
   const histogram = <Label extends string>(

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import pg from "pg";
 import { readDeployment } from "../../chain/deployment.js";
 import { ConfigError, parsePonderEnvironment } from "../../config.js";
@@ -59,6 +60,7 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
     args: [
       // Ponder uses a deprecated feature of pg, which we cannot change.
       "--no-deprecation",
+      ...["--import", pathToFileURL(join(ROOT, "src/indexer/supervision/lag-resolution.mjs")).href],
       ponder,
       ...["--root", root, "--log-format", "json", "--log-level", logLevel],
       ...["start", "--schema", schema, "--views-schema", "onchain"],
