@@ -100,6 +100,7 @@ export async function createService(
     const clock = createChainClock({ publicClient });
     closing.push(() => clock.stop());
     await clock.refresh();
+    notifications.listen(INDEX_CHANGED, { onNotification: clock.lookSoon });
 
     const signers = addresses.map((address) => address.toLowerCase() as Address);
     const serving = connect({ maxConnections: api, statementTimeoutMs });

@@ -25,6 +25,8 @@ interface ChainClients {
 }
 
 const POLLING_INTERVAL_MS = 250;
+/** Between two looks of a clock that hears of no block: the indexer can be down. */
+const UNASKED_LOOK_MS = 1000;
 
 /** A read-only HTTP client for one chain. It holds no connection state; a call fails if the node is unreachable. */
 export function createChainClients({ rpcUrl, chainId }: ChainClientsOptions): ChainClients {
@@ -178,12 +180,23 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
     newest = wentBack ? timestamp : Math.max(newest, timestamp);
   };
 
-  const poll = async (): Promise<void> => {
+  let isLooking = false;
+  let isAsked = false;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  const lookIn = (ms: number): void => {
+    clearTimeout(timer);
+    if (!stopped) timer = setTimeout(look, ms).unref();
+  };
+  const look = async (): Promise<void> => {
+    isAsked = false;
+    isLooking = true;
+    lookedAt = performance.now();
     // The clock keeps running while the node is unreachable; /ready reports the node.
     await observe().catch(() => undefined);
-    if (!stopped) timer = setTimeout(poll, POLLING_INTERVAL_MS).unref();
+    isLooking = false;
+    lookIn(isAsked ? POLLING_INTERVAL_MS : UNASKED_LOOK_MS);
   };
-  timer = setTimeout(poll, POLLING_INTERVAL_MS).unref();
+  lookIn(POLLING_INTERVAL_MS);
 
   return {
     /** Seconds. Moves backwards only in a reorg. Throws before the first refresh. */
@@ -196,6 +209,11 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
     head: () => head,
     /** Reads the newest block immediately; rejects if the node is unreachable. */
     refresh: observe,
+    /** There can be a new block: it is read within {@link POLLING_INTERVAL_MS}, however often this is called. */
+    lookSoon(): void {
+      isAsked = true;
+      if (!isLooking) lookIn(Math.max(0, lookedAt + POLLING_INTERVAL_MS - performance.now()));
+    },
     stop(): void {
       stopped = true;
       clearTimeout(timer);

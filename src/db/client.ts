@@ -180,6 +180,8 @@ export async function lock(tx: Transaction, name: string): Promise<void> {
 
 const RECONNECT_DELAY_MS = 500;
 const PING_INTERVAL_MS = 300;
+/** While {@link Notifications.isCurrent} is not asked. */
+const UNASKED_PING_MS = 3000;
 /** See {@link Notifications.isCurrent}. */
 export const NOTIFICATION_LEASE_MS = 1000;
 
@@ -261,16 +263,20 @@ export function createNotifications({ pool }: { pool: pg.Pool }): Notifications 
   };
 
   void connect();
+  let askedAt = 0;
   let isPinging = false;
+  let sentAt = 0;
   /** Postgres sends a connection's notifications before the response to its next statement. */
   const ping = setInterval(async () => {
     const pinged = client;
-    if (pinged === undefined || isPinging) return;
+    const now = performance.now();
+    const isAsked = now - askedAt < UNASKED_PING_MS;
+    if (pinged === undefined || isPinging || (!isAsked && now - sentAt < UNASKED_PING_MS)) return;
     isPinging = true;
-    const sentAt = performance.now();
+    sentAt = now;
     try {
       await run(pinged, "select 1");
-      if (client === pinged) currentUntil = sentAt + NOTIFICATION_LEASE_MS;
+      if (client === pinged) currentUntil = now + NOTIFICATION_LEASE_MS;
     } catch {
       // The connection reports its own end.
     }
@@ -284,7 +290,10 @@ export function createNotifications({ pool }: { pool: pg.Pool }): Notifications 
       if (client !== undefined) void subscribe(client, channel, [subscriber]);
       return () => void all.delete(subscriber);
     },
-    isCurrent: () => performance.now() < currentUntil,
+    isCurrent() {
+      askedAt = performance.now();
+      return askedAt < currentUntil;
+    },
     async stop() {
       isStopped = true;
       clearInterval(ping);

@@ -104,9 +104,8 @@ export async function* findDue(
   db: Executor,
   { deployment, ...round }: Round & { deployment: Deployment },
 ): AsyncGenerator<NewOperation, void> {
-  // Openings first: only they fail permanently if they are late.
-  const kinds = [findOpenings, ...findSettlements, findDraws, findTallies, ...findAllClaims, findDeferred];
-  for (const find of kinds) yield* await find(db, round);
+  const [present] = await readPresent(db, { now: round.now });
+  for (const { name, find } of KINDS) if (present?.[name] === true) yield* await find(db, round);
   const stakes = await readStakes(db, { now: round.now });
   yield* stakes.map((row) => withdrawStakeOperation({ deployment, ...row }));
 }
@@ -120,7 +119,7 @@ const COUNTED_PAGES = 20;
  */
 export async function countLateSettlements(db: Executor, now: number): Promise<number> {
   let count = 0;
-  for (const find of findSettlements) {
+  for (const { find } of findSettlements) {
     const round = { now: now - LATE_SECONDS, places: new Map<string, string[]>() };
     for (let page = 0; page < COUNTED_PAGES; page++) {
       count += (await find(db, round)).length;
@@ -130,7 +129,12 @@ export async function countLateSettlements(db: Executor, now: number): Promise<n
   return count;
 }
 
-type Find = (db: Executor, round: Round) => Promise<NewOperation[]>;
+interface Kind {
+  name: string;
+  /** True if there is a candidate, otherwise no row. */
+  isPresent: SQL;
+  find(db: Executor, round: Round): Promise<NewOperation[]>;
+}
 
 /** SQL: seconds on the chain's clock. */
 const NOW = sql.placeholder("now");
@@ -160,7 +164,7 @@ function walk<Row extends object>(
     isDue: SQL;
     toOperation(row: Row): NewOperation;
   },
-): Find {
+): Kind {
   const as = sql.identifier(alias);
   const keys = key.map(({ column }) => sql`${as}.${sql.identifier(column)}`);
   const columns = sql.join(keys, sql`, `);
@@ -175,7 +179,7 @@ function walk<Row extends object>(
         order by ${columns} limit ${CANDIDATES}) ${as} ${joins}
       order by ${columns}`,
   );
-  return async (db, { now, places }) => {
+  const find: Kind["find"] = async (db, { now, places }) => {
     const after = places.get(name) ?? key.map(({ type }) => START[type]);
     const rows = await read(db, {
       now,
@@ -186,6 +190,8 @@ function walk<Row extends object>(
     else places.delete(name);
     return rows.filter(({ due }) => due === true).map(toOperation);
   };
+  // In the index's order: Postgres would look for any row without an order in the whole table.
+  return { name, isPresent: sql`select true from ${candidates} order by ${columns} limit 1`, find };
 }
 
 /** By key: Postgres would plan a join over all stored terms. */
@@ -283,7 +289,7 @@ const findOpenings = walk<{ escrow: Address; backupAgent: Address; votes: number
   toOperation: openVoteOperation,
 });
 
-function findClaims(name: string, candidates: SQL, onceKey: SQL): Find {
+function findClaims(name: string, candidates: SQL, onceKey: SQL): Kind {
   return walk<{ escrow: Address; backupAgent: Address; onceKey: string }>(name, {
     ...VOTES,
     candidates,
@@ -318,6 +324,18 @@ const findDeferred = walk<{ escrow: Address; payee: Address; onceKey: string }>(
     and ${notTried(DEFERRED_KEY, { retrySeconds: DEFERRED_RETRY_SECONDS, maxSeconds: DEFERRED_MAX_SECONDS })}`,
   toOperation: claimDeferredOperation,
 });
+
+/** Openings first: only they fail permanently if they are late. */
+const KINDS = [findOpenings, ...findSettlements, findDraws, findTallies, ...findAllClaims, findDeferred];
+
+/** Which kinds have candidates: most rounds find none, and each statement wakes this process and Postgres. */
+const readPresent = prepare<Record<string, true | null>>(
+  "keeper_present",
+  sql`select ${sql.join(
+    KINDS.map(({ name, isPresent }) => sql`(${isPresent}) as ${sql.identifier(name)}`),
+    sql`, `,
+  )}`,
+);
 
 /** Stakes of this service's agents whose unbonding has ended. The key includes the time, so a later stake of the same agent gets a new key. */
 const STAKE_KEY = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;

@@ -159,7 +159,7 @@ export async function readHead(publicClient: PublicClient): Promise<Head> {
   };
 }
 
-const HEARTBEAT_MS = 1000;
+const HEARTBEAT_MS = 4000;
 const HEARTBEAT_TIMEOUT_MS = 5000;
 /** Postgres ends an owner's connection, and with it the lock, after this time without a heartbeat: its host could be gone. */
 const LOCK_SILENCE = "20s";

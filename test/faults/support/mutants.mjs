@@ -502,7 +502,7 @@ export const MUTANTS = {
   },
   "lease-kept": {
     file: "src/db/client.ts",
-    edits: [["isCurrent: () => performance.now() < currentUntil,", "isCurrent: () => currentUntil > 0,"]],
+    edits: [["return askedAt < currentUntil;", "return currentUntil > 0;"]],
     tests: "test/integration/auth-keys.test.ts",
     only: "goes silent",
   },

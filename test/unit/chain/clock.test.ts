@@ -96,10 +96,37 @@ describe("the chain clock", () => {
   });
 
   it("follows new blocks without a refresh", async () => {
-    await clock.refresh();
-    node.mine(2, NOW + 1000);
     await vi.advanceTimersByTimeAsync(300);
+    node.mine(2, NOW + 1000);
+    await vi.advanceTimersByTimeAsync(1000);
     expect(clock.now()).toBe(NOW + 1000);
+  });
+
+  it("reads a block that it hears of at once, and at most four in a second", async () => {
+    await vi.advanceTimersByTimeAsync(600);
+    node.mine(2, NOW + 1000);
+    clock.lookSoon();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(clock.head()?.number).toBe(2n);
+
+    const read = vi.spyOn(node, "getBlock");
+    for (let i = 0; i < 100; i++) {
+      clock.lookSoon();
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    expect(read).toHaveBeenCalledTimes(4);
+  });
+
+  it("looks again after a block that it hears of during a look", async () => {
+    node.hold();
+    await vi.advanceTimersByTimeAsync(300);
+    node.mine(2, NOW + 1000);
+    clock.lookSoon();
+    node.answer();
+    await vi.advanceTimersByTimeAsync(260);
+    node.answer();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(clock.head()?.number).toBe(2n);
   });
 
   it("keeps running while the node is unreachable", async () => {
