@@ -25,6 +25,8 @@ export interface Results {
     reads: ReadResult[];
     floods: FloodResult[];
     freshness: Freshness;
+    /** Percent of a core, by process, while no one calls. */
+    idleCpu: Record<string, number>;
     /** MiB resident, by process: before any load, and after all of it. */
     memory: Record<"idle" | "loaded", Record<string, number>>;
   };
@@ -159,6 +161,7 @@ function readTables({
   reads,
   floods,
   freshness: { row, answer },
+  idleCpu,
   memory: { idle, loaded },
 }: Results["read"]): string {
   const concurrency = reads[0]?.concurrency ?? 0;
@@ -181,6 +184,9 @@ function readTables({
     "| --- | ---: |",
     `| From a block to the visible row, p50 / p95 | ${row.p50} / ${row.p95} ms |`,
     `| From a block to the response of the paid call, p50 / p95 | ${answer.p50} / ${answer.p95} ms |`,
+    `| Processor time while idle, 1 s blocks | ${Object.entries(idleCpu)
+      .map(([name, share]) => `${name} ${share}`)
+      .join(", ")} % of a core |`,
     ...Object.entries(idle).map(
       ([name, before]) =>
         `| Memory of ${name === "postgres" ? "Postgres" : `the ${name}`}: idle / after load | ${before} / ${loaded[name]} MiB |`,

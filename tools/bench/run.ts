@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness and memory.
+ * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness and idle use.
  * `-- --seconds 3` shortens every load, for a first look; `-- soak --minutes 180 --agents 50` lengthens the soak.
  */
 
@@ -8,6 +8,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { ROOT } from "../../src/root.js";
 import { launchNetwork } from "../demo/network.js";
@@ -34,6 +35,7 @@ if (parts.length === 0 || !(seconds > 0 && minutes > 0 && agents >= 3)) {
   );
   process.exit(2);
 }
+const IDLE_MS = 30_000;
 const report = (line: string): void => console.log(`  ${line}`);
 const results: Partial<Results> = {};
 if (parts.includes("waves")) results.waves = await onBed((bed) => measureWaves(bed, { report }));
@@ -43,8 +45,9 @@ if (parts.includes("processes"))
 if (parts.includes("read"))
   results.read = await onBed(async (bed) => {
     const idle = bed.memory();
+    const idleCpu = await measureIdleCpu(bed);
     const read = await measureReading(bed, { seconds, report });
-    return { ...read, memory: { idle, loaded: bed.memory() } };
+    return { ...read, idleCpu, memory: { idle, loaded: bed.memory() } };
   });
 if (parts.includes("start")) results.start = await measureStartUp();
 if (parts.includes("soak")) results.soak = await soak({ minutes, agents, seed: 1 });
@@ -59,6 +62,15 @@ async function onBed<T>(measure: (bed: Bed) => Promise<T>): Promise<T> {
   } finally {
     await bed.stop();
   }
+}
+
+/** Percent of a core that each process takes while no one calls, on 1 s blocks. */
+async function measureIdleCpu(bed: Bed): Promise<Record<string, number>> {
+  await bed.mine("1 s blocks");
+  const before = bed.cpu();
+  await delay(IDLE_MS);
+  const used = Object.entries(bed.cpu()).map(([name, ms]) => [name, ms - (before[name] ?? 0)] as const);
+  return Object.fromEntries(used.map(([name, ms]) => [name, round((100 * ms) / IDLE_MS, 1)]));
 }
 
 /** Time from `npm start` to ready: in a new clone, in a new data folder, and when it resumes. */
