@@ -7,12 +7,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign as signBytes } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex, RejectionReason } from "@working-contracts/protocol/types";
-import {
-  decodePaymentSignatureHeader,
-  encodePaymentRequiredHeader,
-  encodePaymentResponseHeader,
-  PAYMENT_REQUIRED_CACHE_CONTROL,
-} from "@x402/core/http";
+import { decodePaymentSignatureHeader, PAYMENT_REQUIRED_CACHE_CONTROL } from "@x402/core/http";
 import canonicalize from "canonicalize";
 import { z } from "zod";
 import { shortNameOf } from "../chain/clients.js";
@@ -92,9 +87,7 @@ export function paymentRequired(input: {
   };
   return {
     headers: {
-      "Payment-Required": encodePaymentRequiredHeader(
-        header as unknown as Parameters<typeof encodePaymentRequiredHeader>[0],
-      ),
+      "Payment-Required": encodeHeader(header),
       "Cache-Control": PAYMENT_REQUIRED_CACHE_CONTROL,
     },
     body: version === 1 ? bodyV1 : (refusal ?? {}),
@@ -131,14 +124,17 @@ export function receiptHeaders(input: {
   const receipt = {
     success: true,
     transaction,
-    network: networkName(chainId, version) as `${string}:${string}`,
+    network: networkName(chainId, version),
     payer,
     amount: amount.toString(),
     ...(extensions && { extensions }),
   };
   const name = version === 2 ? "PAYMENT-RESPONSE" : "X-PAYMENT-RESPONSE";
-  return { [name]: encodePaymentResponseHeader(receipt) };
+  return { [name]: encodeHeader(receipt) };
 }
+
+/** As `@x402/core` does, which takes seven times as long: it joins the text from single characters. */
+const encodeHeader = (content: object): string => Buffer.from(JSON.stringify(content)).toString("base64");
 
 /** A refused payment: `reason` goes into the 402's `error`, `message` says what to do next. */
 export interface Rejection {
