@@ -91,6 +91,8 @@ export async function ensureBuilt() {
     readFileSync(record, "utf8") === sources &&
     Object.keys(PROGRAMS).every((name) => existsSync(join(dir, `${name}.mjs`)));
   if (isCurrent) return;
+  // An interrupted build must not pass for that of earlier sources.
+  rmSync(record, { force: true });
   await bundlePrograms(PROGRAMS, dir);
   writeFileSync(record, sources);
 }
