@@ -14,7 +14,7 @@ import { killAt, killOnCall, type Start } from "./support/kill.js";
 import { expectTruth, useScene } from "./support/story.js";
 
 const scene = await useScene("actions");
-const { cluster, customers, workers } = scene;
+const { cluster, customers, clients, workers } = scene;
 let actions: Action[];
 let responses: Promise<Answer<unknown>[]>;
 
@@ -65,13 +65,16 @@ describe("signed actions and the opening of a vote, when their relayer is killed
   });
 });
 
-it("a signed complaint whose write is lost is filed by the repeated request, once", async () => {
-  const [client, worker] = await signingPair(scene);
+it.each([
+  ["a signed complaint", true],
+  ["a complaint that its agent's key alone files", false],
+])("%s is filed by the repeated request, once, if its write is lost", async (_complaint, isSigned) => {
+  const [client, worker] = isSigned ? await signingPair(scene) : ([clients[0], workers[0]] as const);
   const { id } = ok(await customers.create(client));
   ok(await customers.accept(worker, id));
   const path = `/v1/contracts/${id}/complaints`;
   const unsigned = { agent: client, path, body: JSON.stringify({ evidence: { what: "late" } }), headers: {} };
-  const signature = await signedHeaders(client, toSign(await send(scene, unsigned)));
+  const signature = isSigned ? await signedHeaders(client, toSign(await send(scene, unsigned))) : {};
   const complaint = { ...unsigned, headers: { ...signature, "idempotency-key": "late" } };
 
   await cluster.gates.close("complaint_insert");

@@ -154,7 +154,7 @@ export const MUTANTS = {
     file: "src/http/operation.ts",
     edits: [["if (key === undefined) return", 'if (key !== "") return']],
     tests: "test/faults/actions.test.ts",
-    only: "a signed complaint",
+    only: "key alone files",
   },
   "share-dated-by-repetition": {
     file: "src/features/encryption/routes.ts",
