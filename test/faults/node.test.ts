@@ -78,7 +78,9 @@ describe("row 11: the node", () => {
   it("fails every simulation of the relayers: operations wait and none fails for good", async () => {
     const { done } = await startStory(scene, async () => {
       for (const { rpc } of cluster.relayers) {
-        rpc.setRule(async ({ method }, forward) => (method === "eth_simulateV1" ? BROKEN : forward()));
+        // An error for this call alone: the branch is checked in the same request.
+        const failed = { error: { code: -32_603, message: "the node is broken" } };
+        rpc.setRule(async ({ method }, forward) => (method === "eth_simulateV1" ? failed : forward()));
       }
     });
     await delay(FAULT_MS);
