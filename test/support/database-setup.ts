@@ -1,5 +1,6 @@
-/** One Postgres for a vitest project whose files start everything else themselves. */
+/** One Postgres, and compiled contracts, for a vitest project whose files start everything else themselves. */
 import type { TestProject } from "vitest/node";
+import { compileContracts } from "../../tools/local/foundry.js";
 import { startOwnPostgres } from "./network.js";
 
 declare module "vitest" {
@@ -10,6 +11,7 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await compileContracts(console.log);
   const postgres = await startOwnPostgres();
   project.provide("databaseUrl", postgres.url);
   return postgres.stop;
