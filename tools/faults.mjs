@@ -96,6 +96,7 @@ async function isKilled({ file, edits, tests, only }) {
         source.replace(from, () => to),
       );
     }
+    if (edits.some(([, , edited = file]) => edited.startsWith("contracts/"))) await renewCompiled(copy);
     // A test's folder has its project's name.
     const [, project] = tests.split("/");
     const args = ["--project", project, "--reporter=default", tests, "-t", only];
@@ -105,6 +106,17 @@ async function isKilled({ file, edits, tests, only }) {
     return numFailedTests > 0;
   } finally {
     rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+/** Compiles the copy's contracts, and lets its client know their code: it refuses any other. */
+async function renewCompiled(copy) {
+  for (const [program, ...args] of [
+    ["forge", "build", "contracts"],
+    ["tsx", "tools/abi.ts"],
+  ]) {
+    const { code, stdout, stderr } = await runBin(program, args, { cwd: copy });
+    if (code !== 0) throw new Error(`${program} failed: ${stdout}${stderr}`);
   }
 }
 
