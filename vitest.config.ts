@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const SETUP_FILES = ["test/support/setup.ts"];
-/** Characters of a value in a failure's message, which is all that the end of a run repeats. */
+/** Characters of a value in a failure's message. The end of a run repeats the message without the difference below it. */
 const chaiConfig = { truncateThreshold: 1000 };
 
 /** Moves the chain's time, on which the figures of the other pages depend. */

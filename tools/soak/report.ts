@@ -62,8 +62,8 @@ export async function checkAll(life: Life): Promise<Check[]> {
 }
 
 /**
- * Contracts that have not ended or still hold money, booked or not. Each may take {@link BOOKS_TIMEOUT_MS}: the keeper
- * repeats a rejected settlement only after half a minute, during which no operation is pending.
+ * Contracts that have not ended or still hold money, booked or not, after {@link BOOKS_TIMEOUT_MS}: the keeper repeats a
+ * rejected settlement only after half a minute, during which no operation is pending.
  */
 async function openBooks({ cluster, board, agents }: Life): Promise<string[]> {
   const url = cluster.apis[0]?.url;
