@@ -32,17 +32,21 @@ export function prepare<Row extends object>(name: string | undefined, statement:
   };
 }
 
+/** SQL for {@link prepareShared}: the calls that share a statement, as rows of `call`, with these Postgres types and `n`. */
+export function sharedCalls(types: Record<string, string>): SQL {
+  const columns = Object.entries({ n: "int", ...types }).map(
+    ([name, type]) => sql`${sql.identifier(name)} ${sql.raw(type)}`,
+  );
+  return sql`json_to_recordset(${sql.placeholder("calls")}::json) as call (${sql.join(columns, sql`, `)})`;
+}
+
 /**
  * SQL for {@link prepareShared}: for each call the row that `statement` finds, if any. The statement reads a call's values as
  * columns of `call`, under their names and with these Postgres types.
  */
 export function forEachCall(types: Record<string, string>, statement: SQL): SQL {
-  const columns = Object.entries({ n: "int", ...types }).map(
-    ([name, type]) => sql`${sql.identifier(name)} ${sql.raw(type)}`,
-  );
-  const calls = sql`json_to_recordset(${sql.placeholder("calls")}::json) as call (${sql.join(columns, sql`, `)})`;
   // Because of the limit, rows are looked up call by call. Otherwise the planner can prefer to read whole tables.
-  return sql`select call.n, shared.* from ${calls} cross join lateral (${statement} limit 1) shared`;
+  return sql`select call.n, shared.* from ${sharedCalls(types)} cross join lateral (${statement} limit 1) shared`;
 }
 
 /** Calls that share a statement: the rows of all are in memory at once, and contracts can be long. */
@@ -56,16 +60,23 @@ interface SharedCalls<Row> {
 }
 
 /**
- * A {@link prepare}d statement of {@link forEachCall} that the calls of one turn of the event loop share, and that is sent
- * after the last of them. Under load a statement costs more than its rows.
+ * A {@link prepare}d statement that the calls of one turn of the event loop share, and that is sent after the last of them:
+ * under load a statement costs more than its rows. It reads its {@link sharedCalls}, and returns at most one row for each,
+ * with the call's `n`. With `inSequence`, it also waits for the end of the previous one.
  */
-export function prepareShared<Row extends object>(name: string, statement: SQL): Statement<Row> {
+export function prepareShared<Row extends object>(
+  name: string,
+  statement: SQL,
+  { inSequence = false } = {},
+): Statement<Row> {
   const run = prepare<Row & { n: number }>(name, statement);
   const current = new WeakMap<Executor, SharedCalls<Row>>();
+  const last = new WeakMap<Executor, Promise<unknown>>();
 
   const begin = (db: Executor): SharedCalls<Row> => {
     const calls: object[] = [];
-    const rows = setImmediate().then(async () => {
+    const previous = inSequence ? last.get(db) : undefined;
+    const rows = Promise.allSettled([setImmediate(), previous]).then(async () => {
       if (current.get(db)?.calls === calls) current.delete(db);
       const found: Row[] = [];
       for (const { n, ...row } of await run(db, { calls: JSON.stringify(calls) })) found[n] = row as Row;
@@ -73,6 +84,7 @@ export function prepareShared<Row extends object>(name: string, statement: SQL):
     });
     const begun = { calls, rows };
     current.set(db, begun);
+    last.set(db, rows);
     return begun;
   };
 

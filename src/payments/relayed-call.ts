@@ -7,7 +7,7 @@ import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/type
 import { eq, sql } from "drizzle-orm";
 import { type IndexedTarget, waitForIndexed } from "../db/onchain.js";
 import { operation } from "../db/schema.js";
-import { prepare } from "../db/statements.js";
+import { prepareShared, sharedCalls } from "../db/statements.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import {
@@ -105,8 +105,8 @@ export async function awaitOutcome(
     transaction: row.transactionHash as Hex,
     settledAt: deps.clock.now(),
   };
-  // Tried twice: if the write is stored but its confirmation lost, a retried request looks for an operation without a
-  // response, finds none, and is checked from scratch.
+  // Tried twice: the row can be locked. And if the write is stored but its confirmation lost, a retried request looks for
+  // an operation without a response, finds none, and is checked from scratch.
   return keepFirst(deps, row, applied).catch(() => keepFirst(deps, row, applied));
 }
 
@@ -142,37 +142,46 @@ export function settlementPending(): AppError {
 /** Actions that change their caller's stake. */
 const STAKING: ReadonlySet<string> = new Set(["stake", "request-unstake"] satisfies OperationKind[]);
 
-/** The terms of a created contract are marked as opened together with its first response. */
-const keepResponse = prepare<{ id: string }>(
+/**
+ * The terms of a created contract are marked as opened together with its first response. Locked rows are skipped: waiting
+ * for one while others are locked could end in a deadlock with the relayer, which changes many at once.
+ */
+const keepResponse = prepareShared<{ id: string }>(
   "operation_response",
   sql`
-    with kept as (
-      update app.operation set response = ${sql.placeholder("response")}
-      where id = ${sql.placeholder("id")} and response is null
-      returning id, kind, escrow),
+    with free as (
+      select o.id, call.n, call.response
+      from ${sharedCalls({ id: "bigint", response: "jsonb" })} join app.operation o using (id)
+      where o.response is null for update of o skip locked),
+    kept as (
+      update app.operation o set response = free.response from free where o.id = free.id
+      returning o.id, o.kind, o.escrow, free.n),
     opened as (
       update app.terms set opened_at = now() from kept
       where kept.kind = 'create' and terms.id = kept.escrow and terms.opened_at is null)
-    select id from kept`,
+    select n, id from kept`,
 );
 
 /**
  * If several identical calls end together, one stores its response and the others replay it. Retried after a broken
- * connection, it finds the response that it stored.
+ * connection, it finds the response that it stored. Throws `settlement_pending` if the relayer changed the row meanwhile.
  */
 async function keepFirst(deps: Deps, row: OperationRow, applied: Applied): Promise<Applied> {
   const { response, transaction, settledAt } = applied;
   const { status, body, headers } = response;
-  const written = await keepResponse(deps.db, {
-    id: row.id,
-    response: JSON.stringify({ status, body, headers, transaction, settledAt }),
+  const [kept] = await keepResponse(deps.db, {
+    id: row.id.toString(),
+    response: { status, body, headers, transaction, settledAt },
   });
-  if (written.length > 0) return applied;
+  if (kept !== undefined) return applied;
+  // The row was locked, or has a response: the lock waits for whoever changes it.
   const [current] = await deps.db
     .select({ response: operation.response })
     .from(operation)
-    .where(eq(operation.id, row.id));
-  return current?.response ? replayOf(current.response) : applied;
+    .where(eq(operation.id, row.id))
+    .for("update");
+  if (current?.response) return replayOf(current.response);
+  throw settlementPending();
 }
 
 function replayOf(stored: NonNullable<OperationRow["response"]>): Applied {

@@ -37,21 +37,23 @@ export interface GasRefusal {
  * SQL: the {@link GasRefusal} of `caller` under the limits `allowance` and `budget`, as JSON; null if
  * nothing refuses, or both limits are 0. The gas limits of pending operations count. An address with gas to spare does not
  * use the common budget; which pending operations are such addresses' is looked up only if all together would exceed it.
- * Sent operations are found by their batches: indexes on their state are full of dead rows.
+ * Sent operations are found by their batches: indexes on their state are full of dead rows. `beside` selects the callers
+ * and gas limits of more operations that count.
  */
 export const gasRefusalOf = ({
   caller,
+  beside,
   ...limits
-}: Record<
-  "caller" | "allowance" | "budget",
-  SQL | Placeholder
->): SQL => sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
+}: Record<"caller" | "allowance" | "budget", SQL | Placeholder> & {
+  beside?: SQL;
+}): SQL => sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
   with pending as (
     select caller, gas_limit from app.operation where state in ('queued', 'held') and caller is not null
     union all
     select caller, gas_limit from app.operation
     where batch_id = any(array(select id from app.batch where state in ('sent', 'mined', 'quarantined')))
-      and state = 'sent' and caller is not null),
+      and state = 'sent' and caller is not null
+    ${beside && sql`union all ${beside}`}),
   sums as (
     select coalesce(sum(gas_limit) filter (where caller = ${caller}), 0) as own, coalesce(sum(gas_limit), 0) as total
     from pending),

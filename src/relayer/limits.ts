@@ -13,7 +13,7 @@ import type { OperationKind } from "./operations.js";
 export const MAX_QUEUED = 5000;
 
 /** SQL: whether fewer operations than `maxQueued` are waiting. */
-export const hasRoom = (maxQueued: number | Placeholder) => sql`not exists (
+export const hasRoom = (maxQueued: number | Placeholder | SQL) => sql`not exists (
   select 1 from app.operation where state in ('queued', 'held') offset ${maxQueued}::bigint - 1 limit 1)`;
 
 /** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */

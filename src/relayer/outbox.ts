@@ -2,27 +2,56 @@
 import { sql } from "drizzle-orm";
 import type { Executor, Notifications } from "../db/client.js";
 import { operation } from "../db/schema.js";
-import { columnsOf, prepare, prepareRows, rowOf } from "../db/statements.js";
+import { columnsOf, prepare, prepareRows, prepareShared, rowOf, sharedCalls } from "../db/statements.js";
 import { AppError } from "../errors.js";
-import { assertGas, gasRefusal } from "./gas-accounts.js";
+import { assertGas, gasRefusalOf } from "./gas-accounts.js";
 import { hasRoom, MAX_QUEUED } from "./limits.js";
 import type { NewOperation } from "./operations.js";
 
 /** An existing row can be rejected, which frees its key, between our insert and our read. */
 const INSERT_TRIES = 5;
 
-const insertion = prepare<Record<string, unknown>>(
+/** In sequence: statements that run at the same moment do not see each other's operations, whose gas counts. */
+const insertion = prepareShared<Record<string, unknown>>(
   "operation_insert",
   sql`
-    insert into app.operation (kind, escrow, caller, target, data, signed, gas_limit, asset, payer, nonce, request_hash,
-      once_key, not_after)
-    select ${sql.placeholder("kind")}, ${sql.placeholder("escrow")}, ${sql.placeholder("caller")},
-      ${sql.placeholder("target")}, ${sql.placeholder("data")}, ${sql.placeholder("signed")}::boolean, ${sql.placeholder("gasLimit")}::int,
-      ${sql.placeholder("asset")}, ${sql.placeholder("payer")}, ${sql.placeholder("nonce")},
-      ${sql.placeholder("requestHash")}, ${sql.placeholder("onceKey")}, ${sql.placeholder("notAfter")}::bigint
-    where ${hasRoom(sql.placeholder("maxQueued"))} and (${gasRefusal}) is null
-    on conflict do nothing
-    returning ${columnsOf(operation)}`,
+    with call as materialized (
+      select call.*, nextval('app.operation_id_seq') as id from ${sharedCalls({
+        kind: "text",
+        escrow: "text",
+        caller: "text",
+        target: "text",
+        data: "text",
+        signed: "boolean",
+        gasLimit: "int",
+        asset: "text",
+        payer: "text",
+        nonce: "text",
+        requestHash: "text",
+        onceKey: "text",
+        notAfter: "bigint",
+        maxQueued: "bigint",
+        allowance: "float8",
+        budget: "float8",
+      })}
+    ), stored as (
+      insert into app.operation (id, kind, escrow, caller, target, data, signed, gas_limit, asset, payer, nonce,
+        request_hash, once_key, not_after)
+      select id, kind, escrow, caller, target, data, signed, "gasLimit", asset, payer, nonce, "requestHash", "onceKey",
+        "notAfter"
+      from call where ${hasRoom(sql`call."maxQueued"`)} and (${gasRefusalOf({
+        caller: sql`call.caller`,
+        allowance: sql`call.allowance`,
+        budget: sql`call.budget`,
+        beside: sql`
+          select earlier.caller, earlier."gasLimit" from call earlier
+          where earlier.n < call.n and earlier.caller is not null`,
+      })}) is null
+      order by n
+      on conflict do nothing
+      returning ${columnsOf(operation)})
+    select call.n, stored.* from stored join call using (id)`,
+  { inSequence: true },
 );
 
 const room = prepare<{ has_room: boolean }>(

@@ -8,7 +8,10 @@ import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import { viewContract } from "../../src/features/contracts/view.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
+import { awaitOutcome } from "../../src/payments/relayed-call.js";
 import { readOutboxState } from "../../src/relayer/limits.js";
+import { cancelOperation } from "../../src/relayer/operations.js";
+import { enqueue, readOperation } from "../../src/relayer/outbox.js";
 import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
 import { ballot, draft, matched, newJuror, newPair, UNKNOWN, untilStatus } from "../support/contracts.js";
@@ -147,4 +150,71 @@ test("calls that ask the outbox in one turn of the event loop share a statement,
   await pool.end();
   expect(result.map(({ earlier }) => earlier)).toEqual([BigInt(newer.id), null, BigInt(older.id)]);
   expect(sent).toEqual(["outbox_state"]);
+});
+
+test("operations that are stored in one turn of the event loop share a statement, also if two are the same", async () => {
+  const pool = new pg.Pool({
+    connectionString: world.info.databaseUrl,
+    application_name: "working-contracts",
+  });
+  const db = databaseOn(pool);
+  const escrows = [1, 2, 1].map((digit) => `0x${String(digit).repeat(40)}` as Address);
+  const cancel = (escrow: Address) => enqueue(db, cancelOperation({ escrow, caller: client.address }));
+  const { result, sent } = await costOf(() => Promise.all(escrows.map(cancel)));
+  const ids = result.map(({ operation }) => operation.id);
+  await pool.query("delete from app.operation where id = any($1)", [ids]);
+  await pool.end();
+  expect(result.map(({ existing, operation: { escrow } }) => [existing, escrow])).toEqual([
+    [false, escrows[0]],
+    [false, escrows[1]],
+    [true, escrows[0]],
+  ]);
+  expect(ids[2]).toBe(ids[0]);
+  expect(sent).toEqual(["operation_insert", "operation_by_once_key"]);
+});
+
+test("responses that are ready in one turn of the event loop share a statement; a locked row holds up no other", async () => {
+  const created: string[] = [];
+  for (let i = 0; i < 3; i++) created.push((await paidCall(client, "/v1/contracts", await draft(world))).id);
+  const rows = await world.query<{ id: string }>(
+    "update app.operation set response = null where escrow = any($1) and kind = 'create' returning id",
+    [created],
+  );
+  const pool = new pg.Pool({
+    connectionString: world.info.databaseUrl,
+    application_name: "working-contracts",
+  });
+  const db = databaseOn(pool);
+  const operations = await Promise.all(rows.map(({ id }) => readOperation(db, BigInt(id))));
+  type Row = (typeof operations)[number];
+  const [locked, ...free] = operations as [Row, Row, Row];
+  const deps = {
+    db,
+    config: { settlementWaitMs: 10_000 },
+    outbox: { waitFor: async (id: bigint) => operations.find((one) => one.id === id) },
+    clock: { now: () => 0 },
+    logger: createLogger("fatal"),
+  };
+  const respond = ({ id }: { id: bigint }) => Promise.resolve({ data: id.toString() });
+  const outcomeOf = (one: Row) => awaitOutcome(deps as never, one, respond);
+  const other = await pool.connect();
+  await other.query("begin");
+  await other.query("select from app.operation where id = $1 for update", [locked.id]);
+
+  const asked = [...free, ...free, ...free];
+  // The first wait looks at the index alone, and all others together.
+  const first = outcomeOf(free[0]);
+  const late = outcomeOf(locked);
+  const { result, sent } = await costOf(() => Promise.all([first, ...asked.map(outcomeOf)]));
+  await other.query("commit");
+  other.release();
+  const bodyOf = (outcome: Awaited<typeof late>) => outcome.ok && JSON.parse(outcome.response.body).data;
+  expect(result.map(bodyOf)).toEqual([free[0], ...asked].map(({ id }) => id.toString()));
+  expect(sent.filter((name) => name === "operation_response").length).toBeLessThanOrEqual(2);
+  expect(bodyOf(await late)).toBe(locked.id.toString());
+  const kept = await world.query("select response->>'body' as body from app.operation where id = $1", [
+    locked.id,
+  ]);
+  expect(kept).toEqual([{ body: JSON.stringify({ data: locked.id.toString() }) }]);
+  await pool.end();
 });

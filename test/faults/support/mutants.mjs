@@ -98,6 +98,24 @@ export const MUTANTS = {
     tests: "test/integration/gas-accounts.test.ts",
     only: "pay at the same moment",
   },
+  "gas-counted-alone": {
+    file: "src/relayer/outbox.ts",
+    edits: [["where earlier.n < call.n and", "where false and"]],
+    tests: "test/integration/gas-accounts.test.ts",
+    only: "pay at the same moment",
+  },
+  "gas-counted-at-once": {
+    file: "src/relayer/outbox.ts",
+    edits: [["{ inSequence: true }", "{ inSequence: false }"]],
+    tests: "test/integration/gas-accounts.test.ts",
+    only: "pay at the same moment",
+  },
+  "response-waits-for-others": {
+    file: "src/payments/relayed-call.ts",
+    edits: [[" for update of o skip locked)", " for update of o)"]],
+    tests: "test/e2e/write-cost.test.ts",
+    only: "a locked row holds up no other",
+  },
   "refund-charged-to-poster": {
     file: "src/relayer/operations.ts",
     edits: [
@@ -443,7 +461,7 @@ export const MUTANTS = {
     edits: [
       ["  if (stored.response !== null) return replayOf(stored.response);\n", ""],
       ["  if (row.response !== null) return replayOf(row.response);\n", ""],
-      ["  if (written.length > 0) return applied;", "  if (written.length >= 0) return applied;"],
+      ["  if (kept !== undefined) return applied;", "  if (kept !== null) return applied;"],
     ],
     tests: "test/e2e/contract-payments.test.ts",
     only: "same bytes to a repetition",
