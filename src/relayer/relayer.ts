@@ -156,10 +156,12 @@ export function createRelayer({
     const { isOpen, isWaiting } = await readWork(context);
     const open = overdue || isOpen;
     memory.isIdle = !open && !isWaiting;
-    if (!open && !isWaiting) return;
+    if (memory.isIdle) return;
     const head = await readHead(publicClient);
     if (open) await followBatches(context, head);
     else Object.assign(memory, { inFlight: 0, committed: 0n });
+    // Batches that are mined only have to get deep.
+    memory.isIdle = !isWaiting && memory.inFlight === 0 && memory.shortNonces === 0;
     // A batch reverts if the Relay no longer allows the signer.
     if (maySend && !memory.isAllowed) memory.isAllowed = await mayRelay(context);
     if (isWaiting && memory.sweptHead !== head.hash) {
