@@ -2,10 +2,13 @@ import type { Address } from "@working-contracts/protocol/types";
 import { authorizationTypes } from "@x402/evm";
 import {
   BaseError,
+  concat,
+  domainSeparator,
   encodeFunctionData,
   type Hex,
-  hashTypedData,
+  hashStruct,
   isErc6492Signature,
+  keccak256,
   type PublicClient,
 } from "viem";
 import { movedClockHint } from "../chain/clients.js";
@@ -14,6 +17,7 @@ import { tokenAbi } from "../chain/token.js";
 import {
   type EchoedQuote,
   networkName,
+  type PaymentAsset,
   type PaymentAuthorization,
   type PaymentQuote,
   type Rejection,
@@ -262,13 +266,23 @@ function authorizationDigest(
   kind: AuthorizationKind,
 ): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = payment;
-  const { address: verifyingContract, name, version } = quote.asset;
-  return hashTypedData({
-    domain: { name, version, chainId: quote.chainId, verifyingContract },
+  const message = hashStruct({
     types: { [kind]: authorizationTypes.TransferWithAuthorization },
     primaryType: kind,
-    message: { from, to, value, validAfter, validBefore, nonce },
+    data: { from, to, value, validAfter, validBefore, nonce },
   });
+  return keccak256(concat(["0x1901", separatorOf(quote), message]));
+}
+
+const separators = new WeakMap<PaymentAsset, Hex>();
+
+/** The domain's hash depends on the token alone, and takes half the time of a digest. */
+function separatorOf({ asset, chainId }: PaymentQuote): Hex {
+  const { address: verifyingContract, name, version } = asset;
+  const separator =
+    separators.get(asset) ?? domainSeparator({ domain: { name, version, chainId, verifyingContract } });
+  separators.set(asset, separator);
+  return separator;
 }
 
 /**

@@ -5,7 +5,7 @@
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
-import { parseEventLogs, type TransactionReceipt } from "viem";
+import { encodeEventTopics, parseEventLogs, type TransactionReceipt } from "viem";
 import type { Executor, Transaction } from "../db/client.js";
 import { prepare } from "../db/statements.js";
 import { AppError } from "../errors.js";
@@ -23,6 +23,9 @@ export interface GasLimits {
 const ALLOWANCE_SECONDS = 86_400;
 const BUDGET_SECONDS = 3_600;
 const FEE_UNIT = 1_000_000n;
+
+/** Topic of the event by which an escrow earns gas: `parseEventLogs` hashes every event of the ABI for every log. */
+const [SETTLED] = encodeEventTopics({ abi: escrowAbi, eventName: "WorkingContractSettled" });
 
 /** The account of the gas that no address had earned. */
 const UNEARNED = "*";
@@ -47,13 +50,13 @@ export const gasRefusalOf = ({
 }: Record<"caller" | "allowance" | "budget", SQL | Placeholder> & {
   beside?: SQL;
 }): SQL => sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
-  with pending as (
+  with stored as materialized (
     select caller, gas_limit from app.operation where state in ('queued', 'held') and caller is not null
     union all
     select caller, gas_limit from app.operation
     where batch_id = any(array(select id from app.batch where state in ('sent', 'mined', 'quarantined')))
-      and state = 'sent' and caller is not null
-    ${beside && sql`union all ${beside}`}),
+      and state = 'sent' and caller is not null),
+  pending as (select caller, gas_limit from stored ${beside && sql`union all ${beside}`}),
   sums as (
     select coalesce(sum(gas_limit) filter (where caller = ${caller}), 0) as own, coalesce(sum(gas_limit), 0) as total
     from pending),
@@ -212,7 +215,8 @@ export async function recordBatch(
  * on that escrow are credited.
  */
 function creditsIn({ logs }: TransactionReceipt, { perFee }: GasLimits): { escrow: Address; gas: string }[] {
-  return parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractSettled", logs }).flatMap(
+  const settled = logs.filter(({ topics }) => topics[0] === SETTLED);
+  return parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractSettled", logs: settled }).flatMap(
     ({ address, args }) => {
       const gas = (args.payout.treasury * BigInt(perFee)) / FEE_UNIT;
       return gas > 0n ? [{ escrow: address.toLowerCase() as Address, gas: gas.toString() }] : [];

@@ -12,6 +12,7 @@ import {
   type ContractFunctionName,
   type EncodeFunctionDataParameters,
   encodeFunctionData,
+  prepareEncodeFunctionData,
 } from "viem";
 import type { GasLimits } from "./gas-accounts.js";
 
@@ -150,6 +151,9 @@ export function revokeDelegationOperation(action: AccountAction & { challengeId:
   });
 }
 
+/** Prepared: the selector is hashed once. */
+const create = prepareEncodeFunctionData({ abi: factoryAbi, functionName: "create" });
+
 /** Deploys the escrow for `terms` and pays the initiator's deposit into it. */
 export function createOperation(action: AuthorizedAction & { terms: EscrowTerms }): NewOperation {
   const { deployment, escrow, caller, terms } = action;
@@ -157,11 +161,7 @@ export function createOperation(action: AuthorizedAction & { terms: EscrowTerms 
     escrow,
     caller,
     target: deployment.factory,
-    data: encodeFunctionData({
-      abi: factoryAbi,
-      functionName: "create",
-      args: [packTerms(terms), authorizationOf(action)],
-    }),
+    data: encodeFunctionData({ ...create, args: [packTerms(terms), authorizationOf(action)] }),
     payment: paymentOf(action),
     onceKey: `create:${escrow}`,
   });
