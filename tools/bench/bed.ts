@@ -42,7 +42,7 @@ const PEERS = "tools/bench/peers.ts";
 const FUNDS = 10n ** 12n;
 const SIGN_INS_AT_ONCE = 64;
 /** Limits that no load reaches: at 0, their checks would not be measured. */
-const UNREACHED_LIMITS = {
+export const UNREACHED_LIMITS = {
   RATE_LIMIT_READS: "10000000",
   RATE_LIMIT_WRITES: "10000000",
   RATE_LIMIT_ANONYMOUS: "10000000",
@@ -70,7 +70,7 @@ export async function startBed() {
   });
   const { deployment, rpcUrl } = network;
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
-  const testClient = createTestClient({ chain, mode: "anvil", transport: http(rpcUrl) });
+  const testClient = testClientOf(rpcUrl);
   const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
   const children: ChildProcess[] = [];
 
@@ -113,13 +113,7 @@ export async function startBed() {
   }
   const service = await launchService("service");
 
-  async function mine(mining: Mining): Promise<void> {
-    // Each call switches the other mode off.
-    if (mining === "automine") {
-      await testClient.setIntervalMining({ interval: 0 });
-      await testClient.setAutomine(true);
-    } else await testClient.setIntervalMining({ interval: 1 });
-  }
+  const mine = minerOf(testClient);
 
   return {
     dir,
@@ -145,18 +139,9 @@ export async function startBed() {
       launchService("api", { ...env, ROLES: "api" }),
     /** Bare Hono and pg with the service's queries, on the same database. */
     startBare: () => launch("bare", [PEERS, "bare"], { DATABASE_URL: network.databaseUrl }),
-    /** Signed-in agents with test dollars. */
     async newAgents(count: number): Promise<Agent[]> {
       await mine("automine");
-      const accounts = Array.from({ length: count }, () => fastAccount(generatePrivateKey()));
-      for (const { address } of accounts) await fund(address);
-      const agents: Agent[] = [];
-      while (agents.length < count) {
-        const some = accounts.slice(agents.length, agents.length + SIGN_INS_AT_ONCE);
-        const signedIn = some.map((account) => signIn({ url: service.url, chainId: chain.id, account }));
-        agents.push(...(await Promise.all(signedIn)));
-      }
-      return agents;
+      return newAgents({ url: service.url, chainId: chain.id, fund }, count);
     },
     /** Resident memory by process, in MiB. */
     memory() {
@@ -193,12 +178,39 @@ export async function startBed() {
     },
   };
 
-  async function fund(address: Address): Promise<Hex> {
+  async function fund(address: Address): Promise<void> {
     const data = encodeFunctionData({ abi: testUsdAbi, functionName: "mint", args: [address, FUNDS] });
     const hash = await owner.sendTransaction({ to: deployment.asset.address, data, gas: 120_000n });
     await publicClient.waitForTransactionReceipt({ hash, pollingInterval: 20 });
-    return hash;
   }
+}
+
+export const testClientOf = (rpcUrl: string) => createTestClient({ mode: "anvil", transport: http(rpcUrl) });
+
+/** Switches how the chain mines. */
+export function minerOf(testClient: ReturnType<typeof testClientOf>) {
+  return async (mining: Mining): Promise<void> => {
+    // Each call switches the other mode off.
+    if (mining === "automine") {
+      await testClient.setIntervalMining({ interval: 0 });
+      await testClient.setAutomine(true);
+    } else await testClient.setIntervalMining({ interval: 1 });
+  };
+}
+
+/** Paying agents that `fund` gave test dollars, signed in; needs a chain that mines each transaction. */
+export async function newAgents(
+  { url, chainId, fund }: { url: string; chainId: number; fund(address: Address): Promise<unknown> },
+  count: number,
+): Promise<Agent[]> {
+  const accounts = Array.from({ length: count }, () => fastAccount(generatePrivateKey()));
+  for (const { address } of accounts) await fund(address);
+  const agents: Agent[] = [];
+  while (agents.length < count) {
+    const some = accounts.slice(agents.length, agents.length + SIGN_INS_AT_ONCE);
+    agents.push(...(await Promise.all(some.map((account) => signIn({ url, chainId, account })))));
+  }
+  return agents;
 }
 
 /** Ends a process, unless it has already ended, and waits for it. */
@@ -216,7 +228,7 @@ function childrenMiB(pid: number | undefined): number {
   return shared + all.reduce((sum: number, one) => sum + (memoryOf(one, "RssAnon") ?? 0), 0);
 }
 
-function childrenOf(pid: number | undefined): number[] {
+export function childrenOf(pid: number | undefined): number[] {
   try {
     const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
     return text.trim().split(" ").filter(Boolean).map(Number);
@@ -226,7 +238,7 @@ function childrenOf(pid: number | undefined): number[] {
 }
 
 /** Processor time of a process and of its children that have ended, in ms. */
-function cpuOf(pid: number | undefined): number {
+export function cpuOf(pid: number | undefined): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // After the name in parentheses; utime, stime, cutime and cstime are fields 14 to 17.

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { ROOT } from "../../src/root.js";
 import type { SoakResult } from "../soak/run.js";
 import { FLOOD_RATE, type FloodResult } from "./flood.js";
+import type { FormerResult } from "./former.js";
 import { type Load, percentiles, round } from "./load.js";
 import { type Freshness, type ReadResult, SEEDED } from "./read-path.js";
 import {
@@ -20,6 +21,7 @@ export interface Results {
   write: WriteResult[];
   /** A fixed number of payments, each tried once, many at the same moment. */
   waves: WriteResult[];
+  former: FormerResult[];
   processes: ProcessesResult[];
   read: {
     reads: ReadResult[];
@@ -44,6 +46,7 @@ export interface Results {
 const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
   write: writeTable,
   waves: waveTable,
+  former: formerTable,
   processes: processesTable,
   read: readTables,
   start: startTable,
@@ -145,6 +148,19 @@ function cellsOf(results: readonly WriteResult[], describe: (result: WriteResult
     return found === undefined ? "" : describe(found);
   });
   return cells.join(" | ");
+}
+
+function formerTable(results: FormerResult[]): string {
+  return [
+    "| Code | Settled a second, p50 / p95 / p99 | Processor time a payment, ms | Service and Postgres |",
+    "| --- | --- | --- | ---: |",
+    ...results.map(({ code, load, cpu }) => {
+      const { perSecond, failed, latency } = load;
+      const each = Object.entries(cpu).map(([name, ms]) => `${name} ${ms}`);
+      const both = round((cpu.service ?? 0) + (cpu.postgres ?? 0), 1);
+      return `| ${code} | ${perSecond}/s, ${failed} failed, ${latency.p50} / ${latency.p95} / ${latency.p99} | ${each.join(", ")} | ${both} |`;
+    }),
+  ].join("\n");
 }
 
 function processesTable(results: Results["processes"]): string {

@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness and idle use.
+ * `former`, `processes`, `read`, `start` and `soak` each measure one part; `former` compares payments with the code before
+ * they were made lighter; `read` covers Get and List, floods, freshness and idle use.
  * `-- --seconds 3` shortens every load, for a first look; `-- soak --minutes 180 --agents 50` lengthens the soak.
  */
 
@@ -14,6 +15,7 @@ import { ROOT } from "../../src/root.js";
 import { launchNetwork } from "../demo/network.js";
 import { soak } from "../soak/run.js";
 import { type Bed, startBed } from "./bed.js";
+import { measureFormer } from "./former.js";
 import { round } from "./load.js";
 import { measureReading } from "./read-path.js";
 import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
@@ -40,6 +42,7 @@ const report = (line: string): void => console.log(`  ${line}`);
 const results: Partial<Results> = {};
 if (parts.includes("waves")) results.waves = await onBed((bed) => measureWaves(bed, { report }));
 if (parts.includes("write")) results.write = await onBed((bed) => measureWrites(bed, { seconds, report }));
+if (parts.includes("former")) results.former = await measureFormer({ seconds, report });
 if (parts.includes("processes"))
   results.processes = await onBed((bed) => measureProcesses(bed, { seconds, report }));
 if (parts.includes("read"))

@@ -1,5 +1,6 @@
 /** Payments settled per second, and their latency: this service beside the official facilitator, on the same chain. */
 import { randomBytes } from "node:crypto";
+import type { Deployment } from "@working-contracts/protocol/deployment";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
 import { authorizationTypes } from "@x402/evm";
 import type { Address, Hex } from "viem";
@@ -129,12 +130,22 @@ async function withFacilitator<T>(
   }
 }
 
-/** An agent's whole exchange: quote, signature, paid call. The calls are measured, each alone. */
-export async function createContract(bed: Bed, agent: Agent, service = bed.service.url): Promise<Outcome> {
-  return (await prepareContract(bed, agent, service))();
+/** Where contracts are created. */
+interface Place {
+  service: { url: string };
+  network: { deployment: Deployment };
 }
 
-async function prepareContract(bed: Bed, agent: Agent, service = bed.service.url): ReturnType<Prepare> {
+/** An agent's whole exchange: quote, signature, paid call. The calls are measured, each alone. */
+export async function createContract(
+  place: Place,
+  agent: Agent,
+  service = place.service.url,
+): Promise<Outcome> {
+  return (await prepareContract(place, agent, service))();
+}
+
+async function prepareContract(place: Place, agent: Agent, service = place.service.url): ReturnType<Prepare> {
   const url = `${service}/v1/contracts`;
   const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
   const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
@@ -158,7 +169,7 @@ async function prepareContract(bed: Bed, agent: Agent, service = bed.service.url
   if (asked.status !== 402 || typeof quoteHeader !== "string") return unpaid(failureOf(asked));
   const [quote] = decodePaymentRequiredHeader(quoteHeader).accepts;
   if (quote === undefined) return unpaid("no quote");
-  const payload = await sign(bed, agent, { payTo: quote.payTo as Address, amount: quote.amount });
+  const payload = await sign(place, agent, { payTo: quote.payTo as Address, amount: quote.amount });
   const payment = encodePaymentSignatureHeader({ x402Version: 2, accepted: quote, payload });
 
   return async () => {
@@ -207,7 +218,7 @@ async function prepareSettlement(bed: Bed, url: string, agent: Agent): ReturnTyp
 }
 
 async function sign(
-  { network }: Bed,
+  { network }: Place,
   { account, address }: Agent,
   { payTo, amount }: { payTo: Address; amount: string },
 ) {

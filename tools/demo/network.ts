@@ -49,8 +49,12 @@ export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<
 }
 
 /** Runs `npm start` of a clone with its data in `dir`. Resolves once the network is ready. */
-export async function launchNetwork(dir: string, root = ROOT): Promise<{ stop(): Promise<void> }> {
-  const child = spawn(process.execPath, [join(root, "tools/start.mjs")], {
+export async function launchNetwork(
+  dir: string,
+  root = ROOT,
+  { entry = "tools/start.mjs", env = {} }: { entry?: string; env?: Record<string, string> } = {},
+): Promise<{ pid: number; stop(): Promise<void> }> {
+  const child = spawn(process.execPath, [join(root, entry)], {
     env: {
       ...process.env,
       DATA_DIR: dir,
@@ -64,6 +68,7 @@ export async function launchNetwork(dir: string, root = ROOT): Promise<{ stop():
       DEPLOYMENT: undefined,
       WS_RPC_URL: undefined,
       npm_lifecycle_event: undefined,
+      ...env,
     },
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -78,6 +83,7 @@ export async function launchNetwork(dir: string, root = ROOT): Promise<{ stop():
     ended.then(() => reject(new Error(`The network did not start:\n${output}`)));
   });
   return {
+    pid: child.pid ?? 0,
     async stop() {
       child.kill("SIGINT");
       await ended;
