@@ -75,7 +75,7 @@ export function prepareShared<Row extends object>(
 
   const begin = (db: Executor): SharedCalls<Row> => {
     const calls: object[] = [];
-    const previous = inSequence ? last.get(db) : undefined;
+    const previous = last.get(db);
     const rows = Promise.allSettled([setImmediate(), previous]).then(async () => {
       if (current.get(db)?.calls === calls) current.delete(db);
       const found: Row[] = [];
@@ -84,7 +84,7 @@ export function prepareShared<Row extends object>(
     });
     const begun = { calls, rows };
     current.set(db, begun);
-    last.set(db, rows);
+    if (inSequence) last.set(db, rows);
     return begun;
   };
 
