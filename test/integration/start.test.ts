@@ -206,10 +206,11 @@ describe("npm start", { timeout: 300_000 }, () => {
     describe.concurrent("the event log", () => {
       const [follow = "", receive = ""] = documentedPrograms("docs/events.md");
 
-      test.each([
+      // Concurrent tests need their own `expect` to poll.
+      test.for([
         ["is followed by the documented iterator", follow],
         ["reaches the documented webhook receiver", receive],
-      ])("%s", { timeout: 300_000 }, async (_title, program) => {
+      ] as const)("%s", { timeout: 300_000 }, async ([, program], { expect }) => {
         const key = generatePrivateKey();
         const port = await freePort();
         const file = join(folder, `events-${port}.mjs`);
