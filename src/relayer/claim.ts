@@ -128,12 +128,17 @@ type Surrounding =
 
 /**
  * One statement, so that all rows come from one snapshot. A reorg moves an operation from mined to sent; separate
- * queries could see it in neither state and judge the operations behind it as if it did not exist.
+ * queries could see it in neither state and judge the operations behind it as if it did not exist. Sent and mined
+ * operations are found by their batches: under load, an index on their state is full of dead rows.
  */
 async function readSurroundings(tx: Transaction, signer: string): Promise<Surrounding[]> {
   // A delegation that waits for its retry blocks the actions that need it.
   const { rows } = await tx.execute<Surrounding & Record<string, unknown>>(sql`
-    select 'busy' as role, kind, escrow, caller, null as number, null as hash from app.operation
+    with open as materialized (
+      select kind, escrow, caller, state, block_number, block_hash from app.operation
+      where batch_id = any(array(select id from app.batch where state in ('sent', 'mined', 'quarantined')))
+        and state in ('sent', 'mined'))
+    select 'busy' as role, kind, escrow, caller, null as number, null as hash from open
     where state = 'sent'
     union all
     select 'busy', kind, escrow, caller, null, null from app.operation
@@ -145,7 +150,7 @@ async function readSurroundings(tx: Transaction, signer: string): Promise<Surrou
     select 'promised', kind, escrow, caller, null, null from app.operation
     where state in ('queued', 'held') and response is not null and escrow is not null
     union all
-    select 'block', kind, escrow, caller, block_number::text, block_hash from app.operation
+    select 'block', kind, escrow, caller, block_number::text, block_hash from open
     where state = 'mined' and block_hash is not null and (
       escrow in (select escrow from app.operation where state in ('queued', 'held'))
       or caller in (select caller from app.operation where state in ('queued', 'held')))
