@@ -1,4 +1,4 @@
-/** Payments of this code beside those of the code before it was made lighter: each code's own `npm start`, on one kind of Postgres. */
+/** Payments of this code beside those of the code before it was made lighter; each is run by its own `npm start`. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
