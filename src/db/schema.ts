@@ -309,12 +309,11 @@ export const operation = app.table(
      */
     publishedAt: at("published_at"),
     batchId: bigint("batch_id", { mode: "bigint" }),
-    batchIndex: integer("batch_index"),
     transactionHash: text("transaction_hash"),
     blockNumber: bigint("block_number", { mode: "bigint" }),
     blockHash: text("block_hash"),
     /** First response sent to the caller; replays return it unchanged. */
-    response: jsonb("response").$type<{
+    response: json("response").$type<{
       status: number;
       body: unknown;
       headers: Record<string, string>;
@@ -334,10 +333,11 @@ export const operation = app.table(
     index("operation_published")
       .on(t.asset, t.payer, t.nonce)
       .where(sql`published_at is not null and nonce is not null`),
-    index("operation_open").on(t.batchId).where(sql`state in ('sent', 'mined')`),
     index("operation_by_escrow").on(t.escrow, t.kind),
-    index("operation_by_once_key").on(t.onceKey, t.id).where(sql`once_key is not null`),
-    index("operation_by_batch").on(t.batchId, t.batchIndex).where(sql`batch_id is not null`),
+    index("operation_once_rejected")
+      .on(t.onceKey, t.id)
+      .where(sql`state = 'rejected' and once_key is not null`),
+    index("operation_by_batch").on(t.batchId).where(sql`batch_id is not null`),
     index("operation_signed")
       .on(t.caller, t.id)
       .where(
@@ -385,6 +385,8 @@ export const batch = app.table(
     /** The first transaction and its replacements (same operations, higher fees), newest last. */
     attempts: jsonb("attempts").$type<BatchAttempt[]>().notNull(),
     state: text("state").$type<BatchState>().notNull().default("sent"),
+    /** Whether operations of it failed on chain: they stay `sent` until that is final. */
+    hasFailures: boolean("has_failures").notNull().default(false),
     /** Set once, when its gas was charged to the accounts of its operations' agents. */
     gasUsed: bigint("gas_used", { mode: "bigint" }),
     /** Newest block when a foreign transaction was first seen on this nonce. */

@@ -54,7 +54,7 @@ const MAX_SHARED = 10;
 
 interface SharedCalls<Row> {
   /** Their values, each with its place. */
-  calls: object[];
+  calls: Record<string, unknown>[];
   /** By place. */
   rows: Promise<Row[]>;
 }
@@ -62,19 +62,20 @@ interface SharedCalls<Row> {
 /**
  * A {@link prepare}d statement that the calls of one turn of the event loop share, and that is sent after the last of them:
  * under load a statement costs more than its rows. It reads its {@link sharedCalls}, and returns at most one row for each,
- * with the call's `n`. With `inSequence`, it also waits for the end of the previous one.
+ * with the call's `n`. With `inSequence`, it also waits for the end of the previous one. With `apart`, calls that are equal
+ * in this value do not share one.
  */
 export function prepareShared<Row extends object>(
   name: string,
   statement: SQL,
-  { inSequence = false } = {},
+  { inSequence = false, apart }: { inSequence?: boolean; apart?: string } = {},
 ): Statement<Row> {
   const run = prepare<Row & { n: number }>(name, statement);
   const current = new WeakMap<Executor, SharedCalls<Row>>();
   const last = new WeakMap<Executor, Promise<unknown>>();
 
   const begin = (db: Executor): SharedCalls<Row> => {
-    const calls: object[] = [];
+    const calls: SharedCalls<Row>["calls"] = [];
     const previous = last.get(db);
     const rows = Promise.allSettled([setImmediate(), previous]).then(async () => {
       if (current.get(db)?.calls === calls) current.delete(db);
@@ -90,7 +91,9 @@ export function prepareShared<Row extends object>(
 
   return async (db, values) => {
     let shared = current.get(db);
-    if (shared === undefined || shared.calls.length >= MAX_SHARED) shared = begin(db);
+    const isApart = (call: Record<string, unknown>) => apart !== undefined && call[apart] === values[apart];
+    if (shared === undefined || shared.calls.length >= MAX_SHARED || shared.calls.some(isApart))
+      shared = begin(db);
     const n = shared.calls.length;
     shared.calls.push({ ...values, n });
     const row = (await shared.rows)[n];
@@ -128,6 +131,10 @@ export function rowOf<T extends PgTable>(table: T, raw: Record<string, unknown>)
   });
   return Object.fromEntries(values);
 }
+
+/** SQL: the ids as one parameter; `inArray` has one for each, and builds its text anew every time. */
+export const isOneOf = (column: PgColumn, ids: readonly bigint[]): SQL =>
+  sql`${column} = any(${sql.param(ids.map(String))}::bigint[])`;
 
 /** SQL: a table's columns by name: a prepared `*` fails once a newer release has added one. */
 export const columnsOf = (table: PgTable): SQL => sql.join(Object.values(getTableColumns(table)), sql`, `);

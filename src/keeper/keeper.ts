@@ -365,6 +365,7 @@ function notTried(
       select max(r.created_at) + make_interval(secs => least(${retrySeconds} * power(2, greatest(
         count(*) filter (where ${lengthens}) - 1, 0)), ${maxSeconds}))
       from (
-        select created_at, reason from app.operation where once_key = ${onceKey} order by id desc limit ${MAX_RETRY_DOUBLINGS}
+        select created_at, reason from app.operation where once_key = ${onceKey} and state = 'rejected'
+        order by id desc limit ${MAX_RETRY_DOUBLINGS}
       ) r), '-infinity') <= now()`;
 }

@@ -151,7 +151,7 @@ const keepResponse = prepareShared<{ id: string }>(
   sql`
     with free as (
       select o.id, call.n, call.response
-      from ${sharedCalls({ id: "bigint", response: "jsonb" })} join app.operation o using (id)
+      from ${sharedCalls({ id: "bigint", response: "json" })} join app.operation o using (id)
       where o.response is null for update of o skip locked),
     kept as (
       update app.operation o set response = free.response from free where o.id = free.id

@@ -1,8 +1,8 @@
 /** Chooses the next batch among the queued operations and claims it; releases, holds or rejects those that are not sent. */
-import { and, eq, inArray, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
-import { prepare } from "../db/statements.js";
+import { isOneOf, prepare } from "../db/statements.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
 import { readAllowances, retryDelay, TOKEN_PAUSED } from "./failures.js";
@@ -108,7 +108,7 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
     const claimed = await tx
       .update(operation)
       .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${CLAIM_SECONDS})` })
-      .where(inArray(operation.id, ids))
+      .where(isOneOf(operation.id, ids))
       .returning();
     return { rows: claimed, standsOn: blocksUnder(claimed, surroundings) };
   };
@@ -211,7 +211,7 @@ export async function storeUnsent(context: SignerContext, unsent: Unsent): Promi
         .where(
           and(
             eq(operation.signer, signer),
-            inArray(
+            isOneOf(
               operation.id,
               released.map(({ id }) => id),
             ),

@@ -40,7 +40,7 @@ export interface GasRefusal {
  * SQL: the {@link GasRefusal} of `caller` under the limits `allowance` and `budget`, as JSON; null if
  * nothing refuses, or both limits are 0. The gas limits of pending operations count. An address with gas to spare does not
  * use the common budget; which pending operations are such addresses' is looked up only if all together would exceed it.
- * Sent operations are found by their batches: indexes on their state are full of dead rows. `beside` selects the callers
+ * Sent operations are found by their batches: an index on their state would be full of dead rows. `beside` selects the callers
  * and gas limits of more operations that count.
  */
 export const gasRefusalOf = ({
@@ -54,7 +54,8 @@ export const gasRefusalOf = ({
     select caller, gas_limit from app.operation where state in ('queued', 'held') and caller is not null
     union all
     select caller, gas_limit from app.operation
-    where batch_id = any(array(select id from app.batch where state in ('sent', 'mined', 'quarantined')))
+    where batch_id = any(array(
+        select id from app.batch where state in ('sent', 'mined', 'quarantined') and (state <> 'mined' or has_failures)))
       and state = 'sent' and caller is not null),
   pending as (select caller, gas_limit from stored ${beside && sql`union all ${beside}`}),
   sums as (
@@ -161,7 +162,11 @@ function owedNow({ allowance, budget }: Record<"allowance" | "budget", number | 
  */
 export async function recordBatch(
   tx: Transaction,
-  { id, state }: { id: bigint; state: "mined" | "final" | "reverted" | "superseded" },
+  {
+    id,
+    state,
+    hasFailures = false,
+  }: { id: bigint; state: "mined" | "final" | "reverted" | "superseded"; hasFailures?: boolean },
   receipt: TransactionReceipt | null,
   limits: GasLimits,
 ): Promise<void> {
@@ -175,7 +180,7 @@ export async function recordBatch(
     with before as (select gas_used, operation_ids from app.batch where id = ${id.toString()}::bigint for update),
     recorded as (
       update app.batch set state = ${state}, transaction_hash = ${transactionHash}, block_hash = ${blockHash},
-        block_number = ${blockNumber}::bigint, gas_used = ${gasUsed}::bigint, updated_at = now()
+        block_number = ${blockNumber}::bigint, has_failures = ${hasFailures}, gas_used = ${gasUsed}::bigint, updated_at = now()
       where id = ${id.toString()}::bigint),
     carried as (
       select coalesce(o.caller, t.caller) as address, 0 as earned,

@@ -5,6 +5,7 @@ import { and, arrayOverlaps, eq, inArray, sql } from "drizzle-orm";
 import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
 import type { Transaction } from "../db/client.js";
 import { batch, operation } from "../db/schema.js";
+import { isOneOf } from "../db/statements.js";
 import { notifyDone } from "./claim.js";
 import { fenced, type Head, type SignerContext } from "./context.js";
 import {
@@ -35,7 +36,7 @@ export async function recordReceipt(
   const state = isDeep ? "final" : "mined";
   const inclusion = inclusionOf(receipt);
   const counts = await fenced(context, async (tx) => {
-    await recordBatch(tx, { id, state }, receipt, context.options.gasLimits);
+    await recordBatch(tx, { id, state, hasFailures: failures.size > 0 }, receipt, context.options.gasLimits);
     const operations = await tx
       .select({
         id: operation.id,
@@ -46,7 +47,7 @@ export async function recordReceipt(
         age: sql<number>`extract(epoch from now() - ${operation.createdAt})::float8`,
       })
       .from(operation)
-      .where(inArray(operation.id, operationIds))
+      .where(isOneOf(operation.id, operationIds))
       .for("update");
     const rows = new Map(operations.map((row) => [row.id, row]));
     const ordinary: bigint[] = [];
@@ -62,8 +63,7 @@ export async function recordReceipt(
         applied += 1;
         if (row.state === "sent") seconds.push(row.age);
         if (isHere && row.state !== "rejected") ordinary.push(operationId);
-        else if (!DONE.has(row.state))
-          await adopt(tx, operationId, { batchId: id, batchIndex: index, state, inclusion });
+        else if (!DONE.has(row.state)) await adopt(tx, operationId, { batchId: id, state, inclusion });
       } else if (isHere && row.answered && row.tries < ANSWERED_TRIES) {
         // A reorg moved it before an operation it depends on. It was reported as applied, so it is retried.
         await tx
@@ -87,7 +87,7 @@ export async function recordReceipt(
       await tx
         .update(operation)
         .set({ state, reason: null, reasonData: null, ...inclusion, updatedAt: sql`now()` })
-        .where(inArray(operation.id, ordinary));
+        .where(isOneOf(operation.id, ordinary));
     }
     await notifyDone(tx, operationIds);
     return { applied, failed, seconds };
@@ -187,7 +187,6 @@ function inclusionOf({ transactionHash, blockNumber, blockHash }: TransactionRec
 const WAITING = {
   retryAt: null,
   batchId: null,
-  batchIndex: null,
   signer: null,
   transactionHash: null,
   blockNumber: null,
@@ -205,15 +204,14 @@ async function adopt(
   id: bigint,
   applied: {
     batchId: bigint;
-    batchIndex: number;
     state: "mined" | "final";
     inclusion: Inclusion;
   },
 ): Promise<void> {
-  const { batchId, batchIndex, state, inclusion } = applied;
+  const { batchId, state, inclusion } = applied;
   await tx.execute(sql`
     update app.operation mine set state = ${state}, reason = null, reason_data = null, retry_at = null,
-      claimed_until = null, batch_id = ${batchId.toString()}::bigint, batch_index = ${batchIndex},
+      claimed_until = null, batch_id = ${batchId.toString()}::bigint,
       transaction_hash = ${inclusion.transactionHash}, block_number = ${inclusion.blockNumber.toString()}::bigint,
       block_hash = ${inclusion.blockHash}, updated_at = now()
     where id = ${id.toString()}::bigint and not exists (
@@ -276,7 +274,6 @@ export async function requeueBatch(
           tries: row.tries + 1,
           retryAt: wait === 0 ? null : sql`now() + make_interval(secs => ${wait})`,
           batchId: null,
-          batchIndex: null,
           signer: null,
           updatedAt: sql`now()`,
         })

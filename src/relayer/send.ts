@@ -4,7 +4,8 @@ import { sql } from "drizzle-orm";
 import { keccak256, type TransactionSerializableEIP1559 } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { isPaused } from "../chain/token.js";
-import { type BatchAttempt, batch } from "../db/schema.js";
+import { type BatchAttempt, batch, operation } from "../db/schema.js";
+import { isOneOf } from "../db/statements.js";
 import { claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
 import { failureReason, judgeFailure, TOKEN_PAUSED } from "./failures.js";
@@ -269,14 +270,16 @@ async function signAndSend(
       })
       .returning({ id: batch.id });
     if (stored === undefined) throw new Error("the batch was not stored");
-    const ids = operations.map((row) => row.id.toString());
     const taken = await tx.execute(sql`
-      update app.operation set state = 'sent', batch_id = ${stored.id.toString()}::bigint, batch_index = place - 1,
+      update app.operation set state = 'sent', batch_id = ${stored.id.toString()}::bigint,
         claimed_until = null, retry_at = null, reason = null, reason_data = null,
         tries = case when reason = ${TOKEN_PAUSED} then 0 else tries end,
         published_at = coalesce(published_at, now()), updated_at = now()
-      from unnest(${sql.param(ids)}::bigint[]) with ordinality as mine (operation_id, place)
-      where id = operation_id and state in ('queued', 'held') and signer = ${signer} and claimed_until > now()`);
+      where ${isOneOf(
+        operation.id,
+        operations.map(({ id }) => id),
+      )}
+        and state in ('queued', 'held') and signer = ${signer} and claimed_until > now()`);
     if (taken.rowCount !== operations.length) throw new Error("the claim on some of the operations lapsed");
     return stored.id;
   });

@@ -130,6 +130,29 @@ describe("pending attempts", () => {
   });
 });
 
+describe("attempts at the same moment", () => {
+  const statusesOf = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort();
+
+  test("with the same bytes are one attempt", async () => {
+    const payer = await world.newAgent({ usd: "0" });
+    const body = JSON.stringify(await draft(world));
+    const answers = await Promise.all(Array.from({ length: 8 }, () => payer.post("/v1/contracts", body)));
+    expect(new Set(answers.map((answer) => quoteOf(answer).payTo)).size).toBe(1);
+  });
+
+  test("are limited to five for a caller, and do not count for others", async () => {
+    const payers = [await world.newAgent({ usd: "0" }), await world.newAgent({ usd: "0" })];
+    const bodies = await Promise.all(
+      Array.from({ length: 8 }, async () => JSON.stringify(await draft(world))),
+    );
+    const answers = await Promise.all(
+      payers.map((payer) => Promise.all(bodies.map((body) => payer.post("/v1/contracts", body)))),
+    );
+    const expected = [402, 402, 402, 402, 402, 429, 429, 429];
+    expect(answers.map(statusesOf)).toEqual([expected, expected]);
+  });
+});
+
 describe("an authorization that a stranger submits to the token first", () => {
   test("still creates the contract if the stranger opened the escrow with it", async () => {
     const body = JSON.stringify(await draft(world));

@@ -63,5 +63,5 @@ test("a caller's unanswered payments are found by an index, and what is sent by 
   const plan = await planOf(outboxStateSql, { calls: JSON.stringify([call]) });
   for (const index of ["operation_by_authorization", "operation_unanswered", "operation_rejected"])
     expect(plan).toContain(index);
-  expect(plan).toMatch(/operation_open .*\s+Index Cond: \(batch_id = ANY/);
+  expect(plan).toMatch(/operation_by_batch .*\s+Index Cond: \(batch_id = ANY/);
 });

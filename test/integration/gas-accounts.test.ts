@@ -1,7 +1,9 @@
 /** Gas that batches charge to the accounts of their operations' agents, as reorgs move them. */
+import { eq } from "drizzle-orm";
 import type { TransactionReceipt } from "viem";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../src/db/client.js";
+import { batch } from "../../src/db/schema.js";
 import type { AppError } from "../../src/errors.js";
 import { assertGas, type GasLimits, recordBatch } from "../../src/relayer/gas-accounts.js";
 import { limitsOfPaid, limitsOfSigned, readOutboxState } from "../../src/relayer/limits.js";
@@ -142,16 +144,21 @@ describe("gas limits", () => {
     expect(outcomes).toContainEqual({ limit: "budget", retryAfterSeconds: expect.any(Number) });
   });
 
-  test.each(["sent", "mined", "quarantined"])("count sent operations of a %s batch", async (state) => {
-    const limits = { allowance: 2 * GAS, budget: 0, perFee: 0 };
-    expect(await store("0xa1", limits)).toBe(true);
-    expect(await store("0xa1", limits)).toBe(true);
-    await database.pool.query("update app.operation set state = 'sent', batch_id = 1");
-    await database.pool.query("update app.batch set state = $1 where id = 1", [state]);
-    expect(await store("0xa1", limits)).toEqual({ limit: "allowance", retryAfterSeconds: 1 });
-    await database.pool.query("update app.operation set state = 'final'");
-    expect(await store("0xa1", limits)).toBe(true);
-  });
+  test.each(["sent", "mined", "quarantined"] as const)(
+    "count sent operations of a %s batch",
+    async (state) => {
+      const limits = { allowance: 2 * GAS, budget: 0, perFee: 0 };
+      expect(await store("0xa1", limits)).toBe(true);
+      expect(await store("0xa1", limits)).toBe(true);
+      await database.pool.query("update app.operation set state = 'sent', batch_id = 1");
+      // What failed in a mined batch stays sent.
+      const set = { state, hasFailures: state === "mined" };
+      await database.db.update(batch).set(set).where(eq(batch.id, 1n));
+      expect(await store("0xa1", limits)).toEqual({ limit: "allowance", retryAfterSeconds: 1 });
+      await database.pool.query("update app.operation set state = 'final'");
+      expect(await store("0xa1", limits)).toBe(true);
+    },
+  );
 
   test("are paid back by time, and leave those out who earned their gas", async () => {
     const limits = { allowance: 86_400, budget: 3_600, perFee: 0 };

@@ -3,6 +3,7 @@ import { type Hex, parseTransaction, toHex } from "viem";
 import { beforeEach, describe, expect, it } from "vitest";
 import { batch } from "../../src/db/schema.js";
 import type { SignerContext } from "../../src/relayer/context.js";
+import { assertGas } from "../../src/relayer/gas-accounts.js";
 import type { NewOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { reopenBatches } from "../../src/relayer/results.js";
@@ -286,6 +287,9 @@ describe("the relayer's beliefs", () => {
 
     expect(await network.waiter.waitFor(late.id, { timeoutMs: 1000 })).toBeNull();
     expect(await network.rowOf(late)).toMatchObject({ state: "sent", tries: 0 });
+    const gasLimits = { allowance: late.gasLimit, budget: 0, perFee: 0 };
+    const more = assertGas(network.db, late.caller ?? "", gasLimits);
+    await expect(more).rejects.toMatchObject({ code: "rate_limited" });
     network.producer.resume();
     expect(await network.outcome(late)).toMatchObject({ state: "rejected", reason: "WrongStatus", tries: 1 });
   });

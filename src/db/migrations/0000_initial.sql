@@ -17,6 +17,7 @@ CREATE TABLE "app"."batch" (
 	"operation_ids" bigint[] DEFAULT '{}' NOT NULL,
 	"attempts" jsonb NOT NULL,
 	"state" text DEFAULT 'sent' NOT NULL,
+	"has_failures" boolean DEFAULT false NOT NULL,
 	"gas_used" bigint,
 	"quarantined_at_block" bigint,
 	"transaction_hash" text,
@@ -185,11 +186,10 @@ CREATE TABLE "app"."operation" (
 	"claimed_until" timestamp with time zone,
 	"published_at" timestamp with time zone,
 	"batch_id" bigint,
-	"batch_index" integer,
 	"transaction_hash" text,
 	"block_number" bigint,
 	"block_hash" text,
-	"response" jsonb,
+	"response" json,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT now() NOT NULL
 );
@@ -317,10 +317,9 @@ CREATE UNIQUE INDEX "operation_by_authorization" ON "app"."operation" USING btre
 CREATE UNIQUE INDEX "operation_once" ON "app"."operation" USING btree ("once_key") WHERE state <> 'rejected' and once_key is not null;
 CREATE INDEX "operation_queue" ON "app"."operation" USING btree ("id") WHERE state in ('queued', 'held');
 CREATE INDEX "operation_published" ON "app"."operation" USING btree ("asset","payer","nonce") WHERE published_at is not null and nonce is not null;
-CREATE INDEX "operation_open" ON "app"."operation" USING btree ("batch_id") WHERE state in ('sent', 'mined');
 CREATE INDEX "operation_by_escrow" ON "app"."operation" USING btree ("escrow","kind");
-CREATE INDEX "operation_by_once_key" ON "app"."operation" USING btree ("once_key","id") WHERE once_key is not null;
-CREATE INDEX "operation_by_batch" ON "app"."operation" USING btree ("batch_id","batch_index") WHERE batch_id is not null;
+CREATE INDEX "operation_once_rejected" ON "app"."operation" USING btree ("once_key","id") WHERE state = 'rejected' and once_key is not null;
+CREATE INDEX "operation_by_batch" ON "app"."operation" USING btree ("batch_id") WHERE batch_id is not null;
 CREATE INDEX "operation_signed" ON "app"."operation" USING btree ("caller","id") WHERE signed and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null));
 CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","kind") WHERE state <> 'rejected' and nonce is not null and response is null;
 CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');

@@ -21,7 +21,7 @@ import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import { isIndexWhole, parseStoredTerms, toStoredTerms } from "../../db/onchain.js";
-import { forEachCall, prepare, prepareShared } from "../../db/statements.js";
+import { forEachCall, prepareShared, sharedCalls } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
@@ -236,8 +236,6 @@ function duplicate(contractId: Address): AppError {
   });
 }
 
-const value = sql.placeholder;
-
 /** SQL: whether a paid creation of the escrow is pending or done. */
 const isCreationLive = (escrow: unknown) => sql`exists (
   select 1 from app.operation creation
@@ -276,8 +274,11 @@ const readAttempt = prepareShared<{
   ),
 );
 
-/** Repeats an attempt that is stored under other parameters by a concurrent request: no row with `stored` is returned. */
-const storing = prepare<{
+/**
+ * Repeats an attempt that is stored under other parameters by a concurrent request: no row with `stored` is returned.
+ * Callers are locked in their order, as in every other statement; a caller's attempts count one after the other.
+ */
+const storing = prepareShared<{
   is_known: boolean;
   is_full: boolean;
   oldest: number | null;
@@ -285,32 +286,52 @@ const storing = prepare<{
 }>(
   "creation_attempt_stored",
   sql`
-    with pending as materialized (
-      select id, first_quoted_at from app.pending_attempts(
-        ${value("caller")}, ${value("lifetime")}::int, ${value("maximum")}::int + 1)
+    with call as materialized (select * from ${sharedCalls({
+      id: "text",
+      caller: "text",
+      bodyHash: "text",
+      document: "text",
+      termsHash: "text",
+      title: "text",
+      taskDescription: "text",
+      words: "text[]",
+      acceptanceCriteria: "jsonb",
+      supplementaryMaterials: "text",
+      application: "text",
+      applicationTerms: "json",
+      awardMethod: "text",
+      initiator: "text",
+      escrowTerms: "jsonb",
+      wrappedKey: "text",
+      masterKeyId: "text",
+      needsSlot: "boolean",
+      lifetime: "int",
+      maximum: "int",
+    })} order by caller
     ), slots as (
-      select bool_or(id = ${value("id")}) is true as is_known, count(*) >= ${value("maximum")}::int as is_full,
-        extract(epoch from min(first_quoted_at))::float8 as oldest
-      from pending
+      select call.n, slot.* from call cross join lateral (
+        select bool_or(id = call.id) is true as is_known, count(*) >= call.maximum as is_full,
+          extract(epoch from min(first_quoted_at))::float8 as oldest
+        from app.pending_attempts(call.caller, call.lifetime, call.maximum + 1)) slot
     ), stored as (
       insert into app.terms as t (id, caller, body_hash, document, terms_hash, title, task_description, words,
         acceptance_criteria, supplementary_materials, application, application_terms, award_method, initiator,
         escrow_terms)
-      select ${value("id")}, ${value("caller")}, ${value("bodyHash")}, ${value("document")}, ${value("termsHash")},
-        ${value("title")}, ${value("taskDescription")}, ${toWords(value("words"))},
-        ${value("acceptanceCriteria")}::jsonb, ${value("supplementaryMaterials")}, ${value("application")}, ${value("applicationTerms")}::json,
-        ${value("awardMethod")}, ${value("initiator")}, ${value("escrowTerms")}::jsonb
-      from slots where not is_known and (not is_full or not ${value("needsSlot")}::boolean)
+      select id, caller, "bodyHash", document, "termsHash", title, "taskDescription", ${toWords(sql`words`)},
+        "acceptanceCriteria", "supplementaryMaterials", application, "applicationTerms", "awardMethod", initiator,
+        "escrowTerms"
+      from call join slots using (n) where not is_known and (not is_full or not "needsSlot")
       on conflict (caller, body_hash) do update set first_quoted_at = now() where t.id = excluded.id
       returning id, xmax = 0 as is_new
     ), key as (
       insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
-      select id, 'supplementaryMaterials', ${value("wrappedKey")}, ${value("masterKeyId")}
-      from stored where is_new and ${value("wrappedKey")}::text is not null
+      select id, 'supplementaryMaterials', "wrappedKey", "masterKeyId"
+      from call join stored using (id) where is_new and "wrappedKey" is not null
       on conflict (contract_id, field) do update
         set wrapped_key = excluded.wrapped_key, master_key_id = excluded.master_key_id
     )
-    select slots.*, stored.id as stored from slots left join stored on true`,
+    select slots.*, stored.id as stored from slots join call using (n) left join stored using (id)`,
+  { apart: "caller" },
 );
 
 /**
@@ -336,13 +357,13 @@ async function storeAttempt(
     title: draft.title,
     taskDescription: draft.taskDescription,
     words: wordsOf(`${draft.title}\n${draft.taskDescription}`),
-    acceptanceCriteria: JSON.stringify(draft.acceptanceCriteria),
+    acceptanceCriteria: draft.acceptanceCriteria,
     supplementaryMaterials: sealed?.encrypted ?? null,
     application: draft.application,
-    applicationTerms: draft.applicationTerms && JSON.stringify(draft.applicationTerms),
+    applicationTerms: draft.applicationTerms,
     awardMethod: draft.awardMethod,
     initiator: draft.initiator,
-    escrowTerms: JSON.stringify(toStoredTerms(escrowTerms)),
+    escrowTerms: toStoredTerms(escrowTerms),
     wrappedKey: sealed?.wrappedKey ?? null,
     masterKeyId: sealed?.masterKeyId ?? null,
     needsSlot,

@@ -110,6 +110,18 @@ export const MUTANTS = {
     tests: "test/integration/gas-accounts.test.ts",
     only: "pay at the same moment",
   },
+  "failed-gas-uncounted": {
+    file: "src/relayer/results.ts",
+    edits: [["hasFailures: failures.size > 0", "hasFailures: false"]],
+    tests: "test/integration/relayer-truth.test.ts",
+    only: "once its block is deep",
+  },
+  "attempts-counted-at-once": {
+    file: "src/features/contracts/create-contract.ts",
+    edits: [['  { apart: "caller" },\n', ""]],
+    tests: "test/e2e/contract-payments.test.ts",
+    only: "attempts at the same moment",
+  },
   "response-waits-for-others": {
     file: "src/payments/relayed-call.ts",
     edits: [[" for update of o skip locked)", " for update of o)"]],
