@@ -59,7 +59,7 @@ const EnvironmentSchema = z
   .object({
     DATABASE_URL: databaseUrl,
     DATABASE_READ_URL: databaseUrl.optional(),
-    DATABASE_API_CONNECTIONS: wholeNumber(20, { min: 1, max: 1000 }),
+    DATABASE_API_CONNECTIONS: wholeNumber(10, { min: 1, max: 1000 }),
     DATABASE_READ_CONNECTIONS: wholeNumber(10, { min: 1, max: 1000 }),
     DATABASE_WORK_CONNECTIONS: wholeNumber(10, { min: 2, max: 1000 }),
     STATEMENT_TIMEOUT_MS: wholeNumber(10_000, { max: 600_000 }),

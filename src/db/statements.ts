@@ -132,9 +132,29 @@ export function rowOf<T extends PgTable>(table: T, raw: Record<string, unknown>)
   return Object.fromEntries(values);
 }
 
-/** SQL: the ids as one parameter; `inArray` has one for each, and builds its text anew every time. */
-export const isOneOf = (column: PgColumn, ids: readonly bigint[]): SQL =>
-  sql`${column} = any(${sql.param(ids.map(String))}::bigint[])`;
+/** SQL: as drizzle's `inArray`, with one parameter: its text grows with the list, and is built anew every time. */
+export const isOneOf = (column: PgColumn, values: readonly (bigint | string)[]): SQL =>
+  sql`${column} = any(${sql.param(values.map(String))})`;
+
+/** Inserts rows by one parameter, as {@link isOneOf}. What only some rows have is null in the others. */
+export async function insertRows<T extends PgTable>(
+  db: Executor,
+  table: T,
+  rows: readonly T["$inferInsert"][],
+): Promise<void> {
+  if (rows.length === 0) return;
+  const columns = Object.entries(getTableColumns(table)).filter(([key]) => rows.some((row) => key in row));
+  const named = rows.map((row: Record<string, unknown>) =>
+    Object.fromEntries(columns.map(([key, { name }]) => [name, row[key]])),
+  );
+  const json = JSON.stringify(named, (_, value) => (typeof value === "bigint" ? value.toString() : value));
+  const names = sql.join(
+    columns.map(([, { name }]) => sql.identifier(name)),
+    sql`, `,
+  );
+  await db.execute(sql`
+    insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${json}::json)`);
+}
 
 /** SQL: a table's columns by name: a prepared `*` fails once a newer release has added one. */
 export const columnsOf = (table: PgTable): SQL => sql.join(Object.values(getTableColumns(table)), sql`, `);

@@ -5,10 +5,11 @@ import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { and, asc, eq, gt, inArray } from "drizzle-orm";
+import { and, asc, eq, gt } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
 import { escrowEvent, workingContract } from "../db/onchain.js";
 import { terms } from "../db/schema.js";
+import { isOneOf } from "../db/statements.js";
 import { timeoutOf } from "./deadlines.js";
 import { agentsOf, type EventDraft } from "./log.js";
 
@@ -222,7 +223,7 @@ async function refusedPayouts(db: Executor, rows: readonly Known[]): Promise<Set
       args: escrowEvent.args,
     })
     .from(escrowEvent)
-    .where(and(inArray(escrowEvent.contractId, ids), eq(escrowEvent.name, "PayoutDeferred")));
+    .where(and(isOneOf(escrowEvent.contractId, ids), eq(escrowEvent.name, "PayoutDeferred")));
   return new Set(
     deferred.map(({ transaction, escrow, args }) => refusalKey(transaction, escrow, String(args.payee))),
   );

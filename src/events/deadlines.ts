@@ -4,10 +4,11 @@ import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
 import { effectiveOutcomes, isVotingClosed, votingClosesAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
-import { and, asc, eq, inArray, isNull, lte, notExists, sql } from "drizzle-orm";
+import { and, asc, eq, isNull, lte, notExists, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
 import { statusFacts, vote, workingContract } from "../db/onchain.js";
 import { eventDeadline, sealedVote } from "../db/schema.js";
+import { insertRows, isOneOf } from "../db/statements.js";
 import { agentsOf, type EventDraft } from "./log.js";
 
 type Escrow = typeof workingContract.$inferSelect;
@@ -72,11 +73,11 @@ export const PHASE_TYPES: ReadonlySet<EventType> = new Set<EventType>([
 export async function armDeadlines(tx: Transaction, contractIds: readonly `0x${string}`[]): Promise<void> {
   if (contractIds.length === 0) return;
   const ids = [...new Set(contractIds)];
-  await tx.delete(eventDeadline).where(inArray(eventDeadline.contractId, ids));
+  await tx.delete(eventDeadline).where(isOneOf(eventDeadline.contractId, ids));
   const escrows = await tx
     .select()
     .from(workingContract)
-    .where(and(inArray(workingContract.id, ids), eq(workingContract.settled, false)));
+    .where(and(isOneOf(workingContract.id, ids), eq(workingContract.settled, false)));
   const deadlines = escrows.flatMap((escrow) =>
     RULES.filter(({ phase }) => phase === escrow.phase).map((rule): Deadline => {
       const deadline = Number(rule.at(escrow));
@@ -85,7 +86,7 @@ export async function armDeadlines(tx: Transaction, contractIds: readonly `0x${s
       return { contractId: escrow.id, name: rule.name, deadline, dueAt };
     }),
   );
-  if (deadlines.length > 0) await tx.insert(eventDeadline).values(deadlines);
+  await insertRows(tx, eventDeadline, deadlines);
 }
 
 /** Deletes deadlines due at `now` (seconds), oldest first, and returns events for those that still apply. */
@@ -106,7 +107,7 @@ export async function takeDueDeadlines(
     .delete(eventDeadline)
     .where(sql`(${eventDeadline.contractId}, ${eventDeadline.name}) in (${sql.join(keys, sql`, `)})`);
   const ids = [...new Set(due.map(({ contractId }) => contractId as `0x${string}`))];
-  const rows = await tx.select().from(workingContract).where(inArray(workingContract.id, ids));
+  const rows = await tx.select().from(workingContract).where(isOneOf(workingContract.id, ids));
   const escrows = new Map(rows.map((escrow) => [escrow.id as string, escrow]));
   const drafts: EventDraft[] = [];
   for (const deadline of due) {

@@ -24,7 +24,7 @@ import {
 } from "../db/client.js";
 import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
 import { event, eventLog } from "../db/schema.js";
-import { prepare } from "../db/statements.js";
+import { insertRows, isOneOf, prepare } from "../db/statements.js";
 import { createLoop, type Loop, type Wakers } from "../scheduling.js";
 import { draftsOf, readChainEvents } from "./causes.js";
 import { armDeadlines, CONTRADICTS_TIMEOUT, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
@@ -267,7 +267,7 @@ async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
     .from(event)
     .where(
       and(
-        inArray(
+        isOneOf(
           event.source,
           drafts.map(({ source }) => source),
         ),
@@ -287,7 +287,7 @@ async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
     }
     rows.push(place(log, draft));
   }
-  if (rows.length > 0) await log.tx.insert(event).values(rows);
+  await insertRows(log.tx, event, rows);
 }
 
 /** Assigns positions to staged events in the order in which they were written. Returns how many. */
@@ -326,7 +326,7 @@ async function revertChainEvents(
     .from(event)
     .where(
       and(
-        inArray(event.contractId, contractIds),
+        isOneOf(event.contractId, contractIds),
         inArray(event.type, [...TIMEOUT_TYPES, "deadline.approaching"]),
         gt(event.position, oldest),
         isNull(event.revertedBy),
@@ -375,11 +375,7 @@ async function liveTimeouts({ tx }: Log, drafts: readonly EventDraft[]): Promise
     .select()
     .from(event)
     .where(
-      and(
-        inArray(event.contractId, [...new Set(ids)]),
-        inArray(event.type, [...TIMEOUT_TYPES]),
-        isNull(event.revertedBy),
-      ),
+      and(isOneOf(event.contractId, ids), inArray(event.type, [...TIMEOUT_TYPES]), isNull(event.revertedBy)),
     );
   const byContract = new Map<string, EventRow[]>();
   for (const row of rows) byContract.set(row.contractId, [...(byContract.get(row.contractId) ?? []), row]);

@@ -10,6 +10,7 @@ import {
   isErc6492Signature,
   keccak256,
   type PublicClient,
+  prepareEncodeFunctionData,
 } from "viem";
 import { movedClockHint } from "../chain/clients.js";
 import { askWallet, callOrRevert, recoverSigner } from "../chain/signatures.js";
@@ -311,6 +312,10 @@ async function isWalletSignature(
   return answer !== null && answer.length >= 66 && answer.startsWith(ERC1271_MAGIC_VALUE);
 }
 
+/** Prepared: the selectors are hashed once. */
+const receive = prepareEncodeFunctionData({ abi: tokenAbi, functionName: "receiveWithAuthorization" });
+const transfer = prepareEncodeFunctionData({ abi: tokenAbi, functionName: "transferWithAuthorization" });
+
 /** As on chain: the payee takes the money itself, and a token can refuse everyone else. */
 function transferCall(
   payment: PaymentAuthorization,
@@ -319,9 +324,10 @@ function transferCall(
 ) {
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment;
   const args = [from, to, value, validAfter, validBefore, nonce, signature] as const;
-  const functionName =
-    kind === "ReceiveWithAuthorization" ? "receiveWithAuthorization" : "transferWithAuthorization";
-  const data = encodeFunctionData({ abi: tokenAbi, functionName, args });
+  const data =
+    kind === "ReceiveWithAuthorization"
+      ? encodeFunctionData({ ...receive, args })
+      : encodeFunctionData({ ...transfer, args });
   return { account: payTo, to: asset.address, data };
 }
 

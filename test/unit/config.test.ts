@@ -11,7 +11,7 @@ const complete = {
 it("needs four settings, and has a default for every other", () => {
   expect(parseConfig(complete)).toEqual({
     databaseUrl: complete.DATABASE_URL,
-    databaseConnections: { api: 20, read: 10, work: 10 },
+    databaseConnections: { api: 10, read: 10, work: 10 },
     statementTimeoutMs: 10_000,
     rpcUrl: complete.RPC_URL,
     deploymentPath: complete.DEPLOYMENT,
