@@ -79,23 +79,28 @@ export async function rejectExpired(context: SignerContext, head: Head): Promise
   logger.info({ operations: ids }, "operations expired");
 }
 
+const readCandidates = prepare<Omit<Candidate, "id"> & { id: string }>(
+  "relayer_candidates",
+  sql`
+    select id::text, kind, escrow, caller, signed, gas_limit as "gasLimit", published_at is not null as published,
+      octet_length(data) / 2 - 1 as "dataLength", not_after::float8 as "notAfter",
+      ${sql.placeholder("headTime")}::float8 - extract(epoch from now() - created_at)::float8 as "createdAt",
+      case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries
+    from app.operation
+    where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
+      and (claimed_until is null or claimed_until < now() or signer = ${sql.placeholder("signer")})
+    order by operation.id limit ${MAX_CANDIDATES}`,
+);
+
 /** Claims the next batch. Tries that failed because the token was paused do not count against an operation. */
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
   const choose = async (tx: Transaction) => {
-    const candidates = await tx.execute<Omit<Candidate, "id"> & { id: string }>(sql`
-      select id::text, kind, escrow, caller, signed, gas_limit as "gasLimit", published_at is not null as published,
-        octet_length(data) / 2 - 1 as "dataLength", not_after::float8 as "notAfter",
-        ${head.timestamp} - extract(epoch from now() - created_at)::float8 as "createdAt",
-        case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries
-      from app.operation
-      where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
-        and (claimed_until is null or claimed_until < now() or signer = ${signer})
-      order by operation.id limit ${MAX_CANDIDATES}`);
+    const candidates = await readCandidates(tx, { signer, headTime: head.timestamp });
     const none = { rows: [], standsOn: [] };
-    if (candidates.rows.length === 0) return none;
-    const waiting = candidates.rows.map((row): Candidate => ({ ...row, id: BigInt(row.id) }));
-    const surroundings = await readSurroundings(tx, signer);
+    if (candidates.length === 0) return none;
+    const waiting = candidates.map((row): Candidate => ({ ...row, id: BigInt(row.id) }));
+    const surroundings = await readSurroundings(tx, { signer });
     const ids = chooseOperations({
       candidates: waiting,
       allowances: await readAllowances(tx, waiting),
@@ -129,11 +134,12 @@ type Surrounding =
 /**
  * One statement, so that all rows come from one snapshot. A reorg moves an operation from mined to sent; separate
  * queries could see it in neither state and judge the operations behind it as if it did not exist. Sent and mined
- * operations are found by their batches: under load, an index on their state is full of dead rows.
+ * operations are found by their batches: under load, an index on their state is full of dead rows. A delegation that
+ * waits for its retry blocks the actions that need it.
  */
-async function readSurroundings(tx: Transaction, signer: string): Promise<Surrounding[]> {
-  // A delegation that waits for its retry blocks the actions that need it.
-  const { rows } = await tx.execute<Surrounding & Record<string, unknown>>(sql`
+const readSurroundings = prepare<Surrounding>(
+  "relayer_surroundings",
+  sql`
     with open as materialized (
       select kind, escrow, caller, state, block_number, block_hash from app.operation
       where batch_id = any(array(select id from app.batch where state in ('sent', 'mined', 'quarantined')))
@@ -142,7 +148,7 @@ async function readSurroundings(tx: Transaction, signer: string): Promise<Surrou
     where state = 'sent'
     union all
     select 'busy', kind, escrow, caller, null, null from app.operation
-    where state in ('queued', 'held') and signer <> ${signer} and claimed_until > now()
+    where state in ('queued', 'held') and signer <> ${sql.placeholder("signer")} and claimed_until > now()
     union all
     select 'busy', kind, escrow, caller, null, null from app.operation
     where state = 'held' and retry_at > now() and kind in ('delegate', 'revoke-delegation')
@@ -156,9 +162,8 @@ async function readSurroundings(tx: Transaction, signer: string): Promise<Surrou
       or caller in (select caller from app.operation where state in ('queued', 'held')))
     union all
     (select 'newest', null, null, null, block_number::text, block_hash from app.batch
-      where state in ('mined', 'final') and block_hash is not null order by batch.block_number desc limit 1)`);
-  return rows;
-}
+      where state in ('mined', 'final') and block_hash is not null order by batch.block_number desc limit 1)`,
+);
 
 function blocksUnder(
   claimed: readonly OperationRow[],

@@ -154,42 +154,25 @@ function owedNow({ allowance, budget }: Record<"allowance" | "budget", number | 
       when ${UNEARNED} then ${budget}::float8 / ${BUDGET_SECONDS} else ${allowance}::float8 / ${ALLOWANCE_SECONDS} end)`;
 }
 
-/**
- * Records a batch's place on chain, and its gas: an operation's share is that of its gas limit, and the keeper's
- * operations count for whoever posted the contract. Fees that contracts paid in it are credited to their agents. After a
- * reorg only the difference in gas is charged, and no fee is credited again. Without a receipt, what was charged is
- * refunded: the batch is superseded, and never on chain.
- */
-export async function recordBatch(
-  tx: Transaction,
-  {
-    id,
-    state,
-    hasFailures = false,
-  }: { id: bigint; state: "mined" | "final" | "reverted" | "superseded"; hasFailures?: boolean },
-  receipt: TransactionReceipt | null,
-  limits: GasLimits,
-): Promise<void> {
-  const { transactionHash = null, blockHash = null } = receipt ?? {};
-  const [gasUsed, blockNumber] = [
-    receipt?.gasUsed.toString() ?? null,
-    receipt?.blockNumber.toString() ?? null,
-  ];
-  const fees = receipt === null ? [] : creditsIn(receipt, limits);
-  await tx.execute(sql`
-    with before as (select gas_used, operation_ids from app.batch where id = ${id.toString()}::bigint for update),
+const value = sql.placeholder;
+
+const recording = prepare(
+  "batch_recorded",
+  sql`
+    with before as (select gas_used, operation_ids from app.batch where id = ${value("id")}::bigint for update),
     recorded as (
-      update app.batch set state = ${state}, transaction_hash = ${transactionHash}, block_hash = ${blockHash},
-        block_number = ${blockNumber}::bigint, has_failures = ${hasFailures}, gas_used = ${gasUsed}::bigint, updated_at = now()
-      where id = ${id.toString()}::bigint),
+      update app.batch set state = ${value("state")}, has_failures = ${value("hasFailures")},
+        transaction_hash = ${value("transactionHash")}, block_hash = ${value("blockHash")},
+        block_number = ${value("blockNumber")}::bigint, gas_used = ${value("gasUsed")}::bigint, updated_at = now()
+      where id = ${value("id")}::bigint),
     carried as (
       select coalesce(o.caller, t.caller) as address, 0 as earned,
-        (coalesce(${gasUsed}::numeric, 0) - coalesce(before.gas_used, 0)) * o.gas_limit / sum(o.gas_limit) over () as used
+        (coalesce(${value("gasUsed")}::numeric, 0) - coalesce(before.gas_used, 0))
+          * o.gas_limit / sum(o.gas_limit) over () as used
       from before join app.operation o on o.id = any(before.operation_ids) left join app.terms t on t.id = o.escrow),
     credited as (
       select party.caller as address, fee.gas / count(*) over (partition by fee.escrow) as earned, 0 as used
-      from unnest(${sql.param(fees.map(({ escrow }) => escrow))}::text[], ${sql.param(fees.map(({ gas }) => gas))}::numeric[])
-        as fee (escrow, gas)
+      from unnest(${value("escrows")}::text[], ${value("gases")}::numeric[]) as fee (escrow, gas)
       join before on before.gas_used is null
       join lateral (
         select distinct caller from app.operation o where o.escrow = fee.escrow and o.kind in ('create', 'accept', 'vote')
@@ -211,8 +194,42 @@ export async function recordBatch(
     select address, round(used), round(earned), round(entries.owed) from entries
     where used <> 0 or earned <> 0 order by address
     on conflict (address) do update set used = account.used + excluded.used, earned = account.earned + excluded.earned,
-      owed = greatest(${owedNow(limits)} + excluded.owed, case account.address when ${UNEARNED} then 0 end),
-      owed_at = now()`);
+      owed = greatest(excluded.owed + ${owedNow({ allowance: value("allowance"), budget: value("budget") })},
+        case account.address when ${UNEARNED} then 0 end),
+      owed_at = now()`,
+);
+
+/**
+ * Records a batch's place on chain, and its gas: an operation's share is that of its gas limit, and the keeper's
+ * operations count for whoever posted the contract. Fees that contracts paid in it are credited to their agents. After a
+ * reorg only the difference in gas is charged, and no fee is credited again. Without a receipt, what was charged is
+ * refunded: the batch is superseded, and never on chain.
+ */
+export async function recordBatch(
+  tx: Transaction,
+  {
+    id,
+    state,
+    hasFailures = false,
+  }: { id: bigint; state: "mined" | "final" | "reverted" | "superseded"; hasFailures?: boolean },
+  receipt: TransactionReceipt | null,
+  limits: GasLimits,
+): Promise<void> {
+  const { transactionHash = null, blockHash = null } = receipt ?? {};
+  const fees = receipt === null ? [] : creditsIn(receipt, limits);
+  await recording(tx, {
+    id: id.toString(),
+    state,
+    hasFailures,
+    transactionHash,
+    blockHash,
+    blockNumber: receipt?.blockNumber.toString() ?? null,
+    gasUsed: receipt?.gasUsed.toString() ?? null,
+    escrows: fees.map(({ escrow }) => escrow),
+    gases: fees.map(({ gas }) => gas),
+    allowance: limits.allowance,
+    budget: limits.budget,
+  });
 }
 
 /**
