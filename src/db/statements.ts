@@ -50,7 +50,7 @@ export function forEachCall(types: Record<string, string>, statement: SQL): SQL 
 }
 
 /** Calls that share a statement: the rows of all are in memory at once, and contracts can be long. */
-const MAX_SHARED = 10;
+const MAX_SHARED = 30;
 
 interface SharedCalls<Row> {
   /** Their values, each with its place. */

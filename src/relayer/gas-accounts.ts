@@ -45,7 +45,7 @@ export interface GasRefusal {
  */
 export const gasRefusalOf = ({
   caller,
-  beside,
+  beside = sql`select null, 0 where false`,
   ...limits
 }: Record<"caller" | "allowance" | "budget", SQL | Placeholder> & {
   beside?: SQL;
@@ -57,22 +57,23 @@ export const gasRefusalOf = ({
     where batch_id = any(array(
         select id from app.batch where state in ('sent', 'mined', 'quarantined') and (state <> 'mined' or has_failures)))
       and state = 'sent' and caller is not null),
-  pending as (select caller, gas_limit from stored ${beside && sql`union all ${beside}`}),
-  sums as (
-    select coalesce(sum(gas_limit) filter (where caller = ${caller}), 0) as own, coalesce(sum(gas_limit), 0) as total
-    from pending),
+  total as materialized (select coalesce(sum(gas_limit), 0) as gas from stored),
+  beside (caller, gas_limit) as (${beside}),
   limits (name, address, most, seconds, pending) as (
-    select 'allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8, own from sums
+    select 'allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8,
+      (select coalesce(sum(gas_limit), 0) from stored where caller = ${caller})
+        + (select coalesce(sum(gas_limit), 0) from beside where caller = ${caller})
     union all
-    select 'budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8, total from sums),
+    select 'budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8,
+      (select gas from total) + (select coalesce(sum(gas_limit), 0) from beside)),
   accounts as (
     select limits.*, coalesce(account.owed, 0) + limits.pending as used,
       coalesce(${owedNow(limits)}, 0) + limits.pending - most as excess
     from limits left join app.gas_account account using (address)),
   exceeded as (
     select name, most, seconds, excess - case name when 'allowance' then 0 else (
-      select coalesce(sum(p.gas_limit), 0) from pending p join app.gas_account a on a.address = p.caller where a.owed < 0
-      ) end as excess
+      select coalesce(sum(p.gas_limit), 0) from (table stored union all table beside) p
+      join app.gas_account a on a.address = p.caller where a.owed < 0) end as excess
     from accounts
     where most > 0 and excess >= 0
       and (name = 'allowance' or exists (select 1 from accounts own where own.name = 'allowance' and own.used >= 0)))
