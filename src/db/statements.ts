@@ -132,11 +132,11 @@ export function rowOf<T extends PgTable>(table: T, raw: Record<string, unknown>)
   return Object.fromEntries(values);
 }
 
-/** SQL: as drizzle's `inArray`, with one parameter: its text grows with the list, and is built anew every time. */
+/** SQL: as drizzle's `inArray`, with one parameter: its text would grow with the list, and is built for every call. */
 export const isOneOf = (column: PgColumn, values: readonly (bigint | string)[]): SQL =>
   sql`${column} = any(${sql.param(values.map(String))})`;
 
-/** Inserts rows by one parameter, as {@link isOneOf}. What only some rows have is null in the others. */
+/** Inserts rows by one parameter, as {@link isOneOf}. A value that only some rows have is null in the others. */
 export async function insertRows<T extends PgTable>(
   db: Executor,
   table: T,

@@ -151,7 +151,7 @@ describe("gas limits", () => {
       expect(await store("0xa1", limits)).toBe(true);
       expect(await store("0xa1", limits)).toBe(true);
       await database.pool.query("update app.operation set state = 'sent', batch_id = 1");
-      // What failed in a mined batch stays sent.
+      // Operations that failed in a mined batch stay sent.
       const set = { state, hasFailures: state === "mined" };
       await database.db.update(batch).set(set).where(eq(batch.id, 1n));
       expect(await store("0xa1", limits)).toEqual({ limit: "allowance", retryAfterSeconds: 1 });
