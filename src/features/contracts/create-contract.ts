@@ -276,7 +276,7 @@ const readAttempt = prepareShared<{
 
 /**
  * Repeats an attempt that is stored under other parameters by a concurrent request: no row with `stored` is returned.
- * Callers are locked in their order, as in every other statement; a caller's attempts count one after the other.
+ * All such statements lock their callers in alphabetical order, and so cannot wait for each other in a circle.
  */
 const storing = prepareShared<{
   is_known: boolean;
