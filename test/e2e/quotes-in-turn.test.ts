@@ -3,6 +3,7 @@
  * test/unit/features/concurrency-limit.
  */
 import pg from "pg";
+import type { Address } from "viem";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { parseConfig } from "../../src/config.js";
 import { createLogger } from "../../src/logger.js";
@@ -21,27 +22,46 @@ const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "
 /** Turns without a time limit. */
 const quoting = createConcurrencyLimit(4);
 const service = await createService(parseConfig(environment), { logger: createLogger("fatal"), quoting });
-const { client, worker } = await newPair(await openScene({ ...world.target, url: service.url }));
+const scene = await openScene({ ...world.target, url: service.url });
+const { client, worker } = await newPair(scene);
 
-/** Statements for quotes of the Client, which hang until the test lets them pass, and how many quotes share each. */
+/** Statements for quotes of these callers, whose responses the test holds back, and how many quotes share each. */
 let held: { quotes: number; pass(): void }[] | null = null;
+let heldCallers: string[] = [client.address];
 const heldQuotes = () => held?.reduce((sum, { quotes }) => sum + quotes, 0);
+/** Callers of each statement that stored attempts. */
+let stored: string[][] = [];
+
+/** Responses that are let pass together arrive in one turn of the event loop. */
+function letPass(): void {
+  for (const { pass } of held ?? []) pass();
+  held = null;
+}
 
 beforeAll(() => {
-  pg.Client.prototype.query = function (this: pg.Client, ...args: [{ name?: string; values?: unknown[] }]) {
-    const send = () => (query as (...all: unknown[]) => unknown).apply(this, args);
-    const [{ name, values = [] }] = args;
-    const calls = name === "outbox_state" ? JSON.parse(String(values[0])) : [];
-    const isQuote = (call: { caller: string; kind?: string }) =>
-      call.caller === client.address && call.kind === "create";
-    const quotes = calls.filter(isQuote).length;
-    if (held === null || quotes === 0) return send();
-    return new Promise((resolve) => held?.push({ quotes, pass: () => resolve(send()) }));
+  type Respond = (...response: unknown[]) => void;
+  type Args = [{ name?: string; values?: unknown[] }, unknown, Respond];
+  pg.Client.prototype.query = function (this: pg.Client, ...args: Args) {
+    const [statement, settings, respond] = args;
+    const { name, values = [] } = statement;
+    type Call = { caller: Address; kind?: string };
+    const callsOf = (wanted: string): Call[] => (name === wanted ? JSON.parse(String(values[0])) : []);
+    const attempts = callsOf("creation_attempt_stored");
+    if (attempts.length > 0) stored.push(attempts.map(({ caller }) => caller));
+    const isHeld = ({ caller, kind }: Call) => heldCallers.includes(caller) && kind === "create";
+    const quotes = callsOf("outbox_state").filter(isHeld).length;
+    const send = (...all: unknown[]) => (query as (...all: unknown[]) => unknown).apply(this, all);
+    if (held === null || quotes === 0) return send(...args);
+    return send(statement, settings, (...response: unknown[]) => {
+      const pass = () => respond(...response);
+      if (held === null) pass();
+      else held.push({ quotes, pass });
+    });
   } as never;
 });
 afterEach(() => {
-  for (const { pass } of held ?? []) pass();
-  held = null;
+  letPass();
+  heldCallers = [client.address];
 });
 afterAll(async () => {
   pg.Client.prototype.query = query;
@@ -59,7 +79,28 @@ test("a payment passes quotes that hang, and the quotes that wait behind them", 
 
   expect(heldQuotes()).toBe(4);
 
-  for (const { pass } of held) pass();
-  held = null;
+  letPass();
   expect((await Promise.all(quotes)).map(({ status }) => status)).toEqual([402, 402, 402, 402, 402]);
+});
+
+test("attempts that are ready in one turn of the event loop share a statement, but not those of one caller", async () => {
+  const { client, worker } = await newPair(scene);
+  const drafts = await Promise.all(Array.from({ length: 3 }, () => draft(world)));
+  heldCallers = [client.address, worker.address];
+  held = [];
+  const quotes = [client, client, worker].map((agent, i) =>
+    agent.post("/v1/contracts", JSON.stringify(drafts[i])),
+  );
+  await expect.poll(heldQuotes).toBe(3);
+  stored = [];
+
+  letPass();
+
+  expect((await Promise.all(quotes)).map(({ status }) => status)).toEqual([402, 402, 402]);
+  const { address } = client;
+  expect(stored.map((callers) => callers.toSorted())).toContainEqual([address, worker.address].toSorted());
+  expect(stored.map((callers) => callers.filter((caller) => caller === address))).toEqual([
+    [address],
+    [address],
+  ]);
 });
