@@ -19,11 +19,10 @@ import {
 } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { TSC } from "./run.mjs";
+import { ROOT, TSC } from "./run.mjs";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PACKAGES = join(ROOT, "packages");
 const PAGES = join(ROOT, "src/pages");
 const SOURCES = [
@@ -65,8 +64,10 @@ const BUNDLES = [
   },
 ];
 
-/** The programs of a network: what a process runs, by its name in `dist/service`. */
-const PROGRAMS = {
+/** The bundled programs. */
+export const SERVICE = join(ROOT, "dist/service");
+/** The programs of a network: the entry module of what a process runs, by its name in `SERVICE`. */
+export const PROGRAMS = {
   ...Object.fromEntries(
     ["serve", "indexer", "migrate", "operator"].map((name) => [name, `src/commands/${name}.ts`]),
   ),
@@ -83,17 +84,16 @@ const PROGRAM_SOURCES = [
 
 export async function ensureBuilt() {
   await bundlePackages();
-  const dir = join(ROOT, "dist/service");
-  const record = join(dir, "sources.sha256");
+  const record = join(SERVICE, "sources.sha256");
   const sources = hashOfSources();
   const isCurrent =
     existsSync(record) &&
     readFileSync(record, "utf8") === sources &&
-    Object.keys(PROGRAMS).every((name) => existsSync(join(dir, `${name}.mjs`)));
+    Object.keys(PROGRAMS).every((name) => existsSync(join(SERVICE, `${name}.mjs`)));
   if (isCurrent) return;
   // An interrupted build must not pass for that of earlier sources.
   rmSync(record, { force: true });
-  await bundlePrograms(PROGRAMS, dir);
+  await bundlePrograms(PROGRAMS, SERVICE);
   writeFileSync(record, sources);
 }
 

@@ -1,11 +1,11 @@
-/** Programs in processes of their own, each bundled once as the service's are, from the sources of this moment. */
+/** Programs in processes of their own: the service's as they are built, others bundled in the same way. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is compiled.
-import { bundlePrograms } from "../../tools/build.mjs";
+import { bundlePrograms, ensureBuilt, PROGRAMS, SERVICE } from "../../tools/build.mjs";
 import { freePort } from "../../tools/local/ports.js";
 import { type Finished, runProcess } from "./run-process.js";
 
@@ -13,7 +13,7 @@ const CACHE = join(ROOT, "node_modules/.cache/programs");
 const START_TIMEOUT_MS = 120_000;
 const bundles = new Map<string, Promise<string>>();
 
-/** The module and all that it imports as one file, to be run by Node alone; gone with this process. */
+/** The module and all that it imports, from the sources of this moment, as one file that Node runs alone. */
 export function bundled(entry: string): Promise<string> {
   let bundle = bundles.get(entry);
   if (bundle === undefined) {
@@ -23,7 +23,13 @@ export function bundled(entry: string): Promise<string> {
   return bundle;
 }
 
+/** A file that is not of the service is gone with this process. */
 async function bundleProgram(entry: string): Promise<string> {
+  const name = Object.keys(PROGRAMS).find((program) => PROGRAMS[program] === entry);
+  if (name !== undefined) {
+    await ensureBuilt();
+    return join(SERVICE, `${name}.mjs`);
+  }
   mkdirSync(CACHE, { recursive: true });
   const dir = mkdtempSync(join(CACHE, `${basename(entry, ".ts")}-`));
   process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
