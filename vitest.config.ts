@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
@@ -10,40 +11,6 @@ const isLast = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("
 /** Reads all tables after each of its requests: later they would hold what other files wrote. */
 const isFirst = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("/edge.test.ts");
 
-/** Seconds of the files that take longest, among suites that run side by side. */
-const SECONDS: Record<string, number> = {
-  "e2e/packages": 85,
-  "e2e/trust-secrets": 85,
-  "e2e/contract-interrupted": 85,
-  "e2e/mcp": 70,
-  "e2e/sdk": 60,
-  "e2e/cli": 50,
-  "e2e/trust": 45,
-  "e2e/index-watch": 45,
-  "e2e/votes": 45,
-  "e2e/webhooks": 40,
-  "e2e/signed-actions": 40,
-  "e2e/stakes": 35,
-  "e2e/wrong-settings": 30,
-  "e2e/readme": 30,
-  "e2e/usage-ticket": 30,
-  "e2e/checkpoints": 30,
-  "e2e/restore": 20,
-  "e2e/sealed-deliveries": 20,
-  "e2e/authorization-use": 20,
-  "e2e/workload": 20,
-  "integration/start": 80,
-  "integration/soak": 50,
-  "integration/base-dry-run": 40,
-  "integration/protocol-differential": 35,
-  "integration/relayer-truth": 35,
-  "integration/indexer-lifecycle": 35,
-  "integration/deployment-page": 25,
-  "integration/event-log": 25,
-  "integration/relayer-recovery": 25,
-};
-const OTHER_SECONDS = 10;
-
 class Suites extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -51,23 +18,13 @@ class Suites extends BaseSequencer {
     return sorted.toSorted((a, b) => place(a) - place(b));
   }
 
-  /** Parts that take about as long as each other: the longest file goes to the part that has least so far. */
+  /** Parts of about the same size. */
   override async shard(files: TestSpecification[]): Promise<TestSpecification[]> {
     const { index, count } = this.ctx.config.shard ?? { index: 1, count: 1 };
-    const parts = Array.from({ length: count }, () => ({ seconds: 0, files: [] as TestSpecification[] }));
-    const byPath = files.toSorted((a, b) => (a.moduleId < b.moduleId ? -1 : 1));
-    for (const file of byPath.toSorted((a, b) => secondsOf(b) - secondsOf(a))) {
-      const part = parts.reduce((least, one) => (one.seconds < least.seconds ? one : least));
-      part.seconds += secondsOf(file);
-      part.files.push(file);
-    }
-    return parts[index - 1]?.files ?? [];
+    const sizeOf = ({ moduleId }: TestSpecification): number => statSync(moduleId).size;
+    const largestFirst = files.toSorted((a, b) => sizeOf(b) - sizeOf(a));
+    return largestFirst.filter((_, i) => i % count === index - 1);
   }
-}
-
-function secondsOf({ moduleId }: TestSpecification): number {
-  const [, name = ""] = /test\/(.*)\.test\.ts$/.exec(moduleId) ?? [];
-  return SECONDS[name] ?? OTHER_SECONDS;
 }
 
 export default defineConfig({

@@ -10,25 +10,30 @@ import { startChecks } from "./check.mjs";
 import { ensureClients, ensureInstalled } from "./install.mjs";
 import { ROOT, runForge, runVitest } from "./run.mjs";
 
+/** Each part brings a stack, or databases, that take memory. */
+const PARTS = Math.min(availableParallelism(), 4);
+/** The suite in parts, each of which has a share of its files. */
+const inParts = (name, after) =>
+  Array.from({ length: PARTS }, (_, i) => ({ name: `${name} ${i + 1}/${PARTS}`, after }));
+
 /**
- * In the order in which they start, several side by side: longest first. A suite's part is a share of its files.
- * `after` names what has to have ended: the integration tests deploy contracts of the tests' own from `out/`, and one of
- * them runs the stock x402 clients.
+ * Suites in the order in which they start. Each lane has places for so many at the same moment. More would wait for
+ * processors, and their stacks and polls take more processor time altogether. `after` names what has to have ended: the
+ * integration tests deploy contracts of the tests' own from `out/`, and one of them runs the stock x402 clients.
  */
-const SUITES = [
-  { name: "contracts", after: ["contract checks"] },
-  { name: "e2e 1/3" },
-  { name: "e2e 2/3" },
-  { name: "e2e 3/3" },
-  { name: "browser" },
-  { name: "conformance" },
-  { name: "integration 1/3", after: ["contracts", "clients"] },
-  { name: "integration 2/3", after: ["contracts", "clients"] },
-  { name: "integration 3/3", after: ["contracts", "clients"] },
-  { name: "unit" },
+const LANES = [
+  // No stack. First, because others name it in `after`.
+  { places: 1, suites: [{ name: "contracts", after: ["contract checks"] }, { name: "unit" }] },
+  {
+    places: availableParallelism(),
+    suites: [
+      ...inParts("e2e"),
+      ...inParts("integration", ["contracts", "clients"]),
+      { name: "browser" },
+      { name: "conformance" },
+    ],
+  },
 ];
-/** Most suites wait for a chain most of the time. */
-const PLACES = availableParallelism() + 2;
 
 /** Lines of each failure's message, and characters of each line, that are repeated at the end of the run. */
 const MESSAGE_LINES = 12;
@@ -39,14 +44,13 @@ const MESSAGE_LINE_LENGTH = 1200;
  * other work that suites wait for, by the names in their `after`.
  */
 async function runTests(before) {
-  const waiting = [...SUITES];
   const clients = ensureClients().then(
     () => null,
     (error) => error.message,
   );
   const running = new Map(Object.entries({ ...before, clients }));
   const results = [];
-  const place = async () => {
+  const place = async (waiting) => {
     for (let suite = waiting.shift(); suite !== undefined; suite = waiting.shift()) {
       const { name, after = [] } = suite;
       const result = Promise.all(after.map((other) => running.get(other))).then(() => runSuite(name));
@@ -54,7 +58,12 @@ async function runTests(before) {
       results.push(await result);
     }
   };
-  await Promise.all(Array.from({ length: PLACES }, place));
+  await Promise.all(
+    LANES.flatMap(({ places, suites }) => {
+      const waiting = [...suites];
+      return Array.from({ length: places }, () => place(waiting));
+    }),
+  );
   const notInstalled = await clients;
   if (notInstalled !== null)
     results.push({ ...NOTHING, failed: 1, failures: [`   clients: ${notInstalled}`] });
