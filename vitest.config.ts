@@ -18,11 +18,12 @@ class Suites extends BaseSequencer {
     return sorted.toSorted((a, b) => place(a) - place(b));
   }
 
-  /** Parts of about the same size. */
+  /** Parts of about the same size. All processes have to agree on them, so equal sizes are ordered by path. */
   override async shard(files: TestSpecification[]): Promise<TestSpecification[]> {
     const { index, count } = this.ctx.config.shard ?? { index: 1, count: 1 };
     const sizeOf = ({ moduleId }: TestSpecification): number => statSync(moduleId).size;
-    const largestFirst = files.toSorted((a, b) => sizeOf(b) - sizeOf(a));
+    const byPath = files.toSorted((a, b) => (a.moduleId < b.moduleId ? -1 : 1));
+    const largestFirst = byPath.toSorted((a, b) => sizeOf(b) - sizeOf(a));
     return largestFirst.filter((_, i) => i % count === index - 1);
   }
 }

@@ -64,7 +64,7 @@ const BUNDLES = [
   },
 ];
 
-/** The bundled programs. */
+/** Folder of the bundled programs. */
 export const SERVICE = join(ROOT, "dist/service");
 /** The programs of a network: the entry module of what a process runs, by its name in `SERVICE`. */
 export const PROGRAMS = {
@@ -84,6 +84,11 @@ const PROGRAM_SOURCES = [
 
 export async function ensureBuilt() {
   await bundlePackages();
+  await ensurePrograms();
+}
+
+/** Several processes can call it at the same moment. */
+export async function ensurePrograms() {
   const record = join(SERVICE, "sources.sha256");
   const sources = hashOfSources();
   const isCurrent =

@@ -10,19 +10,19 @@ import { startChecks } from "./check.mjs";
 import { ensureClients, ensureInstalled } from "./install.mjs";
 import { ROOT, runForge, runVitest } from "./run.mjs";
 
-/** Each part brings a stack, or databases, that take memory. */
+/** At most four: each part starts its own stack or database, which take memory. */
 const PARTS = Math.min(availableParallelism(), 4);
 /** The suite in parts, each of which has a share of its files. */
 const inParts = (name, after) =>
   Array.from({ length: PARTS }, (_, i) => ({ name: `${name} ${i + 1}/${PARTS}`, after }));
 
 /**
- * Suites in the order in which they start. Each lane has places for so many at the same moment. More would wait for
- * processors, and their stacks and polls take more processor time altogether. `after` names what has to have ended: the
- * integration tests deploy contracts of the tests' own from `out/`, and one of them runs the stock x402 clients.
+ * Suites in the order in which they start. A lane runs as many side by side as it has places: with more of them, tests
+ * wait for a processor, and stacks and polls take more processor time altogether. `after` names what has to have ended:
+ * the integration tests deploy contracts of the tests' own from `out/`, and one of them runs the stock x402 clients.
  */
 const LANES = [
-  // No stack. First, because others name it in `after`.
+  // Without a stack. First, because others name one of them in `after`.
   { places: 1, suites: [{ name: "contracts", after: ["contract checks"] }, { name: "unit" }] },
   {
     places: availableParallelism(),

@@ -378,12 +378,12 @@ describe("a target that fails", () => {
     receiver.answer((response) => response.writeHead(200).end());
     const on = await send<WebhookView>(client, "PATCH", `${PATH}/${id}`, { disabled: false });
     expect(on.data).toMatchObject({ status: "active", disabledAt: null, disabledReason: null });
-    // Recorded, too: a change by the owner ends the sender's claim, and an event whose outcome is not stored is sent again.
+    // And recorded: a replay ends the sender's claim, and an event whose outcome is not stored yet is sent again.
     await eventually("the missed event is sent", async () => (await read(client, id)).lastStatus === 200);
     expect(receiver.received).toHaveLength(11);
 
     const [givenUp] = on.data.givenUp;
-    await send(client, "POST", `${PATH}/${id}/replay`, { eventId: givenUp });
+    ok(await send(client, "POST", `${PATH}/${id}/replay`, { eventId: givenUp }));
     await eventually("the abandoned event is sent", async () => receiver.received.length > 11);
     expect(receiver.received[11]?.event.id).toBe(givenUp);
     expect((await read(client, id)).givenUp).toEqual([]);

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is compiled.
-import { bundlePrograms, ensureBuilt, PROGRAMS, SERVICE } from "../../tools/build.mjs";
+import { bundlePrograms, ensurePrograms, PROGRAMS, SERVICE } from "../../tools/build.mjs";
 import { freePort } from "../../tools/local/ports.js";
 import { type Finished, runProcess } from "./run-process.js";
 
@@ -23,11 +23,11 @@ export function bundled(entry: string): Promise<string> {
   return bundle;
 }
 
-/** A file that is not of the service is gone with this process. */
+/** The service's programs stay; any other bundle is gone with this process. */
 async function bundleProgram(entry: string): Promise<string> {
   const name = Object.keys(PROGRAMS).find((program) => PROGRAMS[program] === entry);
   if (name !== undefined) {
-    await ensureBuilt();
+    await ensurePrograms();
     return join(SERVICE, `${name}.mjs`);
   }
   mkdirSync(CACHE, { recursive: true });
