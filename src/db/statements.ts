@@ -1,5 +1,5 @@
 /** Prepared statements: one by one, by shape, or shared by the calls of one turn of the event loop; and their rows. */
-import { setImmediate } from "node:timers/promises";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { fillPlaceholders, getTableColumns, type SQL, sql } from "drizzle-orm";
 import { type PgColumn, PgDialect, type PgTable } from "drizzle-orm/pg-core";
 import pg from "pg";
@@ -51,6 +51,8 @@ export function forEachCall(types: Record<string, string>, statement: SQL): SQL 
 
 /** Calls that share a statement: the rows of all are in memory at once, and contracts can be long. */
 const MAX_SHARED = 30;
+/** A statement in sequence that hangs stops the next one no longer than this. */
+const MAX_TURN_MS = 1000;
 
 interface SharedCalls<Row> {
   /** Their values, each with its place. */
@@ -62,8 +64,8 @@ interface SharedCalls<Row> {
 /**
  * A {@link prepare}d statement that the calls of one turn of the event loop share, and that is sent after the last of them:
  * under load a statement costs more than its rows. It reads its {@link sharedCalls}, and returns at most one row for each,
- * with the call's `n`. With `inSequence`, it also waits for the end of the previous one. With `apart`, calls that are equal
- * in this value do not share one.
+ * with the call's `n`. With `inSequence`, it also waits for the end of the previous one, a second at most. With `apart`,
+ * calls that are equal in this value do not share one.
  */
 export function prepareShared<Row extends object>(
   name: string,
@@ -77,7 +79,8 @@ export function prepareShared<Row extends object>(
   const begin = (db: Executor): SharedCalls<Row> => {
     const calls: SharedCalls<Row>["calls"] = [];
     const previous = last.get(db);
-    const rows = Promise.allSettled([setImmediate(), previous]).then(async () => {
+    const turn = previous && Promise.race([previous, delay(MAX_TURN_MS, undefined, { ref: false })]);
+    const rows = Promise.allSettled([setImmediate(), turn]).then(async () => {
       if (current.get(db)?.calls === calls) current.delete(db);
       const found: Row[] = [];
       for (const { n, ...row } of await run(db, { calls: JSON.stringify(calls) })) found[n] = row as Row;

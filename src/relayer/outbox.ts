@@ -11,7 +11,10 @@ import type { NewOperation } from "./operations.js";
 /** An existing row can be rejected, which frees its key, between our insert and our read. */
 const INSERT_TRIES = 5;
 
-/** In sequence: statements that run at the same moment do not see each other's operations, whose gas counts. */
+/**
+ * In sequence: statements that run at the same moment do not see each other's operations, whose gas counts. Two that store
+ * the same operations wait for each other's rows, so all insert in an order that the operations' content gives.
+ */
 const insertion = prepareShared<Record<string, unknown>>(
   "operation_insert",
   sql`
@@ -47,7 +50,7 @@ const insertion = prepareShared<Record<string, unknown>>(
           select earlier.caller, earlier."gasLimit" from call earlier
           where earlier.n < call.n and earlier.caller is not null`,
       })}) is null
-      order by n
+      order by "onceKey", nonce, n
       on conflict do nothing
       returning ${columnsOf(operation)})
     select call.n, stored.* from stored join call using (id)`,

@@ -2,7 +2,7 @@
 import { eq } from "drizzle-orm";
 import type { TransactionReceipt } from "viem";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { migrate } from "../../src/db/client.js";
+import { type Database, databaseOn, migrate } from "../../src/db/client.js";
 import { batch } from "../../src/db/schema.js";
 import type { AppError } from "../../src/errors.js";
 import { assertGas, type GasLimits, recordBatch } from "../../src/relayer/gas-accounts.js";
@@ -80,6 +80,24 @@ test("a batch whose nonce someone else used is refunded, and the one that replac
 test("a batch that reverts costs what it used", async () => {
   await record(1n, "reverted", 200n);
   expect(await charged()).toEqual({ "0xa1": 100, "0xa2": 100, "*": 200 });
+});
+
+test("processes that store the same operations in different orders do not wait for each other in a circle", async () => {
+  // Longer than a statement takes to begin, so that each has stored its first row when it meets the other's.
+  await database.pool.query(`
+    create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.3); return new; end';
+    create trigger slow before insert on app.operation for each row execute function slow()`);
+  onTestFinished(async () => void (await database.pool.query("drop function slow cascade")));
+  const store = (db: Database, onceKey: string) =>
+    enqueue(db, { kind: "draw", signed: false, target: "0x", data: "0x", gasLimit: 1, onceKey } as never);
+  const [one, other] = [databaseOn(database.pool), databaseOn(database.pool)];
+  const stored = await Promise.all([
+    ...["a", "b"].map((key) => store(one, key)),
+    ...["b", "a"].map((key) => store(other, key)),
+  ]);
+  const keys = stored.map(({ operation }) => operation.onceKey);
+  expect(keys).toEqual(["a", "b", "b", "a"]);
+  expect(stored.filter(({ existing }) => existing)).toHaveLength(2);
 });
 
 test("an agent whose payments the relayer's simulation refuses 30 times an hour pays later, and still acts", async () => {
