@@ -75,7 +75,7 @@ export async function awaitOutcome(
 ): Promise<OperationOutcome> {
   if (stored.response !== null) return replayOf(stored.response);
 
-  const deadline = Date.now() + deps.config.settlementWaitMs;
+  const deadline = performance.now() + deps.config.settlementWaitMs;
   const row = await deps.outbox.waitFor(stored.id, { timeoutMs: deps.config.settlementWaitMs, isNew });
   if (row === null) throw settlementPending();
   if (row.state === "rejected") return { ok: false, rejected: row };
@@ -87,7 +87,7 @@ export async function awaitOutcome(
     escrow: (row.escrow as Address | null) ?? undefined,
     staker: STAKING.has(row.kind) ? ((row.caller as Address | null) ?? undefined) : undefined,
   };
-  const timeoutMs = Math.max(deadline - Date.now(), 1000);
+  const timeoutMs = Math.max(deadline - performance.now(), 1000);
   const { data, headers = {} } = await respondFrom(deps.db, { ...block, timeoutMs }, () => respond(row));
   deps.logger.info(
     {

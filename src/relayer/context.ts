@@ -102,9 +102,9 @@ export function createMemory() {
     isIdle: false,
     /** Newest block whose timestamp was used to reject expired operations. */
     sweptHead: null as Hex | null,
-    /** Newest block the open batches were checked against, and when that was (milliseconds). */
+    /** Newest block the open batches were checked against, and when that was, as all times here by `performance.now()`. */
     followedHead: null as Hex | null,
-    followedAt: 0,
+    followedAt: Number.NEGATIVE_INFINITY,
     /** Transactions that were waiting for inclusion at that check, plus those sent since. */
     inFlight: 0,
     /** Newest block at which each open batch was broadcast. */
@@ -125,9 +125,9 @@ export function createMemory() {
     shortNonces: 0,
     /** Whether the Relay accepts the signer, as far as we know. */
     isAllowed: false,
-    /** Nothing new is sent before this time of `performance.now()`: the host's clock can be set back. */
+    /** Nothing new is sent before this time. */
     pausedUntil: 0,
-    /** When each alarm was last logged (milliseconds). */
+    /** When each alarm was last logged. */
     alarmedAt: new Map<AlarmName, number>(),
   };
 }
@@ -143,8 +143,8 @@ export function raiseAlarm(
 ): void {
   metrics?.alarm(name);
   const last = memory.alarmedAt.get(name);
-  if (last !== undefined && Date.now() - last < ALARM_INTERVAL_MS) return;
-  memory.alarmedAt.set(name, Date.now());
+  if (last !== undefined && performance.now() - last < ALARM_INTERVAL_MS) return;
+  memory.alarmedAt.set(name, performance.now());
   logger.error({ alarm: name, signer, ...facts }, `relayer: ${name}`);
 }
 

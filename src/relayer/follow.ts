@@ -38,13 +38,13 @@ const REBROADCAST_BLOCKS = 2n;
 export async function followBatches(context: SignerContext, head: Head): Promise<void> {
   const { memory } = context;
   const isNewHead = memory.followedHead !== head.hash;
-  if (!isNewHead && Date.now() - memory.followedAt < SAME_HEAD_MS) return;
+  if (!isNewHead && performance.now() - memory.followedAt < SAME_HEAD_MS) return;
   if (isNewHead) await followMined(context, head);
   await followUnmined(context, head);
   if (isNewHead) await followGivenUp(context, head);
   await checkShortNonces(context, head);
   memory.followedHead = head.hash;
-  memory.followedAt = Date.now();
+  memory.followedAt = performance.now();
 }
 
 /**

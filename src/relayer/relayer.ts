@@ -148,11 +148,11 @@ export function createRelayer({
     { isAsked, maySend }: { isAsked: boolean; maySend: boolean },
   ): Promise<void> => {
     const { memory } = context;
-    if (!isAsked && Date.now() - memory.followedAt < QUEUE_LOOK_MS) {
+    if (!isAsked && performance.now() - memory.followedAt < QUEUE_LOOK_MS) {
       const { hash } = await readHead(publicClient);
       if (hash === memory.followedHead) return;
     }
-    const overdue = memory.shortNonces > 0 || Date.now() - memory.followedAt > IDLE_LOOK_MS;
+    const overdue = memory.shortNonces > 0 || performance.now() - memory.followedAt > IDLE_LOOK_MS;
     const { isOpen, isWaiting } = await readWork(context);
     const open = overdue || isOpen;
     memory.isIdle = !open && !isWaiting;

@@ -75,7 +75,7 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
   const stopping = new AbortController();
   let backoff = 1000;
   let current = await launch(options, log);
-  let startedAt = Date.now();
+  let startedAt = performance.now();
   try {
     await current.ready;
   } catch (error) {
@@ -87,7 +87,7 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
   const startAgain = async (): Promise<void> => {
     try {
       current = await launch(options, log);
-      startedAt = Date.now();
+      startedAt = performance.now();
       if (stopping.signal.aborted) return;
       await current.ready;
       options.report(`${options.name} is running again.`);
@@ -99,7 +99,7 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
     for (;;) {
       const ending = await current.exited;
       if (stopping.signal.aborted) return;
-      if (Date.now() - startedAt > HEALTHY_AFTER_MS) backoff = 1000;
+      if (performance.now() - startedAt > HEALTHY_AFTER_MS) backoff = 1000;
       options.report(
         `${options.name} exited (${ending}). Restarting in ${backoff / 1000} s. Log: ${options.logPath}`,
       );
@@ -192,10 +192,10 @@ export async function until(
   isTrue: () => Promise<boolean>,
   { timeoutMs, intervalMs = 50, signal }: { timeoutMs: number; intervalMs?: number; signal?: AbortSignal },
 ): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   while (!(await isTrue().catch(() => false))) {
     if (signal?.aborted) throw new Error(`Aborted while waiting until ${what}.`);
-    if (Date.now() > deadline)
+    if (performance.now() > deadline)
       throw new Error(`Timed out after ${timeoutMs / 1000} s waiting until ${what}.`);
     await delay(intervalMs);
   }
