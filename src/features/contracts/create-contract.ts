@@ -370,7 +370,8 @@ async function storeAttempt(
     lifetime: LIMITS.pendingAttemptLifetime,
     maximum: LIMITS.pendingAttempts,
   });
-  if (row === undefined || row.is_known || row.stored !== null) return;
+  if (row === undefined) throw new Error("A select for each call returned no row");
+  if (row.is_known || row.stored !== null) return;
   if (needsSlot && row.is_full) throw tooMany(row.oldest ?? 0);
   // A concurrent request stored the same bytes under other parameters: its terms count.
   throw new AppError("unavailable", {
