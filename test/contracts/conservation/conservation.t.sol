@@ -45,7 +45,8 @@ contract ConservationTest is BaseTest {
     function testFuzz_DisputeWithVoters(History memory h, Parameters memory p) public {
         _prepare(h, p);
         _deliver(escrow, t.computedCriteria ? _outcomes(h.seed, "computed") : 0);
-        _disputeAnyWay(h.seed);
+        _dispute(escrow);
+        _assertBooks();
         _voteAll(h);
         _openAndTally(h);
         _payEveryone(h.seed);
@@ -129,18 +130,6 @@ contract ConservationTest is BaseTest {
         _assertBooks();
     }
 
-    function _disputeAnyWay(uint256 seed) private {
-        if (_dice(seed, "pay") % 2 == 0) {
-            _dispute(escrow);
-        } else {
-            vm.startPrank(client);
-            usd.approve(address(escrow), _bondOf(t));
-            escrow.dispute(_noAuthorization());
-            vm.stopPrank();
-        }
-        _assertBooks();
-    }
-
     function _voteAll(History memory h) private {
         if (t.parameters.baRecruitCount != 0) vm.warp(_now() + t.parameters.baVotingWindow / 2);
         uint256 lean = _dice(h.seed, "lean") % 4;
@@ -148,17 +137,9 @@ contract ConservationTest is BaseTest {
             uint256 seed = uint256(keccak256(abi.encode(h.seed, i)));
             uint24 votes = lean == 0 || seed % 3 == 0 ? _outcomes(seed, "votes") : _outcomes(h.seed, "votes");
             ballots.push(Ledger.Ballot({votes: votes, opened: _dice(seed, "open") % 4 != 0}));
-            if (_dice(seed, "pay") % 2 == 0) _vote(escrow, agents[i], votes);
-            else _voteFromAllowance(agents[i], votes);
+            _vote(escrow, agents[i], votes);
         }
         _assertBooks();
-    }
-
-    function _voteFromAllowance(address agent, uint24 votes) private {
-        vm.startPrank(agent);
-        usd.approve(address(escrow), _voteBondOf(t));
-        escrow.vote(agent, _commitment(escrow, agent, votes), _noAuthorization());
-        vm.stopPrank();
     }
 
     function _openAndTally(History memory h) private {

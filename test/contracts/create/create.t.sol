@@ -6,7 +6,6 @@ import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingCont
 import {IWorkingContractFactory} from "../../../contracts/interfaces/IWorkingContractFactory.sol";
 import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
-import {ContractWallet} from "../mocks/ContractWallet.sol";
 
 contract CreateTest is BaseTest {
     function test_WhenClientSignsPrice() public {
@@ -38,6 +37,7 @@ contract CreateTest is BaseTest {
         Authorization memory deposit = _authorize(worker, predicted, STAKE);
         vm.expectEmit(predicted);
         emit IWorkingContractEscrow.WorkingContractCreated(STAKE);
+        vm.prank(stranger);
         WorkingContractEscrow escrow = WorkingContractEscrow(factory.create(_packed(t), deposit));
 
         assertStatus(escrow, Status.Created);
@@ -45,26 +45,6 @@ contract CreateTest is BaseTest {
         assertEq(escrow.worker(), worker, "worker");
         assertBalance(worker, FUNDS - STAKE, "worker");
         assertBalance(predicted, STAKE, "escrow");
-    }
-
-    function test_WhenAnyoneSendsTheAuthorization() public {
-        Terms memory t = _newTerms();
-        Authorization memory deposit = _authorize(client, factory.predict(t), PRICE);
-        vm.prank(stranger);
-        WorkingContractEscrow escrow = WorkingContractEscrow(factory.create(_packed(t), deposit));
-        assertStatus(escrow, Status.Created);
-        assertEq(escrow.client(), client, "client");
-    }
-
-    function test_WhenInitiatorIsContractWallet() public {
-        ContractWallet wallet = new ContractWallet(client);
-        keyOf[address(wallet)] = keyOf[client];
-        usd.mint(address(wallet), PRICE);
-        Terms memory t = _newTerms();
-        t.initiator = address(wallet);
-        WorkingContractEscrow escrow = _create(t);
-        assertStatus(escrow, Status.Created);
-        assertBalance(address(wallet), 0, "wallet");
     }
 
     function test_GivenAuthorizationFrontRun() public {
@@ -97,8 +77,6 @@ contract CreateTest is BaseTest {
         Authorization memory deposit = _authorize(client, factory.predict(t), PRICE);
         _expectWrongStatus(Status.Created, Status.None);
         factory.create(_packed(t), deposit);
-        assertFalse(usd.authorizationState(client, deposit.nonce), "authorization unused");
-        assertBalance(client, FUNDS - PRICE, "client");
     }
 
     /// The signature names the address, and the address commits to the terms.
@@ -119,23 +97,6 @@ contract CreateTest is BaseTest {
         factory.create(_packed(t), deposit);
     }
 
-    function test_RevertWhen_DepositExpired() public {
-        Terms memory t = _newTerms();
-        Authorization memory deposit = _authorize(client, factory.predict(t), PRICE);
-        deposit.validBefore = _now();
-        deposit.signature =
-            _sign(keyOf[client], _transferDigest(address(usd), client, factory.predict(t), PRICE, deposit));
-        _expectPaymentFailed(client, PRICE);
-        factory.create(_packed(t), deposit);
-    }
-
-    function test_RevertWhen_DepositCancelled() public {
-        Terms memory t = _newTerms();
-        Authorization memory deposit = _cancelled(client, factory.predict(t), PRICE);
-        _expectPaymentFailed(client, PRICE);
-        factory.create(_packed(t), deposit);
-    }
-
     function test_RevertWhen_NoSignature() public {
         Terms memory t = _newTerms();
         vm.startPrank(client);
@@ -150,7 +111,6 @@ contract CreateTest is BaseTest {
         vm.warp(t.matchDeadline);
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.DeadlinePassed.selector, t.matchDeadline));
         factory.create(_packed(t), deposit);
-        assertFalse(usd.authorizationState(client, deposit.nonce), "authorization unused");
     }
 
     function _copy(Terms memory t) private pure returns (Terms memory) {

@@ -23,13 +23,6 @@ contract DeliverTest is BaseTest {
         _assertOnlyIn(Status.Matched, worker, abi.encodeCall(IWorkingContractEscrow.deliver, (DELIVERY, ROOT, 0)));
     }
 
-    function test_RevertGiven_DeliveryDeadlinePassed() public {
-        vm.warp(t.deliveryDeadline);
-        _expectWrongStatus(Status.CancelledAbsent, Status.Matched);
-        vm.prank(worker);
-        escrow.deliver(DELIVERY, ROOT, 0);
-    }
-
     function test_GivenLastSecond() public {
         vm.warp(t.deliveryDeadline - 1);
         _deliver(escrow, 0);

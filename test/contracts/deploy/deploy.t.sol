@@ -33,24 +33,6 @@ contract DeployTest is BaseTest {
         assertEq(vm.getRecordedLogs().length, 0, "no event");
     }
 
-    /// Packed terms are exactly what the address covers: each bit of each field must reach it.
-    function testFuzz_WhenAnySingleTermChanges(uint256 field, uint256 bit) public view {
-        Terms memory altered = t;
-        uint256[25] memory widths =
-            [uint256(160), 80, 160, 8, 1, 1, 32, 32, 32, 32, 256, 16, 16, 16, 16, 16, 16, 16, 16, 16, 32, 24, 8, 24, 0];
-        field = bound(field, 0, 23);
-        bit = bound(bit, 0, widths[field] - 1);
-        address before = factory.predict(altered);
-        // The struct's words, one per field: flip one bit of one of them.
-        bytes memory encoded = abi.encode(altered);
-        uint256 word = uint256(_wordAt(encoded, field)) ^ (uint256(1) << bit);
-        assembly ("memory-safe") {
-            mstore(add(add(encoded, 32), mul(field, 32)), word)
-        }
-        altered = abi.decode(encoded, (Terms));
-        assertNotEq(factory.predict(altered), before, "address");
-    }
-
     function test_RevertWhen_BytesAreNotPackedTerms() public {
         bytes memory packed = _packed(t);
         _expectInvalid("not packed terms");
@@ -173,11 +155,5 @@ contract DeployTest is BaseTest {
 
     function _expectInvalid(string memory reason) private {
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractFactory.InvalidTerms.selector, reason));
-    }
-
-    function _wordAt(bytes memory data, uint256 index) private pure returns (bytes32 word) {
-        assembly ("memory-safe") {
-            word := mload(add(add(data, 32), mul(index, 32)))
-        }
     }
 }

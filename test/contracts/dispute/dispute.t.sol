@@ -26,7 +26,6 @@ contract DisputeTest is BaseTest {
         _expectWrongStatus(Status.Resolved, Status.UnderReview);
         vm.prank(operator);
         escrow.dispute(bond);
-        assertFalse(usd.authorizationState(client, bond.nonce), "authorization unused");
     }
 
     function test_RevertWhen_CallerNeitherClientNorOperator() public {
@@ -83,9 +82,7 @@ contract DisputeTest is BaseTest {
     }
 
     function test_GivenComputedCriteria() public {
-        Terms memory computed = _newTerms();
-        computed.computedCriteria = true;
-        escrow = _delivered(computed, TWO_MET);
+        escrow = _delivered(_newComputedTerms(), TWO_MET);
         _dispute(escrow);
         assertEq(uint8(escrow.outcomeOf(0)), uint8(Outcome.Met), "first criterion");
         assertEq(uint8(escrow.outcomeOf(2)), uint8(Outcome.NotMet), "third criterion");

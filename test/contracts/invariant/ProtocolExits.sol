@@ -24,7 +24,7 @@ abstract contract ProtocolExits is ProtocolWorld {
         }
         vm.warp(end + 3 days);
         for (uint256 i = 0; i < escrows.length; ++i) {
-            _exit(escrows[i]);
+            _collect(escrows[i], makeAddr("anyone"), false);
         }
         for (uint256 i = directTransfers.length; i > 0; --i) {
             if (!usd.isBlacklisted(directTransfers[i - 1].payer)) _refundDirectTransfer(i - 1, makeAddr("anyone"));
@@ -51,7 +51,7 @@ abstract contract ProtocolExits is ProtocolWorld {
         }
         vm.warp(end + 3 days);
         for (uint256 i = 0; i < escrows.length; ++i) {
-            _collectAlone(escrows[i]);
+            _collect(escrows[i], escrows[i].terms().initiator, true);
         }
         for (uint256 i = directTransfers.length; i > 0; --i) {
             _refundDirectTransfer(i - 1, directTransfers[i - 1].payer);
@@ -59,15 +59,15 @@ abstract contract ProtocolExits is ProtocolWorld {
         got = _heldByPeople() - got;
     }
 
-    function _exit(WorkingContractEscrow escrow) private {
-        vm.startPrank(makeAddr("anyone"));
-        if (!settled[escrow] && escrow.status() != Status.None) {
+    /// @dev Settles the escrow, and claims all that it owes to voters and to payees that the token pays.
+    function _collect(WorkingContractEscrow escrow, address settler, bool claimsThemselves) private {
+        if (!settled[escrow]) {
+            vm.prank(settler);
             escrow.settle();
             settled[escrow] = true;
         }
-        vm.stopPrank();
         for (uint256 i = 0; i < agents.length; ++i) {
-            _claim(escrow, agents[i], makeAddr("anyone"));
+            _claim(escrow, agents[i], claimsThemselves ? agents[i] : settler);
         }
         for (uint256 i = 0; i < actors.length + treasuries.length; ++i) {
             address payee = i < actors.length ? actors[i] : treasuries[i - actors.length];
@@ -94,21 +94,5 @@ abstract contract ProtocolExits is ProtocolWorld {
         address party = escrow.client();
         vm.prank(party);
         escrow.tally();
-    }
-
-    function _collectAlone(WorkingContractEscrow escrow) private {
-        address initiator = escrow.terms().initiator;
-        if (!settled[escrow]) {
-            vm.prank(initiator);
-            escrow.settle();
-            settled[escrow] = true;
-        }
-        for (uint256 i = 0; i < agents.length; ++i) {
-            _claim(escrow, agents[i], agents[i]);
-        }
-        for (uint256 i = 0; i < actors.length + treasuries.length; ++i) {
-            address payee = i < actors.length ? actors[i] : treasuries[i - actors.length];
-            if (escrow.deferred(payee) != 0) escrow.claimDeferred(payee);
-        }
     }
 }

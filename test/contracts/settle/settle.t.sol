@@ -65,13 +65,13 @@ contract SettleTest is BaseTest {
         _settleAndAssert(_computed(ALL_UNCLEAR), Status.SettledAllMet, 0, 50e6, 2.5e6);
         _settleAndAssert(_computed(oneOfEach), Status.SettledPartial, 17_333_333, 33_333_334, 1_833_333);
 
-        Terms memory t = _withComputedCriteria();
+        Terms memory t = _newComputedTerms();
         WorkingContractEscrow escrow = _delivered(t, oneOfEach);
         vm.warp(t.reviewDeadline);
         assertEq(uint8(escrow.outcomeOf(2)), uint8(Outcome.Unclear), "still unclear to readers");
         _settleAndAssert(escrow, Status.SettledPartial, 17_333_333, 33_333_334, 1_833_333);
 
-        escrow = _delivered(_withComputedCriteria(), oneOfEach);
+        escrow = _delivered(_newComputedTerms(), oneOfEach);
         _dispute(escrow);
         vm.warp(_now() + 24 hours);
         escrow.tally();
@@ -225,13 +225,8 @@ contract SettleTest is BaseTest {
     }
 
     function _computed(uint24 outcomes) private returns (WorkingContractEscrow escrow) {
-        escrow = _delivered(_withComputedCriteria(), outcomes);
+        escrow = _delivered(_newComputedTerms(), outcomes);
         _approve(escrow);
-    }
-
-    function _withComputedCriteria() private returns (Terms memory t) {
-        t = _newTerms();
-        t.computedCriteria = true;
     }
 
     function _settleAndAssert(

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {Outcome, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Outcome, Status} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract TallyTest is BaseTest {
@@ -87,9 +87,7 @@ contract TallyTest is BaseTest {
 
     function test_GivenComputedCriteria() public {
         _stakeAgents(1);
-        Terms memory t = _newTerms();
-        t.computedCriteria = true;
-        escrow = _delivered(t, ALL_MET);
+        escrow = _delivered(_newComputedTerms(), ALL_MET);
         _dispute(escrow);
         _vote(escrow, agents[0], NONE_MET);
         vm.warp(_now() + 24 hours);
