@@ -85,7 +85,8 @@ export function authorize(
   return signAuthorization(payer.account, domain, { ...quoted, ...changes });
 }
 
-function payloadOf({ signature, ...authorization }: SignedPayment) {
+/** The payload of an x402 payment. */
+export function payloadOf({ signature, ...authorization }: SignedPayment) {
   const { value, validAfter, validBefore, ...rest } = authorization;
   return {
     signature,

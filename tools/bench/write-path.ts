@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
-import { authorizationTypes } from "@x402/evm";
-import type { Address, Hex } from "viem";
+import type { Address } from "viem";
 import type { Agent } from "../../test/support/agent.js";
+import { domainOf, payloadOf, signAuthorization } from "../../test/support/payment.js";
 import type { Bed, Mining } from "./bed.js";
 import { describeLoad, type Load, type Outcome, round, runLoad, runWaves, send } from "./load.js";
 import type { Counts } from "./service.js";
@@ -169,7 +169,7 @@ async function prepareContract(place: Place, agent: Agent, service = place.servi
   if (asked.status !== 402 || typeof quoteHeader !== "string") return unpaid(failureOf(asked));
   const [quote] = decodePaymentRequiredHeader(quoteHeader).accepts;
   if (quote === undefined) return unpaid("no quote");
-  const payload = await sign(place, agent, { payTo: quote.payTo as Address, amount: quote.amount });
+  const payload = await sign(place, agent, { to: quote.payTo as Address, value: BigInt(quote.amount) });
   const payment = encodePaymentSignatureHeader({ x402Version: 2, accepted: quote, payload });
 
   return async () => {
@@ -200,7 +200,7 @@ async function prepareSettlement(bed: Bed, url: string, agent: Agent): ReturnTyp
     maxTimeoutSeconds: 60,
     extra: { name: asset.name, version: asset.version },
   };
-  const payload = await sign(bed, agent, { payTo, amount: paymentRequirements.amount });
+  const payload = await sign(bed, agent, { to: payTo, value: BigInt(paymentRequirements.amount) });
   const paymentPayload = { x402Version: 2, accepted: paymentRequirements, payload };
   const body = JSON.stringify({ paymentPayload, paymentRequirements });
   const call = { method: "POST", headers: { "content-type": "application/json" }, body };
@@ -217,22 +217,8 @@ async function prepareSettlement(bed: Bed, url: string, agent: Agent): ReturnTyp
   };
 }
 
-async function sign(
-  { network }: Place,
-  { account, address }: Agent,
-  { payTo, amount }: { payTo: Address; amount: string },
-) {
-  const { asset, chainId } = network.deployment;
-  const nonce: Hex = `0x${randomBytes(32).toString("hex")}`;
-  const validBefore = BigInt(Math.floor(Date.now() / 1000) + 3600);
-  const signature = await account.signTypedData({
-    domain: { name: asset.name, version: asset.version, chainId, verifyingContract: asset.address },
-    types: authorizationTypes,
-    primaryType: "TransferWithAuthorization",
-    message: { from: address, to: payTo, value: BigInt(amount), validAfter: 0n, validBefore, nonce },
-  });
-  const numbers = { value: amount, validAfter: "0", validBefore: validBefore.toString() };
-  return { signature, authorization: { from: address, to: payTo, ...numbers, nonce } };
+async function sign({ network }: Place, { account }: Agent, transfer: { to: Address; value: bigint }) {
+  return payloadOf(await signAuthorization(account, domainOf(network.deployment), transfer));
 }
 
 function failureOf({ status, text }: { status: number; text: string }): string {

@@ -1,94 +1,49 @@
 /** Disputes: three Backup Agents judge all of them, and three others one whose parties do not trust the service. */
+import type { Outcome } from "@working-contracts/protocol/outcomes";
 import {
   type Agent,
   accept,
   deliver,
   expectOk,
+  JUROR_BOND,
   type JurorRow,
-  LEDGER,
-  type LedgerRow,
   type Played,
   played,
   post,
   type Stage,
   type Story,
   type Strict,
+  workedOut,
 } from "./stories.js";
-
-type Word = "met" | "not met" | "unclear";
 
 /** Votes of the first three are named to the service; the others seal theirs. */
 export type Jury = Record<"a" | "b" | "c", Agent> & Record<"d" | "e" | "f", Strict>;
 
-interface Case {
-  story: string;
-  status: string;
-  row: LedgerRow;
-  /** Votes of A, B and C, in this order. A shorter list means that fewer of them vote. */
-  votes: Word[][];
-  dues: JurorRow[];
-}
-
-const all = (word: Word): Word[] => [word, word, word];
-const due = (out: bigint, tokens: bigint): JurorRow => ({ out, tokens });
-
-const CASES: Case[] = [
-  {
-    story: "dispute, all met",
-    status: "settled-all-met",
-    row: LEDGER.allMet,
-    votes: [all("met"), all("met"), all("not met")],
-    dues: [due(11_250_000n, 30n), due(11_250_000n, 30n), due(0n, 0n)],
-  },
-  {
-    story: "dispute, none met",
-    status: "settled-none-met",
-    row: LEDGER.noneMet,
-    votes: [all("not met"), all("not met"), all("unclear")],
-    dues: [due(8_625_000n, 30n), due(8_625_000n, 30n), due(5_250_000n, 0n)],
-  },
-  {
-    story: "dispute, mixed",
-    status: "settled-partial",
-    row: LEDGER.twoOfThreeMet,
-    votes: [
-      ["met", "met", "not met"],
-      ["met", "met", "not met"],
-      ["met", "unclear", "met"],
-    ],
-    dues: [due(9_125_000n, 30n), due(9_125_000n, 30n), due(4_250_000n, 10n)],
-  },
-  {
-    story: "dispute, one unclear",
-    status: "settled-partial",
-    row: LEDGER.twoMetOneUnclear,
-    votes: [["met", "met", "unclear"], ["met", "met", "unclear"], all("met")],
-    dues: [due(7_500_000n, 24n), due(7_500_000n, 24n), due(7_500_000n, 20n)],
-  },
-  { story: "dispute, no votes", status: "settled-partial", row: LEDGER.undecided, votes: [], dues: [] },
-  {
-    story: "dispute, tie",
-    status: "settled-partial",
-    row: LEDGER.undecided,
-    votes: [all("met"), all("not met")],
-    dues: [due(7_500_000n, 0n), due(7_500_000n, 0n)],
-  },
-];
+/** Names of stories, and of the worked results that they must have. */
+const CASES = {
+  "dispute, all met": "dispute, all met",
+  "dispute, none met": "dispute, none met",
+  "dispute, mixed": "dispute, 2 of 3 met",
+  "dispute, one unclear": "dispute, 2 met and 1 unclear",
+  "dispute, no votes": "dispute, no votes",
+  "dispute, tie": "dispute, tie",
+};
 
 /** The disputes before `jury`, whose Backup Agents must already be staked. */
 export function disputeStories(jury: Jury): Story[] {
   const bench = [jury.a, jury.b, jury.c];
   return [
-    ...CASES.map((each) => (stage: Stage) => judged(stage, each, bench)),
+    ...Object.entries(CASES).map(
+      ([story, result]) =>
+        (stage: Stage) =>
+          judged(stage, story, result, bench),
+    ),
     (stage) => withoutTrust(stage, [jury.d, jury.e, jury.f]),
   ];
 }
 
-async function judged(
-  stage: Stage,
-  { story, status, row, votes, dues }: Case,
-  bench: Agent[],
-): Promise<Played> {
+async function judged(stage: Stage, story: string, result: string, bench: Agent[]): Promise<Played> {
+  const { status, row, votes, dues } = workedOut(result);
   const { client, worker, id } = await disputeStarted(stage, story);
   const jurors = votes.map((words, i) => ({ agent: bench[i] as Agent, words, due: dues[i] as JurorRow }));
   await Promise.all(jurors.map(({ agent, words }) => vote(agent, id, words)));
@@ -99,6 +54,7 @@ async function judged(
 /** Everyone signs each action; the service can read neither the delivery nor the votes. */
 async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
   const story = "dispute, without trust";
+  const { status, row } = workedOut("dispute, all met");
   const parties = await Promise.all([stage.newStrict("Client"), stage.newStrict("Worker")]);
   const [{ client }, { client: worker }] = parties;
   const jury = bench.map((juror) => juror.client);
@@ -127,15 +83,9 @@ async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
   await sharing;
   stage.say(story, "Worker shared it with three Backup Agents; they voted, sealed from the service too");
   return {
-    ...played({
-      story,
-      id,
-      status: "settled-all-met",
-      row: LEDGER.allMet,
-      client: parties[0],
-      worker: parties[1],
-    }),
-    jurors: bench.map((agent) => ({ agent, due: due(7_500_000n, 30n) })),
+    ...played({ story, id, status, row, client: parties[0], worker: parties[1] }),
+    // They agree: each receives its bond, and the full reward.
+    jurors: bench.map((agent) => ({ agent, due: { out: JUROR_BOND, tokens: 30n } })),
     async afterVoting() {
       await Promise.all(jury.map((juror) => juror.openVotes({ intervalMs: 500 })));
       stage.say(story, "the Backup Agents opened their votes");
@@ -163,7 +113,7 @@ async function disputeStarted(stage: Stage, story: string) {
   return { client, worker, id };
 }
 
-async function vote(agent: Agent, id: string, words: Word[]): Promise<void> {
+async function vote(agent: Agent, id: string, words: Outcome[]): Promise<void> {
   const votes = words.map((word, criterionIndex) => ({ criterionIndex, vote: word }));
   expectOk(await agent.pay(`/v1/contracts/${id}/votes`, { votes }));
 }

@@ -95,7 +95,16 @@ rows.push({
   expected: stories.reduce((sum, played) => sum + played.row.treasuryOut, 0n),
 });
 rows.push(...(await jurorRows()));
-printTable(rows);
+console.log();
+console.table(
+  rows.map(({ story, who, held, expected }) => ({
+    story,
+    who,
+    holds: formatDecimal(held),
+    ledger: formatDecimal(expected),
+    differs: held === expected ? "" : "DIFFERS",
+  })),
+);
 
 const wrong = rows.filter((row) => row.held !== row.expected);
 if (wrong.length > 0) {
@@ -200,14 +209,4 @@ async function rowsOf(network: Network, played: Played): Promise<Row[]> {
       expected: 0n,
     },
   ]);
-}
-
-function printTable(rows: readonly Row[]): void {
-  console.log(`\n${"story".padEnd(26)}${"who".padEnd(16)}${"holds".padStart(16)}${"ledger".padStart(16)}`);
-  for (const { story, who, held, expected } of rows) {
-    const mark = held === expected ? "" : "   DIFFERS";
-    console.log(
-      `${story.padEnd(26)}${who.padEnd(16)}${formatDecimal(held).padStart(16)}${formatDecimal(expected).padStart(16)}${mark}`,
-    );
-  }
 }

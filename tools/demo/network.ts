@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { type Address, createPublicClient, defineChain, http, parseEther } from "viem";
+import { type Address, parseEther } from "viem";
+import { createChainClients } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { ROOT } from "../../src/root.js";
 import type { Play } from "../local/sandbox/plays.js";
@@ -104,33 +105,14 @@ export function writtenAddresses(dir = RUNNING): Addresses {
   return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
 }
 
-/** The network that `npm start` runs. BASE_URL, RPC_URL and DEPLOYMENT override its addresses. */
-function running({ BASE_URL, RPC_URL, DEPLOYMENT } = process.env): Addresses {
-  const written = writtenAddresses();
-  return {
-    baseUrl: BASE_URL || written.baseUrl,
-    rpcUrl: RPC_URL || written.rpcUrl,
-    deploymentPath: DEPLOYMENT || written.deploymentPath,
-  };
-}
-
-/**
- * Connects to the network whose data is in `dir`, whatever network the environment names; without `dir` to the running
- * one. The demo moves its clock.
- */
+/** Connects to the network whose data is in `dir`, by default to that of `npm start`. The demo moves its clock. */
 export async function connect(dir?: string): Promise<Network> {
-  const { baseUrl, rpcUrl, deploymentPath } = dir === undefined ? running() : writtenAddresses(dir);
+  const { baseUrl, rpcUrl, deploymentPath } = writtenAddresses(dir);
   if (baseUrl === undefined || rpcUrl === undefined || deploymentPath === undefined) {
     throw new Error("No running network found: run `npm start` in another terminal first.");
   }
   const deployment = readDeployment(deploymentPath);
-  const chain = defineChain({
-    id: deployment.chainId,
-    name: deployment.networkName,
-    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
-    rpcUrls: { default: { http: [rpcUrl] } },
-  });
-  const client = createPublicClient({ chain, transport: http(rpcUrl), pollingInterval: 250 });
+  const { publicClient: client } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   const sandbox = createSandbox(baseUrl);
 
   const now = async () => Number((await client.getBlock({ blockTag: "latest" })).timestamp);

@@ -1,7 +1,8 @@
 /** The demo's stories. Each is one Working Contract with the ledger that must result. */
 import type { Agent as Connected } from "@working-contracts/client/index";
-import type { Address } from "viem";
+import { type Address, parseUnits } from "viem";
 import type { Answer, Agent as Newcomer } from "../../test/support/agent.js";
+import { ballotsOf, WORKED_RESULTS } from "../../test/support/worked-results.js";
 import type { Play } from "../local/sandbox/plays.js";
 import type { Sandbox } from "./network.js";
 
@@ -192,9 +193,9 @@ async function scriptedWorkerAndJury(stage: Stage): Promise<Played> {
   expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
   await stage.sandbox.ended(jury);
   stage.say(story, "Client disputed; the sandbox's three Backup Agents voted");
-  const row = LEDGER.twoOfThreeMet;
+  const { status, row } = workedOut("dispute, 2 of 3 met");
   return {
-    ...played({ story, id, status: "settled-partial", row, client, worker: null }),
+    ...played({ story, id, status, row, client, worker: null }),
     counterparties: [counterparty(worker, row.workerOut - row.workerIn)],
   };
 }
@@ -265,7 +266,7 @@ export function expectOk({ status, data, body }: Answer): any {
  * Payouts of each ending for a price of 50.0 with three criteria, in base units. Written by hand from the worked
  * results of docs/rules.md 52, so that the demo checks the chain against the rules and not against its own code.
  */
-export interface LedgerRow {
+interface LedgerRow {
   /** Paid in and received by the party. */
   clientIn: bigint;
   clientOut: bigint;
@@ -287,7 +288,7 @@ const BOND = 2_500_000n;
 /** A Backup Agent's bond on three criteria. */
 export const JUROR_BOND = 7_500_000n;
 
-export const LEDGER = {
+const LEDGER = {
   approved: {
     clientIn: PRICE,
     clientOut: 0n,
@@ -304,13 +305,22 @@ export const LEDGER = {
     treasuryOut: 0n,
   },
   absent: { clientIn: PRICE, clientOut: 52_000_000n, workerIn: STAKE, workerOut: 0n, treasuryOut: 500_000n },
-  allMet: disputed(0n, 52_500_000n, 2_500_000n),
-  noneMet: disputed(54_500_000n, 0n, 500_000n),
-  twoOfThreeMet: disputed(18_166_667n, 35_000_000n, 1_833_333n),
-  twoMetOneUnclear: disputed(9_166_668n, 43_749_999n, 2_083_333n),
-  undecided: disputed(27_500_000n, 26_250_000n, 1_250_000n),
 } satisfies Record<string, LedgerRow>;
 
-function disputed(clientOut: bigint, workerOut: bigint, treasuryOut: bigint): LedgerRow {
-  return { clientIn: PRICE + BOND, clientOut, workerIn: STAKE, workerOut, treasuryOut };
+/** A dispute at the demo's price: its votes, and what each party and Backup Agent must receive. */
+export function workedOut(name: string) {
+  const result = WORKED_RESULTS.find((one) => one.name === name && one.price === "50.0");
+  if (result === undefined) throw new Error(`docs/rules.md 52 works out no "${name}" at 50.0`);
+  const usd = (amount: string) => parseUnits(amount, 6);
+  const row: LedgerRow = {
+    clientIn: PRICE + BOND,
+    clientOut: usd(result.client),
+    workerIn: STAKE,
+    workerOut: usd(result.worker),
+    treasuryOut: usd(result.treasury),
+  };
+  const dues = result.jury.map(
+    (out, i): JurorRow => ({ out: usd(out), tokens: BigInt(result.tokens[i] ?? 0) }),
+  );
+  return { status: result.status, votes: ballotsOf(result), row, dues };
 }

@@ -49,23 +49,20 @@ export async function stakeSome({ cluster, agents }: Life): Promise<void> {
       account,
     });
     const own = { validAfter: 0n, validBefore: 0n, nonce: `0x${"00".repeat(32)}`, signature: "0x" } as const;
-    for (const call of [
-      {
-        to: protocolToken,
-        data: encodeFunctionData({
-          abi: protocolTokenAbi,
-          functionName: "approve",
-          args: [registry, maxUint256],
-        }),
-      },
-      {
-        to: registry,
-        data: encodeFunctionData({ abi: registryAbi, functionName: "stake", args: [address, amount, own] }),
-      },
-    ]) {
-      const hash = await wallet.sendTransaction(call);
-      await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
-    }
+    const approved = await wallet.writeContract({
+      address: protocolToken,
+      abi: protocolTokenAbi,
+      functionName: "approve",
+      args: [registry, maxUint256],
+    });
+    await cluster.publicClient.waitForTransactionReceipt({ hash: approved, pollingInterval: 50 });
+    const staked = await wallet.writeContract({
+      address: registry,
+      abi: registryAbi,
+      functionName: "stake",
+      args: [address, amount, own],
+    });
+    await cluster.publicClient.waitForTransactionReceipt({ hash: staked, pollingInterval: 50 });
   }
 }
 

@@ -126,14 +126,9 @@ export function printReport(
     ([name, { first, early, late, last }]) => `${name} ${first}, ${early}, ${late ?? "-"}, ${last}`,
   );
   console.log(`MiB first, highest in the first half hour and later, last: ${sizes.join("; ")}`);
-  const width = Math.max(...checks.map(({ name }) => name.length));
-  console.log(`\n| ${"Check".padEnd(width)} |   Checked | Wrong |`);
-  console.log(`| ${"-".repeat(width)} | --------: | ----: |`);
-  for (const { name, looked, wrong } of checks) {
-    console.log(
-      `| ${name.padEnd(width)} | ${String(looked).padStart(9)} | ${String(wrong.length).padStart(5)} |`,
-    );
-  }
+  console.table(
+    checks.map(({ name, looked, wrong }) => ({ check: name, checked: looked, wrong: wrong.length })),
+  );
   for (const { wrong } of checks)
     for (const text of wrong.slice(0, SHOWN)) console.log(`  ${text.split("\n", 1)[0]}`);
   const found = checks.reduce((sum, { wrong }) => sum + wrong.length, 0);
