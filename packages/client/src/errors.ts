@@ -3,7 +3,8 @@ import type { RejectionReason } from "@working-contracts/protocol/types";
 import type { components } from "./api.js";
 import type { DeclaredError } from "./deployed-code.js";
 
-export type ErrorCode = components["schemas"]["Error"]["error"]["code"];
+export type ErrorBody = components["schemas"]["Error"]["error"];
+export type ErrorCode = ErrorBody["code"];
 
 /** The service refused the request: `code` says why, `message` says what to do. */
 export class ServiceError extends Error {

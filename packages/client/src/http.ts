@@ -1,5 +1,5 @@
 /** HTTP over fetch: parses the response envelope and retries temporary failures. */
-import { ConnectionError, type ErrorCode, ServiceError } from "./errors.js";
+import { ConnectionError, type ErrorBody, ServiceError } from "./errors.js";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
@@ -19,13 +19,6 @@ export interface ServiceResponse {
   headers: Headers;
   /** The whole body. */
   json: { data?: unknown; error?: ErrorBody } & Record<string, unknown>;
-}
-
-interface ErrorBody {
-  code: ErrorCode;
-  message: string;
-  details?: unknown;
-  hint?: string;
 }
 
 export interface Http {

@@ -4,6 +4,7 @@ import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/
 import { toHex } from "@working-contracts/protocol/hex";
 import type { Status } from "@working-contracts/protocol/status";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
+import type { components } from "./api.js";
 import { RefusedToSign, SpendingLimitError } from "./errors.js";
 import type { Addresses, PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
@@ -24,25 +25,10 @@ export interface Expected {
   status?: Status;
 }
 
-/** A quote of x402 version 2 (`PaymentRequired`), as far as it is read. Every field is checked before it is used. */
-interface PaymentRequired {
-  x402Version: number;
-  resource?: { url: string };
-  accepts?: Quote[];
-  error?: string;
-  errorMessage?: string;
-  extensions?: OfferReceipt;
-}
-
-export interface Quote {
-  scheme: string;
-  network: string;
-  asset: string;
-  payTo: string;
-  amount: string;
-  maxAmountRequired?: string;
-  extra?: { name?: string; version?: string };
-}
+type Documented = components["schemas"]["PaymentRequired"];
+/** A quote of x402 version 2, as the service documents it. Every field is checked before it is used. */
+type PaymentRequired = Partial<Omit<Documented, "extensions">> & { extensions?: OfferReceipt };
+export type Quote = Documented["accepts"][number];
 
 export interface QuotedPayment {
   quote: Quote;
@@ -96,6 +82,7 @@ export function requireExpected(
     ["asset", lower(quote.asset), assetOf(expected, network)],
     ["payTo", lower(quote.payTo), expected.payTo],
     ["amount", quote.amount, expected.amount.toString()],
+    // Only version 1 requires `maxAmountRequired`.
     ["amount", quote.maxAmountRequired ?? quote.amount, expected.amount.toString()],
     ["resource", required.resource?.url, expected.resource],
   ];

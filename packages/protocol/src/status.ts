@@ -1,8 +1,18 @@
 /** The rule that derives a status from stored facts and time. EscrowState._statusOf and the SQL filter match it. */
-import { absentLegs, type Leg, released, resolvedLegs, unmatchedLegs, withdrawnLegs } from "./ledger.js";
+import {
+  absentLegs,
+  juryDues,
+  type Leg,
+  type LegName,
+  type Payout,
+  released,
+  resolvedLegs,
+  unmatchedLegs,
+  withdrawnLegs,
+} from "./ledger.js";
 import { allMet, type OutcomeTally, tallyOutcomes } from "./outcomes.js";
 import type { Parameters } from "./terms.js";
-import type { Phase } from "./types.js";
+import type { Address, Hex, Phase } from "./types.js";
 
 /** Status words of the API, in the order of the Solidity enum (which has `None` before them). */
 export const STATUSES = [
@@ -35,7 +45,6 @@ export const STATUS_GROUPS = {
     "cancelled-absent",
   ],
 } as const satisfies Record<string, readonly Status[]>;
-export type StatusGroup = keyof typeof STATUS_GROUPS;
 
 /** Inputs of the status. Times are seconds since 1970. An escrow that was never paid (`none`) has no status. */
 export interface StatusFacts {
@@ -95,15 +104,15 @@ export function payingTally(facts: StatusFacts, now: number): OutcomeTally {
 
 /** Returns when the Working Contract ended, in seconds, or null if it has not. Settlement comes later. */
 export function endedAt(facts: StatusFacts & { endedAt: number | null }, now: number): number | null {
-  switch (facts.phase) {
-    case "created":
-      return now < facts.matchDeadline ? null : facts.matchDeadline;
-    case "matched":
-      return now < facts.deliveryDeadline ? null : facts.deliveryDeadline;
-    case "delivered":
-      return now < facts.reviewDeadline ? null : facts.reviewDeadline;
-    case "disputed":
+  switch (endingOf(facts, now)) {
+    case null:
       return null;
+    case "unmatched":
+      return facts.matchDeadline;
+    case "absent":
+      return facts.deliveryDeadline;
+    case "review-timeout":
+      return facts.reviewDeadline;
     default:
       return facts.endedAt;
   }
@@ -204,4 +213,76 @@ export function settlementLegs(facts: SettlementFacts, now: number): Leg[] | nul
         parameters,
       });
   }
+}
+
+/** Facts of a settlement, with the ballots and the payments so far. Addresses are in lower case. */
+interface PaymentFacts extends Omit<SettlementFacts, "juryLeftover"> {
+  endedAt: number | null;
+  payees: Record<keyof Payout, Address | null>;
+  /** Transaction of the settlement. */
+  settledBy: Hex | undefined;
+  /** In the order in which their bonds were paid. */
+  ballots: readonly {
+    backupAgent: Address;
+    /** Packed; null if never opened. */
+    votes: number | null;
+    claimed: boolean;
+    /** Transaction of the first claim. */
+    claimedBy: Hex | undefined;
+  }[];
+  /** Payees that the token refused to pay, until a later attempt succeeds. */
+  refused: ReadonlySet<string>;
+  /** Transaction that paid a payee what the token had refused to pay it before. */
+  late: ReadonlyMap<string, Hex>;
+}
+
+/** A payment of a settlement. */
+export interface DueLeg {
+  name: LegName | "jury-payout";
+  to: keyof Payout | "backup-agent";
+  address: Address | null;
+  amount: bigint;
+  /** Whether the escrow counted it as paid, even if the token refused the transfer. */
+  paid: boolean;
+  /** `held` while the payout hold runs, `queued` if it is due but not on chain, or refused by the token so far. */
+  state: "held" | "queued" | "confirmed";
+  transactionHash: Hex | null;
+}
+
+/**
+ * Returns how and when the Working Contract had ended by `now`, until when its payouts are held, and every payment with
+ * its state; nulls and no payment if it had not ended.
+ */
+export function settlementOf(facts: PaymentFacts, now: number) {
+  const { phase, settled, settledBy, payees, ballots, refused, late } = facts;
+  const { payoutHold } = facts.parameters;
+  const ended = endedAt(facts, now);
+  const heldUntil = ended === null || payoutHold === 0 ? null : ended + payoutHold;
+  const waiting = heldUntil !== null && now < heldUntil ? "held" : "queued";
+
+  const packed = ballots.map(({ votes }) => votes);
+  const jury = juryDues(packed, facts);
+  const owed = settlementLegs({ ...facts, juryLeftover: jury.leftover }, now) ?? [];
+  const toParties = owed.map(({ name, payee: to, amount }) => {
+    return { name, to, address: payees[to], amount, paid: settled, paidBy: settledBy };
+  });
+  const toVoters = ballots
+    .map(({ backupAgent: address, claimed: paid, claimedBy: paidBy }, i) => {
+      const amount = jury.dues[i]?.amount ?? 0n;
+      return { name: "jury-payout", to: "backup-agent", address, amount, paid, paidBy } as const;
+    })
+    .filter(({ amount }) => amount > 0n);
+  const legs = phase === "tallied" ? [...toParties, ...toVoters] : toParties;
+
+  return {
+    ending: endingOf(facts, now),
+    endedAt: ended,
+    heldUntil,
+    legs: legs.map(({ paidBy, ...leg }): DueLeg => {
+      const payee = leg.address ?? "";
+      if (!leg.paid) return { ...leg, state: waiting, transactionHash: null };
+      if (refused.has(payee)) return { ...leg, state: "queued", transactionHash: null };
+      return { ...leg, state: "confirmed", transactionHash: late.get(payee) ?? paidBy ?? null };
+    }),
+  };
 }

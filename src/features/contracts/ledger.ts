@@ -4,15 +4,8 @@
  */
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
-import { juryDues, LEG_NAMES } from "@working-contracts/protocol/ledger";
-import {
-  ENDINGS,
-  endedAt,
-  endingOf,
-  STATUSES,
-  settlementLegs,
-  statusOf,
-} from "@working-contracts/protocol/status";
+import { LEG_NAMES } from "@working-contracts/protocol/ledger";
+import { ENDINGS, STATUSES, settlementOf, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, inArray, notInArray, or } from "drizzle-orm";
@@ -21,14 +14,7 @@ import type { Executor } from "../../db/client.js";
 import { deferredPayout, escrowEvent, indexedBlock, vote } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AddressViewSchema, HexViewSchema } from "../../http/schemas.js";
-import {
-  AmountViewSchema,
-  type ContractRow,
-  factsOf,
-  loadContract,
-  parametersOf,
-  TimeViewSchema,
-} from "./view.js";
+import { AmountViewSchema, factsOf, loadContract, parametersOf, TimeViewSchema } from "./view.js";
 
 export const LedgerSchema = z
   .object({
@@ -227,7 +213,6 @@ export async function readTimeline(db: Executor, id: Address): Promise<ChainEven
   }));
 }
 
-/** A leg is `held` while the payout hold runs, and `queued` if it is due but not on chain, or refused by the token so far. */
 export const SettlementSchema = z
   .object({
     contractId: z.string(),
@@ -252,43 +237,35 @@ export const SettlementSchema = z
 
 export type SettlementView = z.infer<typeof SettlementSchema>;
 export type SettlementLeg = SettlementView["legs"][number];
-type LegState = SettlementLeg["state"];
 
 /** The settlement of one contract, empty while it has not ended. Throws 404. */
 export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<SettlementView> {
   const row = await loadContract(deps.db, id);
   const now = deps.clock.now();
-  const facts = factsOf(row);
-  const ended = endedAt(facts, now);
-  const heldUntil = ended === null || row.chain.payoutHold === 0 ? null : ended + row.chain.payoutHold;
+  const { client, worker, treasury, workerInitiated, settledAt } = row.chain;
   const payments = await loadPayments(deps.db, id);
-  const settledBy = payments.settled?.transactionHash ?? null;
-
+  const facts = {
+    ...factsOf(row),
+    workerInitiated,
+    parameters: parametersOf(row),
+    payees: { client, worker, treasury },
+    ...payments,
+  };
+  const { ending, endedAt, heldUntil, legs } = settlementOf(facts, now);
   return {
     contractId: id,
     status: statusOf(facts, now),
-    ending: endingOf(facts, now),
-    endedAt: ended === null ? null : isoTime(ended),
+    ending,
+    endedAt: endedAt === null ? null : isoTime(endedAt),
     heldUntil: heldUntil === null ? null : isoTime(heldUntil),
-    settledAt: row.chain.settledAt === null ? null : isoTime(Number(row.chain.settledAt)),
-    transactionHash: settledBy,
-    legs: ended === null ? [] : legsOf(row, { now, heldUntil, payments }),
+    settledAt: settledAt === null ? null : isoTime(Number(settledAt)),
+    transactionHash: payments.settledBy ?? null,
+    legs: legs.map(({ paid: _, ...leg }) => ({ ...leg, amount: formatDecimal(leg.amount) })),
   };
 }
 
-interface Payments {
-  settled: { transactionHash: Hex } | undefined;
-  /** Transaction of each voter's first claim. */
-  claims: Map<string, Hex>;
-  /** Transaction that paid a payee what the token had refused to pay it before. */
-  late: Map<string, Hex>;
-  /** Payees that the token refused to pay, until a later attempt succeeds. */
-  deferred: Set<string>;
-  ballots: { backupAgent: Hex; votes: number | null; claimed: boolean }[];
-}
-
-/** Bounded: a contract has one settlement, and at most 4,095 ballots. */
-async function loadPayments(db: Executor, id: Address): Promise<Payments> {
+/** The votes and payments so far. Bounded: a contract has one settlement, and at most 4,095 ballots. */
+async function loadPayments(db: Executor, id: Address) {
   const [events, unpaid, ballots] = await Promise.all([
     db
       .select({
@@ -322,55 +299,9 @@ async function loadPayments(db: Executor, id: Address): Promise<Payments> {
     if (name === "PayoutClaimed") late.set(String(args.payee), transactionHash);
   }
   return {
-    settled: events.find(({ name }) => name === "WorkingContractSettled"),
-    claims,
+    settledBy: events.find(({ name }) => name === "WorkingContractSettled")?.transactionHash,
+    ballots: ballots.map((ballot) => ({ ...ballot, claimedBy: claims.get(ballot.backupAgent) })),
+    refused: new Set(unpaid.filter(({ amount }) => amount > 0n).map(({ payee }) => payee)),
     late,
-    deferred: new Set(unpaid.filter(({ amount }) => amount > 0n).map(({ payee }) => payee)),
-    ballots,
   };
-}
-
-function legsOf(
-  row: ContractRow,
-  { now, heldUntil, payments }: { now: number; heldUntil: number | null; payments: Payments },
-): SettlementLeg[] {
-  const { chain } = row;
-  const parameters = parametersOf(row);
-  const waiting: LegState = heldUntil !== null && now < heldUntil ? "held" : "queued";
-  const addresses = { client: chain.client, worker: chain.worker, treasury: chain.treasury };
-  /** `paidBy` paid everyone whom the token did not refuse. */
-  const progressOf = (isPaid: boolean, paidBy: Hex | undefined, payee = "") => {
-    if (!isPaid) return { state: waiting, transactionHash: null };
-    if (payments.deferred.has(payee)) return { state: "queued" as const, transactionHash: null };
-    return { state: "confirmed" as const, transactionHash: payments.late.get(payee) ?? paidBy ?? null };
-  };
-
-  const ballots = payments.ballots.map(({ votes }) => votes);
-  const jury = juryDues(ballots, { price: chain.price, criteriaCount: chain.criteriaCount, parameters });
-  const legs = settlementLegs(
-    { ...factsOf(row), workerInitiated: chain.workerInitiated, juryLeftover: jury.leftover, parameters },
-    now,
-  );
-  const settledBy = payments.settled?.transactionHash;
-  const settlement = (legs ?? []).map(
-    ({ name, payee, amount }): SettlementLeg => ({
-      name,
-      to: payee,
-      address: addresses[payee],
-      amount: formatDecimal(amount),
-      ...progressOf(chain.settled, settledBy, addresses[payee] ?? undefined),
-    }),
-  );
-  if (chain.phase !== "tallied") return settlement;
-
-  const votes = payments.ballots.map(
-    ({ backupAgent, claimed }, i): SettlementLeg => ({
-      name: "jury-payout",
-      to: "backup-agent",
-      address: backupAgent,
-      amount: formatDecimal(jury.dues[i]?.amount ?? 0n),
-      ...progressOf(claimed, payments.claims.get(backupAgent), backupAgent),
-    }),
-  );
-  return [...settlement, ...votes.filter(({ amount }) => amount !== "0.0")];
 }

@@ -9,6 +9,7 @@ import {
   type Status,
   type StatusFacts,
   settlementLegs,
+  settlementOf,
   statusOf,
 } from "@working-contracts/protocol/status";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
@@ -187,6 +188,106 @@ describe("settlementLegs", () => {
       "dispute-bond-back 2500000",
       "jury-leftover 5",
     ]);
+  });
+});
+
+describe("settlementOf", () => {
+  const ENDED = 500;
+  const HOLD = 100;
+  const [client, worker, treasury, voter] = ["0xc1", "0x30", "0x7e", "0xba"] as const;
+  const [SETTLEMENT, CLAIM, LATE] = ["0x5e", "0xc0", "0x1a"] as const;
+  const base: Parameters<typeof settlementOf>[0] = {
+    ...facts,
+    phase: "approved",
+    outcomes: allMet(3),
+    endedAt: ENDED,
+    workerInitiated: false,
+    parameters: { ...DEFAULT_PARAMETERS, payoutHold: HOLD },
+    payees: { client, worker, treasury },
+    settledBy: undefined,
+    ballots: [],
+    refused: new Set(),
+    late: new Map(),
+  };
+  const settled = { settled: true, settledBy: SETTLEMENT };
+  const progressOf = (changed: Partial<typeof base>, now = FAR) =>
+    settlementOf({ ...base, ...changed }, now).legs.map(({ name, state, transactionHash }) =>
+      `${name} ${state} ${transactionHash ?? ""}`.trim(),
+    );
+
+  it("is empty while the Working Contract has not ended", () => {
+    const none = { ending: null, endedAt: null, heldUntil: null, legs: [] };
+    const open = { ...base, endedAt: null };
+    expect(settlementOf({ ...open, phase: "delivered" }, REVIEW - 1)).toEqual(none);
+    expect(settlementOf({ ...open, phase: "disputed" }, FAR)).toEqual(none);
+  });
+
+  it("holds every payment until the payout hold ends, and queues it from that second on", () => {
+    const ends = { ending: "approved", endedAt: ENDED, heldUntil: ENDED + HOLD };
+    expect(settlementOf(base, ENDED + HOLD - 1)).toMatchObject(ends);
+    expect(settlementOf(base, ENDED + HOLD)).toMatchObject(ends);
+    expect(progressOf({}, ENDED + HOLD - 1)).toEqual([
+      "worker-pay held",
+      "protocol-fee held",
+      "stake-back held",
+    ]);
+    expect(progressOf({}, ENDED + HOLD)).toEqual([
+      "worker-pay queued",
+      "protocol-fee queued",
+      "stake-back queued",
+    ]);
+  });
+
+  it("counts the payout hold from the deadline that ended it, and queues at once without a hold", () => {
+    const timedOut = { ...base, phase: "delivered", endedAt: null } as const;
+    expect(settlementOf(timedOut, REVIEW)).toMatchObject({ endedAt: REVIEW, heldUntil: REVIEW + HOLD });
+    const unheld = { parameters: { ...base.parameters, payoutHold: 0 } };
+    expect(settlementOf({ ...base, ...unheld }, ENDED).heldUntil).toBeNull();
+    expect(progressOf(unheld, ENDED)).toContain("worker-pay queued");
+  });
+
+  it("confirms what was paid, but to a payee that the token refused only once a later attempt succeeds", () => {
+    expect(settlementOf({ ...base, ...settled }, FAR).legs[0]).toEqual({
+      ...{ name: "worker-pay", to: "worker", address: worker, amount: 47_500_000n },
+      ...{ paid: true, state: "confirmed", transactionHash: SETTLEMENT },
+    });
+    const refused = { ...settled, refused: new Set([worker]) };
+    expect(progressOf(refused)).toEqual([
+      "worker-pay queued",
+      "protocol-fee confirmed 0x5e",
+      "stake-back queued",
+    ]);
+    expect(settlementOf({ ...base, ...refused }, FAR).legs[0]?.paid, "by the escrow").toBe(true);
+    expect(progressOf({ ...settled, late: new Map([[worker, LATE]]) })).toEqual([
+      "worker-pay confirmed 0x1a",
+      "protocol-fee confirmed 0x5e",
+      "stake-back confirmed 0x1a",
+    ]);
+  });
+
+  it("goes by the facts if the transactions were read at another block", () => {
+    expect(progressOf({ settled: true })).toContain("worker-pay confirmed");
+    expect(progressOf({ settledBy: SETTLEMENT })).toContain("worker-pay queued");
+  });
+
+  it("pays each Backup Agent by its own claim, once the dispute is tallied, and omits those who get nothing", () => {
+    const ballot = { votes: mixed, claimed: false, claimedBy: undefined };
+    const ballots = [
+      { ...ballot, backupAgent: voter, claimed: true, claimedBy: CLAIM },
+      { ...ballot, backupAgent: client },
+      { ...ballot, backupAgent: worker, votes: null },
+    ];
+    const payoutsOf = (changed: Partial<typeof base>, now?: number) =>
+      progressOf({ phase: "tallied", outcomes: mixed, ballots, ...changed }, now).filter((leg) =>
+        leg.startsWith("jury-payout"),
+      );
+    expect(payoutsOf({}, ENDED)).toEqual(["jury-payout confirmed 0xc0", "jury-payout held"]);
+    expect(payoutsOf(settled)).toEqual(["jury-payout confirmed 0xc0", "jury-payout queued"]);
+    expect(payoutsOf({ refused: new Set([voter]) }, ENDED)).toEqual([
+      "jury-payout queued",
+      "jury-payout held",
+    ]);
+    expect(payoutsOf({ phase: "approved" })).toEqual([]);
   });
 });
 

@@ -59,7 +59,7 @@ export async function stepsOf(
   const range = (toBlock: bigint) => ({ fromBlock: BigInt(network.startBlock), toBlock });
   const matched = events.find(({ name }) => name === "Matched");
   const disputedIn = events.find(({ name }) => name === "Disputed")?.blockNumber ?? 0n;
-  const acceptor = lower(matched?.args.counterparty ?? terms.counterparty) as Address;
+  const acceptor = lower(matched?.args.counterparty ?? terms.counterparty);
   const [agentClient, worker] = terms.workerInitiated
     ? [acceptor, terms.initiator]
     : [terms.initiator, acceptor];
@@ -88,7 +88,7 @@ export async function stepsOf(
     const isDirect = to !== null && lower(to) === id;
     if (isDirect && lower(from) === party) return "its own transaction";
     /** The escrow's caller, unless the party's own contract did. */
-    const operator = lower(isDirect ? from : (to ?? party)) as Address;
+    const operator = lower(isDirect ? from : (to ?? party));
     const granted = await grantOf(party, operator, event);
     const isGranted =
       granted !== null &&
@@ -191,7 +191,7 @@ export async function stepsOf(
     };
     const actor = actors[name];
     if (actor !== undefined) return by(actor[0], await actionOf(event, receipt, actor));
-    const payer = name === "VoteSealed" ? (lower(args.backupAgent) as Address) : payers[name];
+    const payer = name === "VoteSealed" ? lower(args.backupAgent) : payers[name];
     if (payer !== undefined) return by(payer, await paidBy(event, receipt, payer));
     if (name.startsWith("DirectTransfer")) return by(args.payer, USED_BEFORE);
     if (name === "VoteOpened") return by(args.backupAgent, `its sealed vote, opened by ${receipt.from}`);

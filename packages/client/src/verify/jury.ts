@@ -5,7 +5,7 @@
 import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, encodeWords, keccak256 } from "@working-contracts/protocol/hex";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
-import type { Address, Client, Hex } from "viem";
+import type { Address, Client } from "viem";
 import { getBlock, getContractEvents, getTransaction, readContract } from "viem/actions";
 import { clientAbi } from "../abi.js";
 import { type EscrowOnChain, inRanges, lower, type Protocol } from "./read-chain.js";
@@ -13,20 +13,11 @@ import { type EscrowOnChain, inRanges, lower, type Protocol } from "./read-chain
 const LOOKS_PER_SEAT = 4n;
 const UNBONDING_SECONDS = 48 * 3600;
 
-export interface Jury {
-  seed: Hex;
-  poolSize: bigint;
-  /** The agents of the pool that the draw looked at. */
-  candidates: string[];
-  /** Those that the rule of `draw` chooses, in order. */
-  drawn: string[];
-}
-
 /** The jury by the rule of `draw`; null if none was drawn. */
 export async function juryByRule(
   client: Client,
   { escrow, network }: { escrow: EscrowOnChain; network: Protocol },
-): Promise<Jury | null> {
+) {
   const { terms, events, blockNumber } = escrow;
   const draw = events.find(({ name }) => name === "BackupAgentsDrawn");
   const match = events.find(({ name }) => name === "Matched");
@@ -65,7 +56,9 @@ export async function juryByRule(
     blockNumber,
   });
   const seats = BigInt(terms.parameters.baRecruitCount);
+  /** The agents of the pool that the draw looked at. */
   const candidates: string[] = [];
+  /** Those that the rule of `draw` chooses, in order. */
   const drawn: string[] = [];
   /** The slots at places of the pool that the shuffle has changed so far. */
   const moved = new Map<bigint, bigint>();
@@ -81,23 +74,15 @@ export async function juryByRule(
   return { seed, poolSize, candidates, drawn };
 }
 
-export interface OpenedVote {
-  voter: Address;
-  /** The commitment that the vote had while it was sealed. */
-  committed: unknown;
-  /** The commitment to the votes that were opened, with the salt of that call; null if the call does not show it. */
-  opened: Hex | null;
-}
-
 export async function openedVotes(
   client: Client,
   { id, escrow, network }: { id: Address; escrow: EscrowOnChain; network: Pick<Protocol, "chainId"> },
-): Promise<OpenedVote[]> {
+) {
   const named = (name: string) => escrow.events.filter((event) => event.name === name);
   const sealed = new Map(named("VoteSealed").map(({ args }) => [lower(args.backupAgent), args.commitment]));
   return Promise.all(
     named("VoteOpened").map(async ({ args, transactionHash }) => {
-      const voter = lower(args.backupAgent) as Address;
+      const voter = lower(args.backupAgent);
       const votes = Number(args.votes);
       const { input } = await getTransaction(client, { hash: transactionHash });
       // The Relay carries the call with others.
@@ -107,7 +92,9 @@ export async function openedVotes(
         .split(call)
         .slice(1)
         .map((rest) => voteCommitment({ ...ballot, salt: `0x${rest.slice(0, 64).padEnd(64, "0")}` }));
+      /** The commitment that the vote had while it was sealed. */
       const committed = sealed.get(voter);
+      /** The commitment to the votes that were opened, with the salt of that call; null if the call does not show it. */
       const opened = found.find((one) => one === committed) ?? found[0] ?? null;
       return { voter, committed, opened };
     }),

@@ -1,10 +1,10 @@
 /** Reads everything about one escrow from the chain: its code, its events and the token's transfers out of it. */
 import { escrowAddress } from "@working-contracts/protocol/terms";
-import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { type Address, type Client, getAddress, type Hex, parseAbi, parseEventLogs } from "viem";
 import { getBlock, getCode, getLogs, readContract } from "viem/actions";
 import { clientAbi } from "../abi.js";
 import { termsIn } from "../chain-check.js";
+import type { Addresses } from "../types.js";
 
 /** EIP-20 and EIP-3009. */
 export const tokenAbi = parseAbi([
@@ -13,18 +13,7 @@ export const tokenAbi = parseAbi([
 ]);
 
 /** The addresses that a verification trusts. */
-export interface Protocol {
-  chainId: number;
-  /** Block of the first network. */
-  startBlock: number;
-  factory: string;
-  implementation: string;
-  relay: string;
-  delegation: string;
-  registry: string;
-  protocolToken: string;
-  asset: { address: string };
-}
+export type Protocol = Omit<Addresses, "domain" | "asset"> & { asset: { address: string } };
 
 export interface EscrowEvent {
   /** Without the prefix `WorkingContract`. */
@@ -37,27 +26,13 @@ export interface EscrowEvent {
   logIndex: number;
 }
 
-export interface EscrowOnChain {
-  terms: EscrowTerms;
-  /** The address that these terms lead to, with the trusted factory. */
-  address: Address;
-  events: EscrowEvent[];
-  /** Amounts that the token transferred out of the escrow, by payee. */
-  paid: Map<string, bigint>;
-  /** Index of the status that the escrow itself reports. */
-  status: number;
-  /** The block whose hash is the seed of the draw; zero before a dispute. */
-  drawBlock: bigint;
-  blockNumber: bigint;
-  /** The block's time, in seconds. */
-  now: number;
-}
+export type EscrowOnChain = Awaited<ReturnType<typeof readEscrow>>;
 
 /** Reads everything at one block, by default the newest. Throws if there is no escrow at the address. */
 export async function readEscrow(
   client: Client,
   { id, network, blockNumber }: { id: Address; network: Protocol; blockNumber?: bigint | undefined },
-): Promise<EscrowOnChain> {
+) {
   const block = await getBlock(client, blockNumber === undefined ? { blockTag: "latest" } : { blockNumber });
   const terms = termsIn(await getCode(client, { address: id, blockNumber: block.number }));
   if (terms === undefined) throw new Error(`No escrow at ${id} on chain ${network.chainId}.`);
@@ -77,13 +52,14 @@ export async function readEscrow(
   for (const { args } of transfers) addTo(paid, lower(args.to), args.value ?? 0n);
   return {
     terms,
+    /** The address that these terms lead to, with the trusted factory. */
     address: escrowAddress({
       factory: network.factory as Address,
       implementation: network.implementation as Address,
       terms,
     }),
     events: parseEventLogs({ abi: clientAbi, logs }).map(
-      ({ eventName, args, blockNumber, logIndex, transactionHash }) => ({
+      ({ eventName, args, blockNumber, logIndex, transactionHash }): EscrowEvent => ({
         name: eventName.replace("WorkingContract", ""),
         args: (args ?? {}) as Record<string, unknown>,
         timestamp: times.get(blockNumber) ?? 0,
@@ -92,10 +68,14 @@ export async function readEscrow(
         logIndex,
       }),
     ),
+    /** Amounts that the token transferred out of the escrow, by payee. */
     paid,
+    /** Index of the status that the escrow itself reports. */
     status,
+    /** The block whose hash is the seed of the draw; zero before a dispute. */
     drawBlock: BigInt(jury.drawBlock),
     blockNumber: block.number,
+    /** The block's time, in seconds. */
     now: Number(block.timestamp),
   };
 }
@@ -135,6 +115,6 @@ export function addTo(sums: Map<string, bigint>, payee: string, amount: bigint):
 }
 
 /** Lower case, as the API writes addresses. */
-export function lower(address: unknown): string {
-  return getAddress(String(address)).toLowerCase();
+export function lower(address: unknown): Address {
+  return getAddress(String(address)).toLowerCase() as Address;
 }

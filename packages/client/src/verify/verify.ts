@@ -9,10 +9,10 @@ import { type Node, nameOf, requireKnownCode, shortOf, withoutUrl } from "../cha
 import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
 import { pause, textOf } from "../http.js";
 import type { reads } from "../session.js";
-import type { Checkpoint, Complaint, Contract, ReferenceField, Settlement, Terms } from "../types.js";
+import type { Contract, ReferenceField, Settlement } from "../types.js";
 import { type ComplaintSigner, type Step, signersOf, stepsOf } from "./authority.js";
-import { type Jury, juryByRule, type OpenedVote, openedVotes } from "./jury.js";
-import { type EscrowOnChain, type Protocol, readEscrow } from "./read-chain.js";
+import { juryByRule, openedVotes } from "./jury.js";
+import { type Protocol, readEscrow } from "./read-chain.js";
 import { type Rebuilt, rebuild } from "./rebuild.js";
 
 export interface VerifyOptions {
@@ -71,11 +71,10 @@ export async function verifyContract(
     const { escrow, steps, client } = onChain;
     const rebuilt = rebuild(escrow);
     const api = await ask(reader, id, rebuilt);
-    const parties = rebuilt.contract as Record<Complaint["filedByRole"], string | null>;
     const signers = await signersOf(client, api.complaints ?? [], {
       id,
       chainId: network.chainId,
-      parties,
+      parties: rebuilt.contract,
     }).catch((error) => withoutUrl(first, error));
     const fields = compare(id, onChain, rebuilt, { ...api, signers });
     for (const node of others) {
@@ -92,22 +91,13 @@ export async function verifyContract(
   }
 }
 
-interface OnChain {
-  client: Client;
-  /** Why the deployment's code is none that this package knows; null if it is. */
-  unknownCode: string | null;
-  escrow: EscrowOnChain;
-  steps: Step[];
-  /** Null without a draw, and an error if the node does not show enough. */
-  jury: Jury | Error | null;
-  votes: OpenedVote[];
-}
+type OnChain = Awaited<ReturnType<typeof readChain>>;
 
 function readNode(...args: Parameters<typeof readChain>): Promise<OnChain> {
   return readChain(...args).catch((error) => withoutUrl(args[0], error));
 }
 
-async function readChain(node: Node, id: Address, network: Protocol, blockNumber?: bigint): Promise<OnChain> {
+async function readChain(node: Node, id: Address, network: Protocol, blockNumber?: bigint) {
   const transport = typeof node === "string" ? http(node, { batch: true }) : custom(node);
   const client: Client = createClient({ transport, ccipRead: false });
   const chainId = await getChainId(client);
@@ -126,7 +116,16 @@ async function readChain(node: Node, id: Address, network: Protocol, blockNumber
     juryByRule(client, { escrow, network }).catch((error: Error) => error),
     openedVotes(client, { id, escrow, network }),
   ]);
-  return { client, unknownCode, escrow, steps, jury, votes };
+  return {
+    client,
+    /** Why the deployment's code is none that this package knows; null if it is. */
+    unknownCode,
+    escrow,
+    steps,
+    /** Null without a draw, and an error if the node does not show enough. */
+    jury,
+    votes,
+  };
 }
 
 /** A hash for each of two nodes of all that both report about an escrow. */
@@ -139,29 +138,11 @@ function digestOf({ client: _, escrow, ...read }: OnChain): string {
   return keccak256(stringToHex(textOf({ ...escrow, paid: [...escrow.paid], ...read })));
 }
 
-/** Undefined if the service did not respond with it. */
-interface ApiResponses {
-  contract: Contract | undefined;
-  terms: Terms | undefined;
-  settlement: Settlement | undefined;
-  checkpoints: Checkpoint[] | undefined;
-  complaints: Complaint[] | undefined;
-  /** The text to which the hash on chain should commit; null if there is none or the caller may not read it. */
-  delivery: string | null | undefined;
-  supplementaryMaterials: string | null | undefined;
-  /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery; null if unknown. */
-  isWithheld: boolean | null;
-  /** Whether the delivery opens with the caller's key; null if the caller is not meant to read it, or cannot now. */
-  opens: boolean | null;
-  notCompared: string[];
-}
+type ApiResponses = Awaited<ReturnType<typeof ask>>;
 
-async function ask(
-  reader: Reader | Error,
-  id: string,
-  { contract: { client }, deliveryHash }: Rebuilt,
-): Promise<ApiResponses> {
+async function ask(reader: Reader | Error, id: string, { contract: { client }, deliveryHash }: Rebuilt) {
   const failures = new Map<string, Error>();
+  /** Returns undefined if the service did not respond with it. */
   const attempt = async <T>(what: string, read: (from: Reader) => Promise<T>): Promise<T | undefined> => {
     try {
       if (reader instanceof Error) throw reader;
@@ -194,10 +175,13 @@ async function ask(
     settlement,
     checkpoints,
     complaints,
+    /** The text to which the hash on chain should commit; null if there is none or the caller may not read it. */
     delivery,
     supplementaryMaterials,
     notCompared: [...failures].map(([what, { message }]) => `${what}: ${message}`),
+    /** Whether the caller is the Client of a delivered contract, and yet cannot read the delivery; null if unknown. */
     isWithheld: isKnown ? isDue && !delivery : null,
+    /** Whether the delivery opens with the caller's key; null if the caller is not meant to read it, or cannot now. */
     opens: isReader && delivery ? await canOpen(reader as Reader, id) : null,
   };
 }
