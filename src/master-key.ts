@@ -53,57 +53,6 @@ export function deriveSecret(masterKey: Hex, purpose: string, parts: string[]): 
   return new Uint8Array(hkdfSync("sha256", bytesOf(masterKey), salt, purpose, 32));
 }
 
-/** A stored secret, and how errors name it. */
-export interface Wrapped {
-  name: string;
-  place: Record<string, string>;
-  wrapped: string;
-  masterKeyId: string;
-}
-
-export interface Rotation {
-  rewrapped: number;
-  /** Secrets that stay as they are, with the reason. */
-  failed: string[];
-}
-
-/**
- * Rewraps with the current master key what `read` returns, in ascending order after the given one, until there is no
- * more. It can be stopped, resumed and run twice at once: `store` changes only what still holds the wrapped value that
- * was read, and returns whether it did.
- */
-export async function rotate<Stored extends Wrapped>(
-  { masterKey, masterKeysOld }: MasterKeys,
-  {
-    read,
-    store,
-    onBatch,
-  }: {
-    read(after: Stored | undefined): Promise<Stored[]>;
-    store(stored: Stored, next: Pick<Wrapped, "wrapped" | "masterKeyId">): Promise<boolean>;
-    onBatch?: ((rotation: Rotation) => void) | undefined;
-  },
-): Promise<Rotation> {
-  const rotation: Rotation = { rewrapped: 0, failed: [] };
-  const next = masterKeyId(masterKey);
-  for (let batch = await read(undefined); batch.length > 0; batch = await read(batch.at(-1))) {
-    for (const stored of batch) {
-      const { name, place, wrapped } = stored;
-      const old = masterKeysOld.find((key) => masterKeyId(key) === stored.masterKeyId);
-      const secret = old && (await unwrapSecret(wrapped, { masterKey: old, place }).catch(() => null));
-      if (old === undefined)
-        rotation.failed.push(`${name}: no master key with the id ${stored.masterKeyId} was given`);
-      else if (!secret) rotation.failed.push(`${name}: the wrapped key is damaged`);
-      else if (
-        await store(stored, { wrapped: await wrapSecret(secret, { masterKey, place }), masterKeyId: next })
-      )
-        rotation.rewrapped++;
-    }
-    onBatch?.(rotation);
-  }
-  return rotation;
-}
-
 function bytesOf(hex: Hex): Buffer {
   return Buffer.from(hex.slice(2), "hex");
 }

@@ -5,6 +5,8 @@ import { parseArgs } from "node:util";
 import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { isoTime } from "@working-contracts/protocol/time";
+import { type SQL, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import { parseEventLogs } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
@@ -12,6 +14,8 @@ import { createChainClients, createSigningClient } from "../chain/clients.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
 import { ConfigError, httpUrl, parseDatabaseUrl, parseMasterKeys } from "../config.js";
 import { createDatabase, type Database, hasSqlState, SQLSTATE } from "../db/client.js";
+import { referenceKey, webhook } from "../db/schema.js";
+import { selected } from "../db/statements.js";
 import {
   COMPLAINT_STATUSES,
   type ComplaintRow,
@@ -19,11 +23,9 @@ import {
   resolveComplaint,
   toComplaint,
 } from "../features/complaints/routes.js";
-import { rotateReferenceKeys } from "../features/references/vault.js";
 import { describeError } from "../logger.js";
-import type { Rotation } from "../master-key.js";
+import { type MasterKeys, masterKeyId, unwrapSecret, wrapSecret } from "../master-key.js";
 import { ROOT } from "../root.js";
-import { rotateWebhookSecrets } from "../webhooks/signing.js";
 
 const USAGE = `Usage: npm run operator -- <command>
 
@@ -61,6 +63,27 @@ const OwnerSettingsSchema = z.object({
   DEPLOYMENT: z.string("is required"),
   OWNER_PRIVATE_KEY: z.string("is required").regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex"),
 });
+
+interface WrappedSecrets {
+  table: typeof referenceKey | typeof webhook;
+  /** Primary key of the table, under the names in the headers of its secrets. */
+  place: Record<string, PgColumn>;
+  wrapped: PgColumn;
+  /** Precedes the place in errors. */
+  kind: string;
+}
+
+const WRAPPED_SECRETS: WrappedSecrets[] = [
+  {
+    table: referenceKey,
+    place: { contractId: referenceKey.contractId, field: referenceKey.field },
+    wrapped: referenceKey.wrappedKey,
+    kind: "",
+  },
+  { table: webhook, place: { webhook: webhook.id }, wrapped: webhook.wrappedSecret, kind: "webhook " },
+];
+
+const REWRAPPED_AT_ONCE = 200;
 
 const COMMANDS: Record<string, (args: string[]) => Promise<void>> = {
   "complaint list": complaintList,
@@ -220,14 +243,8 @@ function ownerSettings() {
 async function rotateMasterKey(args: string[]): Promise<void> {
   if (args.length > 0) throw new OperatorError("master-key rotate takes no arguments");
   const keys = parseMasterKeys(process.env);
-  const onBatch = ({ rewrapped }: Rotation): void => console.log(`${rewrapped} keys rewrapped`);
-  const rotations = await withDatabase(async (db) => [
-    await rotateReferenceKeys(db, keys, { onBatch }),
-    await rotateWebhookSecrets(db, keys),
-  ]);
-  const failed = rotations.flatMap((rotation) => rotation.failed);
+  const { rewrapped, failed } = await withDatabase((db) => rewrapSecrets(db, keys));
   if (failed.length === 0) {
-    const rewrapped = rotations.reduce((sum, rotation) => sum + rotation.rewrapped, 0);
     console.log(`Done: ${rewrapped} keys rewrapped, nothing left under another master key.`);
     return;
   }
@@ -236,6 +253,55 @@ async function rotateMasterKey(args: string[]): Promise<void> {
       `${failed.length} keys could not be rewrapped. Keep the master keys that they need:`,
       ...failed.map((line) => `  ${line}`),
     ].join("\n"),
+  );
+}
+
+/**
+ * Rewraps with the current master key what former ones wrapped; `failed` are the secrets that stay as they are, with the
+ * reason. It can be stopped, resumed and run twice at once: it changes only what still holds the wrapped value that was read.
+ */
+async function rewrapSecrets(
+  db: Database,
+  { masterKey, masterKeysOld }: MasterKeys,
+): Promise<{ rewrapped: number; failed: string[] }> {
+  const currentId = masterKeyId(masterKey);
+  const failed: string[] = [];
+  let rewrapped = 0;
+  for (const { table, place, wrapped, kind } of WRAPPED_SECRETS) {
+    const columns = listed(Object.values(place));
+    let last = Object.keys(place).map(() => "");
+    for (;;) {
+      const { rows } = await db.execute<{ [name: string]: string; before: string; keyId: string }>(sql`
+        select ${selected({ before: wrapped, keyId: table.masterKeyId, ...place })} from ${table}
+        where ${table.masterKeyId} <> ${currentId} and (${columns}) > (${listed(last)})
+        order by ${columns} limit ${REWRAPPED_AT_ONCE}`);
+      if (rows.length === 0) break;
+      for (const { before, keyId, ...at } of rows) {
+        last = Object.values(at);
+        const name = kind + last.join(" ");
+        const old = masterKeysOld.find((key) => masterKeyId(key) === keyId);
+        const secret = old && (await unwrapSecret(before, { masterKey: old, place: at }).catch(() => null));
+        if (old === undefined) failed.push(`${name}: no master key with the id ${keyId} was given`);
+        else if (!secret) failed.push(`${name}: the wrapped key is damaged`);
+        else {
+          const after = await wrapSecret(secret, { masterKey, place: at });
+          const { rowCount } = await db.execute(sql`
+            update ${table} set ${sql.identifier(wrapped.name)} = ${after}, master_key_id = ${currentId}
+            where (${columns}) = (${listed(last)}) and ${wrapped} = ${before}`);
+          rewrapped += rowCount ?? 0;
+        }
+      }
+      // Webhooks are too few for it.
+      if (table === referenceKey) console.log(`${rewrapped} keys rewrapped`);
+    }
+  }
+  return { rewrapped, failed };
+}
+
+function listed(values: readonly (PgColumn | string)[]): SQL {
+  return sql.join(
+    values.map((value) => sql`${value}`),
+    sql`, `,
   );
 }
 

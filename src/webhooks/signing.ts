@@ -1,19 +1,7 @@
 /** Standard Webhooks: secrets, their rotation, and the headers that authenticate a message. */
 import { randomBytes } from "node:crypto";
-import { and, asc, eq, gt, ne } from "drizzle-orm";
 import { Webhook } from "standardwebhooks";
-import type { Database } from "../db/client.js";
-import { webhook } from "../db/schema.js";
-import {
-  type MasterKeys,
-  masterKeyId,
-  type Rotation,
-  rotate,
-  unwrapSecret,
-  type Wrapped,
-  wrappingKey,
-  wrapSecret,
-} from "../master-key.js";
+import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } from "../master-key.js";
 
 const SECRET_BYTES = 32;
 
@@ -60,29 +48,4 @@ export async function signedHeaders(
     "webhook-timestamp": Math.floor(now.getTime() / 1000).toString(),
     "webhook-signature": new Webhook(key, { format: "raw" }).sign(messageId, now, body),
   };
-}
-
-const BATCH = 200;
-
-/** Rewraps every webhook's secret; see {@link rotate}. */
-export function rotateWebhookSecrets(db: Database, keys: MasterKeys): Promise<Rotation> {
-  return rotate<Wrapped & { place: { webhook: string } }>(keys, {
-    async read(after) {
-      const isOld = ne(webhook.masterKeyId, masterKeyId(keys.masterKey));
-      const rows = await db
-        .select({ id: webhook.id, wrapped: webhook.wrappedSecret, masterKeyId: webhook.masterKeyId })
-        .from(webhook)
-        .where(and(isOld, gt(webhook.id, after?.place.webhook ?? "")))
-        .orderBy(asc(webhook.id))
-        .limit(BATCH);
-      return rows.map(({ id, ...row }) => ({ ...row, name: `webhook ${id}`, place: { webhook: id } }));
-    },
-    async store({ place, wrapped }, next) {
-      const { rowCount } = await db
-        .update(webhook)
-        .set({ wrappedSecret: next.wrapped, masterKeyId: next.masterKeyId })
-        .where(and(eq(webhook.id, place.webhook), eq(webhook.wrappedSecret, wrapped)));
-      return rowCount === 1;
-    },
-  });
 }

@@ -102,27 +102,18 @@ async function logRelease(
   });
 }
 
+const MATERIALS: ReferenceField[] = ["supplementaryMaterials"];
+const BOTH: ReferenceField[] = ["supplementaryMaterials", "delivery"];
+
 async function entitlementOf(
   deps: Pick<Deps, "clock" | "publicClient" | "deployment">,
   row: ContractRow,
   caller: Address,
 ): Promise<Entitlement> {
   const { client, worker, matchedAt, deliveredAt } = row.chain;
-  if (caller === client) {
-    return {
-      role: "client",
-      fields: deliveredAt === null ? ["supplementaryMaterials"] : ["supplementaryMaterials", "delivery"],
-    };
-  }
-  if (caller === worker) {
-    return {
-      role: "worker",
-      fields: matchedAt === null ? ["supplementaryMaterials"] : ["supplementaryMaterials", "delivery"],
-    };
-  }
-  if (await isJuror(deps, row, caller)) {
-    return { role: "backup-agent", fields: ["supplementaryMaterials", "delivery"] };
-  }
+  if (caller === client) return { role: "client", fields: deliveredAt === null ? MATERIALS : BOTH };
+  if (caller === worker) return { role: "worker", fields: matchedAt === null ? MATERIALS : BOTH };
+  if (await isJuror(deps, row, caller)) return { role: "backup-agent", fields: BOTH };
   throw new AppError("forbidden", {
     message:
       "The keys are for the contract's client and worker, and for Backup Agents who can vote while the contract is disputed.",
