@@ -84,9 +84,8 @@ export const terms = app.table(
     caller: text("caller").notNull(),
     /** SHA-256 over the raw request body, hex. */
     bodyHash: text("body_hash").notNull(),
-    /** The canonical terms document (RFC 8785 text) that `termsHash` covers; contains the salt. */
+    /** The canonical terms document (RFC 8785 text) that `escrowTerms.termsHash` covers; contains the salt. */
     document: text("document").notNull(),
-    termsHash: text("terms_hash").notNull(),
     title: text("title").notNull(),
     taskDescription: text("task_description").notNull(),
     /** Words of title and description (features/contracts/list-contracts.ts). */
@@ -578,8 +577,6 @@ export const webhookRetry = app.table(
     firstAttemptAt: at("first_attempt_at").notNull().defaultNow(),
     /** Null once delivery is abandoned. */
     nextAttemptAt: at("next_attempt_at"),
-    lastStatus: integer("last_status"),
-    lastError: text("last_error"),
   },
   (t) => [
     primaryKey({ columns: [t.webhookId, t.position] }),

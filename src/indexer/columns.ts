@@ -49,7 +49,6 @@ export const workingContract = (t: Builders) => ({
   worker: t.hex(),
   /** Packed outcomes, two bits per criterion (1 met, 2 not met, 3 unclear); 0 while undecided. */
   outcomes: t.integer().notNull(),
-  deposit: t.bigint(),
   createdAt: t.bigint(),
   matchedAt: t.bigint(),
   deliveredAt: t.bigint(),
@@ -67,7 +66,6 @@ export const workingContract = (t: Builders) => ({
   treasury: t.hex(),
   clientPayout: t.bigint(),
   workerPayout: t.bigint(),
-  treasuryPayout: t.bigint(),
   /** Block of the newest event of this escrow. */
   updatedBlock: t.bigint().notNull(),
   updatedBlockHash: t.hex().notNull(),
@@ -84,10 +82,7 @@ export const vote = (t: Builders) => ({
   sealedAt: t.bigint().notNull(),
   /** Packed votes once opened. */
   votes: t.integer(),
-  openedAt: t.bigint(),
   claimed: t.boolean().notNull(),
-  /** Base units paid out by the claim. */
-  claimedAmount: t.bigint(),
   /** Whole tokens minted. */
   reward: t.integer(),
   rewardDeferred: t.boolean().notNull(),
@@ -97,7 +92,6 @@ export const vote = (t: Builders) => ({
 export const draw = (t: Builders) => ({
   contractId: t.hex().notNull(),
   backupAgent: t.hex().notNull(),
-  drawnAt: t.bigint().notNull(),
 });
 
 /** Amount that a payee could not receive; zero once claimed. */
@@ -137,6 +131,5 @@ export const escrowEvent = (t: Builders) => ({
 export const parameterSet = (t: Builders) => ({
   id: t.text().primaryKey(),
   parameters: t.json().$type<Record<string, number>>().notNull(),
-  changedAt: t.bigint().notNull(),
   blockNumber: t.bigint().notNull(),
 });

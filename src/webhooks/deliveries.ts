@@ -288,8 +288,6 @@ async function storeRetry(
   const changes = {
     attempts,
     nextAttemptAt: delay === undefined ? null : sql`now() + make_interval(secs => ${delay})`,
-    lastStatus: outcome.status,
-    lastError: outcome.error,
   };
   await tx
     .insert(webhookRetry)

@@ -234,7 +234,6 @@ CREATE TABLE "app"."terms" (
 	"caller" text NOT NULL,
 	"body_hash" text NOT NULL,
 	"document" text NOT NULL,
-	"terms_hash" text NOT NULL,
 	"title" text NOT NULL,
 	"task_description" text NOT NULL,
 	"words" "tsvector" DEFAULT '' NOT NULL,
@@ -283,8 +282,6 @@ CREATE TABLE "app"."webhook_retry" (
 	"attempts" smallint NOT NULL,
 	"first_attempt_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"next_attempt_at" timestamp with time zone,
-	"last_status" integer,
-	"last_error" text,
 	CONSTRAINT "webhook_retry_webhook_id_position_pk" PRIMARY KEY("webhook_id","position")
 );
 

@@ -291,7 +291,6 @@ const storing = prepareShared<{
       caller: "text",
       bodyHash: "text",
       document: "text",
-      termsHash: "text",
       title: "text",
       taskDescription: "text",
       words: "text[]",
@@ -314,10 +313,10 @@ const storing = prepareShared<{
           extract(epoch from min(first_quoted_at))::float8 as oldest
         from app.pending_attempts(call.caller, call.lifetime, call.maximum + 1)) slot
     ), stored as (
-      insert into app.terms as t (id, caller, body_hash, document, terms_hash, title, task_description, words,
+      insert into app.terms as t (id, caller, body_hash, document, title, task_description, words,
         acceptance_criteria, supplementary_materials, application, application_terms, award_method, initiator,
         escrow_terms)
-      select id, caller, "bodyHash", document, "termsHash", title, "taskDescription", ${toWords(sql`words`)},
+      select id, caller, "bodyHash", document, title, "taskDescription", ${toWords(sql`words`)},
         "acceptanceCriteria", "supplementaryMaterials", application, "applicationTerms", "awardMethod", initiator,
         "escrowTerms"
       from call join slots using (n) where not is_known and (not is_full or not "needsSlot")
@@ -353,7 +352,6 @@ async function storeAttempt(
     caller,
     bodyHash,
     document,
-    termsHash: escrowTerms.termsHash,
     title: draft.title,
     taskDescription: draft.taskDescription,
     words: wordsOf(`${draft.title}\n${draft.taskDescription}`),

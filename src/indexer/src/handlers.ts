@@ -46,17 +46,14 @@ ponder.on("Factory:ParametersChanged", async ({ event, context }) => {
   await context.db.insert(parameterSet).values({
     id: event.id,
     parameters: { ...event.args.parameters },
-    changedAt: event.block.timestamp,
     blockNumber: event.block.number,
   });
 });
 
 ponder.on("Escrow:WorkingContractCreated", async (args) => {
-  const { block, args: created } = args.event;
   await recordEvent(args, "WorkingContractCreated", {
     phase: "created",
-    deposit: created.deposit,
-    createdAt: block.timestamp,
+    createdAt: args.event.block.timestamp,
   });
 });
 
@@ -129,9 +126,7 @@ ponder.on("Escrow:BackupAgentsDrawn", async ({ event, context }) => {
   const args = { context, event: { ...event, args: drawn } };
   await recordEvent(args, "BackupAgentsDrawn", { drawn: true });
   for (const backupAgent of drawn.backupAgents) {
-    await context.db
-      .insert(draw)
-      .values({ contractId: address, backupAgent, drawnAt: event.block.timestamp });
+    await context.db.insert(draw).values({ contractId: address, backupAgent });
   }
 });
 
@@ -157,9 +152,7 @@ ponder.on("Escrow:VoteOpened", async (args) => {
   const { backupAgent, votes } = event.args;
   const row = await recordEvent(args, "VoteOpened", ({ openedVotes }) => ({ openedVotes: openedVotes + 1 }));
   if (row === null) return;
-  await context.db
-    .update(vote, { contractId: event.log.address, backupAgent })
-    .set({ votes, openedAt: event.block.timestamp });
+  await context.db.update(vote, { contractId: event.log.address, backupAgent }).set({ votes });
 });
 
 ponder.on("Escrow:WorkingContractTallied", async (args) => {
@@ -174,11 +167,10 @@ ponder.on("Escrow:WorkingContractTallied", async (args) => {
 // If the reward of a claim was deferred, a second claim later pays only the reward: the two add up.
 ponder.on("Escrow:VoteClaimed", async (args) => {
   const { event, context } = args;
-  const { amount, backupAgent, reward } = event.args;
+  const { backupAgent, reward } = event.args;
   if ((await recordEvent(args, "VoteClaimed")) === null) return;
   await context.db.update(vote, { contractId: event.log.address, backupAgent }).set((row) => ({
     claimed: true,
-    claimedAmount: (row.claimedAmount ?? 0n) + amount,
     reward: (row.reward ?? 0) + Number(reward),
     rewardDeferred: false,
   }));
@@ -200,7 +192,6 @@ ponder.on("Escrow:WorkingContractSettled", async (args) => {
     treasury: settlement.treasury === ZERO_ADDRESS ? null : settlement.treasury,
     clientPayout: settlement.payout.client,
     workerPayout: settlement.payout.worker,
-    treasuryPayout: settlement.payout.treasury,
   });
 });
 
