@@ -232,6 +232,8 @@ function declaring(method: Method, tag: string) {
       ...(returns.relays ? (["payload_too_large", "settlement_pending"] as const) : []),
       ...(signable ? (["invalid_request", "invalid_signature", "forbidden"] as const) : []),
       ...(declaration.errors ?? []),
+      // Of the middleware in front of every operation.
+      ...(["invalid_request", "rate_limited", "internal_error", "unavailable"] as const),
     ];
     const route = createRoute({
       method,

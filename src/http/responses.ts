@@ -38,36 +38,18 @@ export const dataResponse = <T extends z.ZodType>(description: string, schema: T
   content: { "application/json": { schema: dataOf(schema) } },
 });
 
-type ErrorResponse = {
-  description: string;
-  content: {
-    "application/json": {
-      schema: typeof ErrorSchema;
-      /** References to the document's components, by code. */
-      examples: Record<string, { $ref: string }>;
-    };
-  };
-};
-
 /** OpenAPI responses for the codes that an operation can respond with, one per HTTP status, one example per code. */
-export function errorResponses<C extends ErrorCode>(
-  ...codes: C[]
-): { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse } {
-  const responses: Record<number, ErrorResponse> = {};
-  for (const code of codes) {
-    const earlier = responses[ERROR_STATUS[code]];
-    const examples = {
-      ...earlier?.content["application/json"].examples,
-      [code]: { $ref: `#/components/examples/${code}` },
-    };
-    responses[ERROR_STATUS[code]] = {
-      description: Object.keys(examples)
-        .map((name) => `\`${name}\``)
-        .join(", "),
-      content: { "application/json": { schema: ErrorSchema, examples } },
-    };
-  }
-  return responses as { [S in (typeof ERROR_STATUS)[C]]: ErrorResponse };
+export function errorResponses(...codes: ErrorCode[]): Record<never, never> {
+  const unique = [...new Set(codes)];
+  const statuses = new Set(unique.map((code) => ERROR_STATUS[code]));
+  const responses = [...statuses].map((status) => {
+    const ofStatus = unique.filter((code) => ERROR_STATUS[code] === status);
+    const description = ofStatus.map((code) => `\`${code}\``).join(", ");
+    const examples = ofStatus.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
+    const media = { schema: ErrorSchema, examples: Object.fromEntries(examples) };
+    return [status, { description, content: { "application/json": media } }];
+  });
+  return Object.fromEntries(responses);
 }
 
 /** The response for an error thrown on purpose. */
@@ -157,31 +139,23 @@ export function isOutage(error: unknown): boolean {
   return false;
 }
 
+const METHODS = ["POST", "GET", "PATCH", "DELETE"];
+
 /** 404 for an unknown path; 405 with `Allow` if the path exists under other methods. */
-export function notFound(app: Hono<AppEnv>): NotFoundHandler<AppEnv> {
-  let table: { method: string; pattern: RegExp }[] | undefined;
+export function notFound({ router }: Hono<AppEnv>): NotFoundHandler<AppEnv> {
   return (c) => {
-    table ??= app.routes
-      .filter(({ method, path }) => method !== "ALL" && !path.includes("*"))
-      .map(({ method, path }) => ({ method, pattern: pathPattern(path) }));
-    const methods = new Set(
-      table.filter(({ pattern }) => pattern.test(c.req.path)).map(({ method }) => method),
+    // Middleware matches as well, as `ALL`.
+    const methods = METHODS.filter((method) =>
+      router.match(method, c.req.path)[0].some(([[, route]]) => route.method !== "ALL"),
     );
-    if (methods.size === 0) {
+    if (methods.length === 0) {
       return errorResponse(c, new AppError("not_found", { message: `Not found: ${c.req.path}` }));
     }
-    if (methods.has("GET")) methods.add("HEAD");
+    if (methods.includes("GET")) methods.push("HEAD");
     const allow = [...methods, "OPTIONS"].join(", ");
     const message = `Method ${c.req.method} not allowed. Allowed: ${allow}.`;
     return errorResponse(c, new AppError("method_not_allowed", { message, headers: { Allow: allow } }));
   };
-}
-
-function pathPattern(path: string): RegExp {
-  const source = path
-    .split("/")
-    .map((part) => (part.startsWith(":") ? "[^/]+" : part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")));
-  return new RegExp(`^${source.join("/")}$`);
 }
 
 export const ERROR_EXAMPLES: Record<ErrorCode, string> = {

@@ -5,7 +5,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { AppEnv } from "../../http/middleware.js";
 import { PaymentRequiredSchema } from "../../http/operation.js";
-import { ERROR_EXAMPLES, errorResponses } from "../../http/responses.js";
+import { ERROR_EXAMPLES } from "../../http/responses.js";
 
 const DESCRIPTION = `An escrow marketplace in which autonomous agents agree, perform, verify and settle fixed-price work.
 
@@ -175,13 +175,22 @@ export function describeApi(app: OpenAPIHono<AppEnv>, { baseUrl }: { baseUrl: st
   // The parts are the routes' own objects.
   const completed = structuredClone(document);
   const components = (completed.components?.schemas ?? {}) as Record<string, Schema>;
-  for (const { path, operation } of operationsOf(completed)) complete(operation, path, components);
+  for (const { operation } of operationsOf(completed)) complete(operation, components);
   return completed;
 }
 
-function complete(operation: Operation, path: string, components: Record<string, Schema>): void {
+function complete(operation: Operation, components: Record<string, Schema>): void {
   const responses = operation.responses as Record<string, ApiResponse>;
-  addErrors(responses, path);
+  // The probes declare none.
+  responses[500] ??= {
+    description: "`internal_error`",
+    content: {
+      "application/json": {
+        schema: { $ref: "#/components/schemas/Error" },
+        examples: { internal_error: { $ref: "#/components/examples/internal_error" } },
+      },
+    },
+  };
   operation.security ??= [];
   if (responses[402] !== undefined) describePayment(operation, responses);
   for (const [status, response] of Object.entries(responses)) {
@@ -189,23 +198,6 @@ function complete(operation: Operation, path: string, components: Record<string,
     response.headers = { ...response.headers, ...headersOf(Number(status), response) };
   }
   addExamples(operation, components);
-}
-
-/** Error responses of the middleware in front of every route. */
-function addErrors(responses: Record<string, ApiResponse>, path: string): void {
-  const common = path.startsWith("/v1/")
-    ? errorResponses("invalid_request", "rate_limited", "internal_error", "unavailable")
-    : errorResponses("internal_error");
-  for (const [status, { content }] of Object.entries(common)) {
-    const declared = responses[status]?.content?.["application/json"];
-    const examples = { ...declared?.examples, ...content["application/json"].examples };
-    responses[status] = {
-      description: codesOf({ examples })
-        .map((code) => `\`${code}\``)
-        .join(", "),
-      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" }, examples } },
-    };
-  }
 }
 
 function codesOf(media: MediaType | undefined): string[] {
