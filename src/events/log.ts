@@ -62,25 +62,13 @@ export interface EventFilter {
   agent?: Address | undefined;
 }
 
+export type EventView = ReturnType<typeof toEvent>;
+
 /**
  * An event as every reader gets it: by polling, by stream and by webhook. `type`, `timestamp` and `data` follow
  * Standard Webhooks.
  */
-export interface EventView {
-  /** Its position in the log. The ids of all events are 1, 2, 3 and so on. */
-  id: string;
-  type: EventType;
-  /** When it happened, by the chain's clock. Events are ordered by `id`. */
-  timestamp: string;
-  contractId: string;
-  /** Agents that it concerns. */
-  agents: string[];
-  data: Record<string, unknown>;
-  /** The escrow event that it reports; null if there is none. */
-  chain: { blockNumber: number; blockHash: Hex; transactionHash: Hex; logIndex: number } | null;
-}
-
-export function toEvent(row: EventRow): EventView {
+export function toEvent(row: EventRow) {
   return {
     id: String(row.position),
     type: row.type,

@@ -76,7 +76,11 @@ async function storeKey(
     await redeem(tx, proof, "issue");
     await forgetOlderSignatures(tx, proof);
     await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
-    await narrowDelegation(tx, deps, proof);
+    // A sign-in that leaves less than what is delegated is registered: the newest counts alone.
+    if (await isNarrowing(tx, proof, deps.clock.now())) {
+      const delegation = { deployment: deps.deployment, agent: address, ...proof, ...proof.permission };
+      await enqueue(tx, { ...delegateOperation(delegation), gasLimits: deps.config.gasLimits });
+    }
   });
   return { address, apiKey: key.apiKey, keyId, label };
 }
@@ -177,17 +181,6 @@ async function isNarrowing(
   if (isLive && (losesActions || endOf(permission) < endOf(grant))) return true;
   const newest = await newestDelegationOperation(db, address);
   return newest?.kind === "delegate" && newest.isPending;
-}
-
-/** Registers a sign-in that leaves less than what is delegated: the newest counts alone. */
-async function narrowDelegation(
-  tx: Transaction,
-  { deployment, clock, config: { gasLimits } }: Deps,
-  proof: AddressProof,
-): Promise<void> {
-  if (!(await isNarrowing(tx, proof, clock.now()))) return;
-  const delegation = { deployment, agent: proof.address, ...proof, ...proof.permission };
-  await enqueue(tx, { ...delegateOperation(delegation), gasLimits });
 }
 
 async function endDelegation(tx: Transaction, { deployment }: Deps, proof: AddressProof): Promise<void> {

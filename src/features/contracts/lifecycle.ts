@@ -214,7 +214,12 @@ export async function deliver(
         await lockCheckpoints(tx, id);
         const checkpoints = await storeDelivery(tx, deps, { id, caller, reference, sealed });
         const isComplete = checkpoints === row.checkpoints;
-        if (!isComplete && authorized.data !== expected.data) throw checkpointAdded();
+        if (!isComplete && authorized.data !== expected.data) {
+          throw new AppError("conflict", {
+            message: "A checkpoint was added while you signed. Sign the delivery again.",
+            retryable: true,
+          });
+        }
         const complete = isComplete
           ? authorized
           : await buildDelivery(tx, deps, { ...input, row: { ...row, checkpoints } });
@@ -251,29 +256,18 @@ async function buildDelivery(
 
 const hashOf = (reference: string): Hex => keccak256(stringToHex(reference));
 
-function checkpointAdded(): AppError {
-  return new AppError("conflict", {
-    message: "A checkpoint was added while you signed. Sign the delivery again.",
-    retryable: true,
-  });
-}
-
 async function computeOutcomes(
   db: Executor,
   by: { contractId: Address; worker: Address },
   criteriaCount: number,
 ) {
-  const applicationTerms = await readApplicationTerms(db, by.contractId);
-  const metrics = (await readLastCheckpoint(db, by))?.data ?? null;
-  return computeCriteria({ criteriaCount, applicationTerms, metrics });
-}
-
-async function readApplicationTerms(db: Executor, id: Address): Promise<Record<string, unknown> | null> {
   const [row] = await db
     .select({ applicationTerms: terms.applicationTerms })
     .from(terms)
-    .where(eq(terms.id, id));
-  return row?.applicationTerms ?? null;
+    .where(eq(terms.id, by.contractId));
+  const applicationTerms = row?.applicationTerms ?? null;
+  const metrics = (await readLastCheckpoint(db, by))?.data ?? null;
+  return computeCriteria({ criteriaCount, applicationTerms, metrics });
 }
 
 const placeOf = ({ config: { masterKey, masterKeysOld } }: Deps, contractId: Address) =>

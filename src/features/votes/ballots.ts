@@ -67,7 +67,15 @@ type VoteAction = PaidAction & { commitment: Hex; entrusted?: { votes: number; s
 async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<VoteAction> {
   const row = await loadContractForAction(deps.db, id, caller);
   const { price, criteriaCount } = row.chain;
-  const sealed = "commitment" in ballot ? ballot : seal(deps, { id, caller, ballot, criteriaCount });
+  let sealed: Pick<VoteAction, "commitment" | "entrusted">;
+  if ("commitment" in ballot) sealed = ballot;
+  else {
+    const votes = packBallot(ballot.votes, criteriaCount);
+    const salt = ballot.salt ?? (`0x${randomBytes(32).toString("hex")}` as const);
+    const { chainId } = deps.deployment;
+    const commitment = voteCommitment({ chainId, escrow: id, voter: caller, votes, salt });
+    sealed = { commitment, entrusted: { votes, salt } };
+  }
   requireVoter(row, caller, { voter: row.voter, now: deps.clock.now() });
 
   return {
@@ -82,25 +90,6 @@ async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<
         message: "You have already voted on this contract, with another payment.",
       }),
   };
-}
-
-function seal(
-  { deployment }: Deps,
-  {
-    id,
-    caller,
-    ballot,
-    criteriaCount,
-  }: Pick<VoteCall, "id" | "caller"> & {
-    ballot: { votes: readonly BallotEntry[]; salt?: Hex | undefined };
-    criteriaCount: number;
-  },
-): Pick<VoteAction, "commitment" | "entrusted"> {
-  const votes = packBallot(ballot.votes, criteriaCount);
-  const salt = ballot.salt ?? (`0x${randomBytes(32).toString("hex")}` as const);
-  const { chainId } = deployment;
-  const commitment = voteCommitment({ chainId, escrow: id, voter: caller, votes, salt });
-  return { commitment, entrusted: { votes, salt } };
 }
 
 /**

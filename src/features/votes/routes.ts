@@ -59,7 +59,8 @@ const OpenVoteBodySchema = z
 
 const VotePageQuerySchema = ListQuerySchema.pick({ limit: true, cursor: true });
 
-const VoteQuerySchema = ListQuerySchema.pick({
+/** `client`, `worker` and `status` are those of the contract voted on. */
+export const VoteQuerySchema = ListQuerySchema.pick({
   client: true,
   worker: true,
   status: true,
@@ -133,7 +134,6 @@ export const voteOperations = [
     longRead: true,
     query: VoteQuerySchema,
     returns: body("A page of votes", VoteListSchema),
-    handle: (deps, { query: { status, ...filter }, caller }) =>
-      listVotes(deps, caller, { ...filter, statuses: status }),
+    handle: (deps, { query, caller }) => listVotes(deps, caller, query),
   }),
 ];

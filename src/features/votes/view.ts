@@ -9,8 +9,7 @@ import {
   type Rewards,
   verdictOn,
 } from "@working-contracts/protocol/ledger";
-import { OUTCOMES, type Outcome, outcomeAt, tallyOutcomes } from "@working-contracts/protocol/outcomes";
-import type { Status } from "@working-contracts/protocol/status";
+import { OUTCOMES, outcomeAt, tallyOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
 import { type IndexedRow, isIndexWhole, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
@@ -19,6 +18,7 @@ import { prepareShapes, selected } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AddressViewSchema, decodeCursor, encodeCursor } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/view.js";
+import type { VoteQuerySchema } from "./routes.js";
 
 const untilTally = { description: "Null until the tally" };
 
@@ -115,17 +115,7 @@ export function toVote(row: VoteRow): VoteView {
   return { ...shown, ...verdictOn(row.opened ? vote : null, majorityOutcome, rewards) };
 }
 
-export interface VoteFilter {
-  contractId?: Address | undefined;
-  backupAgent?: Address | undefined;
-  majorityOutcome?: Outcome | undefined;
-  /** Parties and time-aware status of the contract voted on. */
-  client?: Address | undefined;
-  worker?: Address | undefined;
-  statuses?: readonly Status[] | undefined;
-  limit: number;
-  cursor?: string | undefined;
-}
+type VoteFilter = z.output<typeof VoteQuerySchema>;
 
 export const VoteListSchema = z
   .object({ data: z.array(VoteSchema), nextCursor: z.string().nullable() })
@@ -142,7 +132,7 @@ export async function listVotes(
   caller: Address,
   filter: VoteFilter,
 ): Promise<VotePage> {
-  const { limit, cursor, statuses, majorityOutcome, ...equal } = filter;
+  const { limit, cursor, status, majorityOutcome, ...equal } = filter;
   const after = cursor === undefined ? undefined : decodeCursor(CursorSchema, cursor);
   const given = Object.entries(filter)
     .filter(([name, member]) => name !== "limit" && member !== undefined)
@@ -156,8 +146,8 @@ export async function listVotes(
   const rows = await statement(db, {
     ...equal,
     caller,
-    statuses,
-    phases: statuses && phasesOf(statuses),
+    status,
+    phases: status && phasesOf(status),
     now: clock.now(),
     majority: majorityOutcome && OUTCOMES.indexOf(majorityOutcome) + 1,
     ...after,
@@ -184,8 +174,8 @@ const CONDITIONS: Partial<Record<keyof VoteFilter, SQL>> = {
   majorityOutcome: sql`${tallied} and (${w.outcomes} >> (2 * ${criterion})) & 3 = ${value("majority")}::integer`,
   client: sql`${w.client} = ${value("client")}`,
   worker: sql`${w.worker} = ${value("worker")}`,
-  statuses: sql`${w.phase} = any(${value("phases")}::text[])
-    and ${statusSql(value("now"))} = any(${value("statuses")}::text[])`,
+  status: sql`${w.phase} = any(${value("phases")}::text[])
+    and ${statusSql(value("now"))} = any(${value("status")}::text[])`,
   cursor: sql`(${vote.sealedAt}, ${vote.contractId}, ${vote.position})
     <= (${value("sealedAt")}::numeric, ${value("afterContract")}, ${value("position")}::integer)
     and (${vote.sealedAt}, ${vote.contractId}, ${vote.position}, -${criterion})

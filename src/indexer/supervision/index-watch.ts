@@ -8,10 +8,6 @@ import { rpcTransport } from "../../chain/clients.js";
 import { hasSqlState, SQLSTATE } from "../../db/client.js";
 import { blockOf } from "../../db/onchain.js";
 
-interface IndexWatch {
-  stop(): void;
-}
-
 interface IndexWatchOptions {
   databaseUrl: string;
   /** The indexer's own schema: the views in `onchain` can still point at the previous release. */
@@ -38,7 +34,7 @@ const TIMEOUT_MS = 10_000;
  * Checks every two seconds until stopped, and reports each incident once. An unreachable database or node proves
  * nothing, and neither does an index that is still catching up.
  */
-export function watchIndex(options: IndexWatchOptions): IndexWatch {
+export function watchIndex(options: IndexWatchOptions): { stop(): void } {
   const { databaseUrl, schema, rpcUrl, onDatabaseRestarted, onStandstill, onAbandoned } = options;
   const publicClient = createPublicClient({ transport: rpcTransport(rpcUrl, { retryCount: 0 }) });
   let startedAt: string | undefined;
