@@ -1,5 +1,4 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
 import {
@@ -17,6 +16,7 @@ import type { Deps } from "../../src/deps.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
+import { listen } from "../support/listen.js";
 import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
 
 const network = await useAuthNetwork();
@@ -101,6 +101,26 @@ describe("delegation", () => {
       [addressOf(agent)],
     );
     expect(rows.map(({ kept }) => kept)).toEqual([false, true]);
+  });
+
+  it("is registered by no second sign-in that allows the same, and ends with one that allows less", async () => {
+    const agent = newAgent();
+    const address = addressOf(agent);
+    await client.signIn(agent);
+    await delegate(address);
+    await network.moveTime(60);
+    await client.signIn(agent);
+    expect(await register(address)).toBe(true);
+    expect(await operationsOf(address, "delegate")).toEqual([]);
+
+    // As if its registration had failed: the chain still allows all.
+    const newest = "select max(issued_at) from app.challenge where address = $1 and purpose = 'issue'";
+    await network.pool.query(
+      `update app.challenge set actions = 0 where address = $1 and issued_at = (${newest})`,
+      [address],
+    );
+    expect(await network.isDelegated(address)).toBe(true);
+    expect(await register(address)).toBe(false);
   });
 
   it("is revoked on chain, once, when every key is revoked", async () => {
@@ -202,6 +222,9 @@ describe("delegation", () => {
     await carryOutAll(addressOf(agent), "revoke-delegation");
     expect(await client.issue(agent.address, await waiting)).toMatchObject({ status: 201 });
     await delegate(addressOf(agent));
+
+    await client.revoke(agent.address, await client.prove(agent));
+    expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(2);
   });
 
   it("is not promised while a revocation is pending: issuing returns 503 and keeps the challenge", async () => {
@@ -254,17 +277,11 @@ describe("contract wallets", () => {
       fetched++;
       response.end("{}");
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { url } = await listen(server);
     const wallet = privateKeyToAddress(generatePrivateKey()).toLowerCase() as Address;
     const lookup = encodeErrorResult({
       abi: parseAbi(["error OffchainLookup(address, string[], bytes, bytes4, bytes)"]),
-      args: [
-        wallet,
-        [`http://127.0.0.1:${(server.address() as AddressInfo).port}`],
-        "0x",
-        "0x12345678",
-        "0x",
-      ],
+      args: [wallet, [url], "0x", "0x12345678", "0x"],
     });
     await network.testClient.setCode({ address: wallet, bytecode: revertingWith(lookup) });
 

@@ -1,11 +1,10 @@
-import { delegationAbi } from "@working-contracts/protocol/abi";
-import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase, createNotifications } from "../../src/db/client.js";
 import { createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createApp } from "../../src/http/app.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
+import type { Json } from "../support/contracts.js";
 import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
 
 const network = await useAuthNetwork();
@@ -24,43 +23,12 @@ async function challengesOf(agent: { address: string }) {
 }
 
 describe("challenge", () => {
-  it("serves the exact text that AgentDelegation rebuilds on chain", async () => {
-    const agent = newAgent();
-    const { message } = await client.challenge(agent.address);
-    const [row] = await challengesOf(agent);
-    const { deployment } = network.deps;
-    const onChain = await network.publicClient.readContract({
-      address: deployment.delegation,
-      abi: delegationAbi,
-      functionName: "challengeText",
-      args: [
-        {
-          agent: agent.address,
-          operator: deployment.relay,
-          ...FULL_PERMISSION,
-          nonce: row.nonce,
-          issuedAt: Number(row.issued_at),
-          expiresAt: Number(row.expires_at),
-        },
-      ],
-    });
-    expect(message).toBe(onChain);
-    expect(Number(row.expires_at) - Number(row.issued_at)).toBe(300);
-    expect(row.redeemed_at).toBeNull();
-  });
-
-  it("names the address in lower case, whatever the letter case of the path", async () => {
-    const agent = newAgent();
-    const { message } = await client.challenge(`0x${agent.address.slice(2).toUpperCase()}`);
-    expect(message.split("\n")[1]).toBe(addressOf(agent));
-  });
-
   it("needs no body, and accepts an empty body of any content type", async () => {
     const path = `/v1/agents/${newAgent().address}/challenge`;
     for (const init of [
       {},
-      { headers: { "Content-Type": "application/json" } },
-      { body: "", headers: { "Content-Type": "text/plain" } },
+      { headers: { "content-type": "application/json" } },
+      { body: "", headers: { "content-type": "text/plain" } },
     ]) {
       expect(await client.call("POST", path, init)).toMatchObject({ status: 200 });
     }
@@ -72,7 +40,7 @@ describe("issuing", () => {
     const agent = newAgent();
     const answer = await client.issue(agent.address, { ...(await client.prove(agent)), label: "first" });
     expect(answer.status).toBe(201);
-    const { apiKey, keyId, ...others } = answer.body.data;
+    const { apiKey, keyId, ...others } = answer.data;
     expect(others).toEqual({ address: addressOf(agent), label: "first" });
     expect(apiKey).toMatch(/^wc_test_[0-9A-Za-z]{49}$/);
     expect(answer.headers.get("cache-control")).toBe("no-store");
@@ -91,7 +59,7 @@ describe("issuing", () => {
     for (const label of ["", "x".repeat(101), 7, ["x"]]) {
       const answer = await client.issue(agent.address, { ...proof, label });
       expect(answer).toMatchObject(invalidRequest);
-      expect(answer.body.error.details[0].path).toBe("label");
+      expect((answer.body as Json).error.details[0].path).toBe("label");
     }
     // Code points count, not UTF-16 units, and the rejected attempts above consumed nothing.
     const answer = await client.issue(agent.address, { ...proof, label: "🐝".repeat(100) });
@@ -100,10 +68,13 @@ describe("issuing", () => {
     expect(unlabelled).toMatchObject({ status: 201, body: { data: { label: null } } });
   });
 
-  it("accepts the address in any letter case, in challenge and redemption", async () => {
+  it("accepts the address in any letter case, and names it in lower case", async () => {
     const agent = newAgent();
-    const proof = await client.prove(agent, addressOf(agent));
-    const answer = await client.issue(`0x${agent.address.slice(2).toUpperCase()}`, proof);
+    const path = `0x${agent.address.slice(2).toUpperCase()}`;
+    const { challengeId, message } = await client.challenge(path);
+    expect(message.split("\n")[1]).toBe(addressOf(agent));
+    const signature = await agent.signMessage({ message });
+    const answer = await client.issue(path, { challengeId, signature });
     expect(answer).toMatchObject({ status: 201, body: { data: { address: addressOf(agent) } } });
   });
 
@@ -300,22 +271,6 @@ describe("key owners in memory", () => {
 });
 
 describe("listing", () => {
-  it("pages on request, with each key once", async () => {
-    const agent = newAgent();
-    const keys: { apiKey: string; keyId: string }[] = [];
-    for (let i = 0; i < 5; i++) keys.push(await client.signIn(agent));
-    const { apiKey } = keys[0] as { apiKey: string };
-    const seen: string[] = [];
-    let cursor: string | null = null;
-    do {
-      const page = await client.list(apiKey, `?limit=2${cursor === null ? "" : `&cursor=${cursor}`}`);
-      expect(page.status).toBe(200);
-      seen.push(...page.body.data.map(({ id }: { id: string }) => id));
-      cursor = page.body.nextCursor;
-    } while (cursor !== null);
-    expect(seen).toEqual(keys.map(({ keyId }) => keyId));
-  });
-
   it("has a next page even if none was asked for, beyond 1,000", async () => {
     const agent = newAgent();
     const { apiKey } = await client.signIn(agent);
@@ -324,37 +279,25 @@ describe("listing", () => {
        select 'many ' || i, $1, 'many ' || i from generate_series(1, 1000) i`,
       [addressOf(agent)],
     );
-    const { body: first } = await client.list(apiKey);
+    const first = (await client.list(apiKey)).body as Json;
     expect(first.data).toHaveLength(1000);
     const { body: second } = await client.list(apiKey, `?cursor=${encodeURIComponent(first.nextCursor)}`);
     expect(second).toEqual({ data: [expect.anything()], nextCursor: null });
+    const ids = [...first.data, ...(second as Json).data].map(({ id }: { id: string }) => id);
+    expect(new Set(ids).size).toBe(1001);
+    expect((await client.list(apiKey, "?limit=2")).data).toEqual(first.data.slice(0, 2));
+    expect(await client.list(apiKey, "?limit=201")).toMatchObject(invalidRequest);
   });
-
-  it.each(["limit=0", "limit=201", "limit=x", "limit=1.5", "limit=-1", "cursor=nope", "limit="])(
-    "rejects the query %s",
-    async (query) => {
-      const { apiKey } = await client.signIn(newAgent());
-      expect(await client.list(apiKey, `?${query}`)).toMatchObject(invalidRequest);
-    },
-  );
 });
 
 describe("revoking", () => {
-  it("returns key_not_found for an unknown, a revoked and another address's key, and keeps the challenge", async () => {
-    const [agent, other] = [newAgent(), newAgent()];
-    const gone = await client.signIn(agent);
-    const kept = await client.signIn(agent);
-    const foreign = await client.signIn(other);
-    await client.revoke(agent.address, { ...(await client.prove(agent)), keyId: gone.keyId });
-
+  it("returns key_not_found for an unknown key, and keeps the challenge", async () => {
+    const agent = newAgent();
+    const { keyId } = await client.signIn(agent);
     const proof = await client.prove(agent);
-    for (const keyId of ["nope", gone.keyId, foreign.keyId]) {
-      const answer = await client.revoke(agent.address, { ...proof, keyId });
-      expect(answer).toMatchObject(refusal(404, "key_not_found"));
-    }
-    expect(await client.list(foreign.apiKey)).toMatchObject({ status: 200 });
-    const revoked = await client.revoke(agent.address, { ...proof, keyId: kept.keyId });
-    expect(revoked).toMatchObject({ status: 200 });
+    const unknown = await client.revoke(agent.address, { ...proof, keyId: "nope" });
+    expect(unknown).toMatchObject(refusal(404, "key_not_found"));
+    expect(await client.revoke(agent.address, { ...proof, keyId })).toMatchObject({ status: 200 });
   });
 
   it("counts bad signatures towards the same five tries, and revokes nothing", async () => {

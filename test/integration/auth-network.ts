@@ -2,12 +2,7 @@
 import type { Address } from "@working-contracts/protocol/types";
 import type pg from "pg";
 import type { Hex } from "viem";
-import {
-  generatePrivateKey,
-  type LocalAccount,
-  type PrivateKeyAccount,
-  privateKeyToAccount,
-} from "viem/accounts";
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll } from "vitest";
 import { createChainClock } from "../../src/chain/clients.js";
 import type { Config } from "../../src/config.js";
@@ -19,17 +14,12 @@ import { createApp } from "../../src/http/app.js";
 import { createLogger } from "../../src/logger.js";
 import { createOutboxWaiter } from "../../src/relayer/outbox.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
+import { caller } from "../support/agent.js";
 import { isDelegated } from "../support/chain.js";
+import { type Json, ok, signedChallenge } from "../support/contracts.js";
 import { newDatabase } from "../support/database.js";
 import { startTestChain } from "../support/test-chain.js";
 import { testConfig } from "../unit/http/fixtures.js";
-
-export interface Answer {
-  status: number;
-  headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests assert the shape
-  body: any;
-}
 
 /** Of one test file: everything is new, and goes with it. `logs` holds everything that the service logged. */
 export async function useAuthNetwork() {
@@ -107,45 +97,23 @@ export async function useAuthNetwork() {
 
 /** Signs an agent in, over `app.request()`. */
 export function authClient(app: ReturnType<typeof createApp>) {
-  const call = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
-    const response = await app.request(path, { method, ...init });
-    const text = await response.text();
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: text === "" ? null : JSON.parse(text),
-    };
-  };
-  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
-    call("POST", path, {
-      body: JSON.stringify(body),
-      headers: { "Content-Type": "application/json", ...headers },
-    });
-  const challenge = async (address: string) =>
-    (await call("POST", `/v1/agents/${address}/challenge`)).body.data as {
-      challengeId: string;
-      message: string;
-    };
-  /** A fresh challenge, signed by `signer` for `address`. */
-  const prove = async (signer: LocalAccount, address: string = signer.address) => {
-    const { challengeId, message } = await challenge(address);
-    return { challengeId, signature: await signer.signMessage({ message }) };
-  };
+  const call = caller("", {}, async (input, init) => app.request(input, init));
+  /** A fresh challenge, signed by `account` for `address`. */
+  const prove = (account: PrivateKeyAccount, address: Address = account.address) =>
+    signedChallenge({ call }, { address, account });
+  const issue = (address: string, body: unknown) =>
+    call<Json>("POST", `/v1/agents/${address}/api-key`, { body });
   return {
     call,
-    post,
-    challenge,
+    challenge: async (address: string) => (await call<Json>("POST", `/v1/agents/${address}/challenge`)).data,
     prove,
-    issue: (address: string, body: unknown) => post(`/v1/agents/${address}/api-key`, body),
-    revoke: (address: string, body: unknown) => post(`/v1/agents/${address}/api-key/revoke`, body),
+    issue,
+    revoke: (address: string, body: unknown) =>
+      call("POST", `/v1/agents/${address}/api-key/revoke`, { body }),
     list: (apiKey: string, query = "") =>
-      call("GET", `/v1/agents/me/api-keys${query}`, { headers: { Authorization: `Bearer ${apiKey}` } }),
-    async signIn(signer: LocalAccount, label?: string): Promise<{ apiKey: string; keyId: string }> {
-      const body = { ...(await prove(signer)), ...(label === undefined ? {} : { label }) };
-      const issued = await post(`/v1/agents/${signer.address}/api-key`, body);
-      if (issued.status !== 201) throw new Error(`Sign-in failed: ${JSON.stringify(issued.body)}`);
-      return issued.body.data;
-    },
+      call<Json>("GET", `/v1/agents/me/api-keys${query}`, { headers: { authorization: `Bearer ${apiKey}` } }),
+    signIn: async (account: PrivateKeyAccount) =>
+      ok(await issue(account.address, await prove(account)), 201) as { apiKey: string; keyId: string },
   };
 }
 

@@ -1,19 +1,17 @@
 /** Behaviour that only a real socket shows: a body is refused before all of it has arrived. */
 import { request } from "node:http";
-import type { AddressInfo, Server } from "node:net";
-import { serve } from "@hono/node-server";
+import type { Server } from "node:net";
+import { createAdaptorServer } from "@hono/node-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { listen } from "../support/listen.js";
 import { AUTHORIZED, JSON_TYPE, testApp } from "../unit/http/fixtures.js";
 
 let server: Server;
 let url: string;
 
 beforeAll(async () => {
-  const { app } = testApp();
-  await new Promise<void>((resolve) => {
-    server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: 0 }, () => resolve()) as Server;
-  });
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = createAdaptorServer({ fetch: testApp().app.fetch }) as Server;
+  ({ url } = await listen(server));
 });
 afterAll(() => new Promise((resolve) => server.close(resolve)));
 

@@ -2,8 +2,6 @@
  * Base without Base: a new chain with Base's id, USDC's identity at USDC's address, the protocol deployed by the
  * script, and the image's files run as the separate processes of deploy/ with the settings of deploy/base.env.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { requireKnownCode } from "@working-contracts/client/chain-check";
@@ -26,6 +24,7 @@ import { freePort } from "../../tools/local/ports.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
 import { type Image, unpackImage } from "../support/image.js";
 import { runProgram } from "../support/programs.js";
+import { startProcess } from "../support/run-process.js";
 import { startTestChain } from "../support/test-chain.js";
 
 const { chainId, asset } = NETWORKS.base;
@@ -128,11 +127,11 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
 });
 
 describe("the processes of deploy/, on their image's files", () => {
-  const running: { name: string; child: ChildProcess }[] = [];
+  type Run = ReturnType<typeof run>;
+  const running: Run[] = [];
   let image: Image;
   let database: TestDatabase;
   let url: string;
-  let output = "";
   let untouched: string[];
   let env: Record<string, string>;
 
@@ -160,24 +159,26 @@ describe("the processes of deploy/, on their image's files", () => {
       LOG_LEVEL: "warn",
     };
     // In parallel with the others, which also migrate: whichever is first, the tables are created once.
-    const migrated = once(run("migrate", "dist/service/migrate.mjs", env), "close");
-    run("indexer", "dist/service/indexer.mjs", { ...env, MASTER_KEY: "", INDEXER_PORT: String(indexer) });
-    run("api", "dist/service/serve.mjs", { ...env, ROLES: "api", PORT: String(api) });
-    run("worker", "dist/service/serve.mjs", { ...env, ROLES: "worker", PORT: String(worker) });
+    const migration = run("migrate", "dist/service/migrate.mjs", env);
     const keys = localSignerKeys().join();
-    run("relayer", "dist/service/serve.mjs", {
-      ...env,
-      ROLES: "relayer",
-      RELAYER_PRIVATE_KEYS: keys,
-      PORT: String(relayer),
-    });
+    running.push(
+      run("indexer", "dist/service/indexer.mjs", { ...env, MASTER_KEY: "", INDEXER_PORT: String(indexer) }),
+      run("api", "dist/service/serve.mjs", { ...env, ROLES: "api", PORT: String(api) }),
+      run("worker", "dist/service/serve.mjs", { ...env, ROLES: "worker", PORT: String(worker) }),
+      run("relayer", "dist/service/serve.mjs", {
+        ...env,
+        ROLES: "relayer",
+        RELAYER_PRIVATE_KEYS: keys,
+        PORT: String(relayer),
+      }),
+    );
     const ready = [api, relayer, worker].map((port) =>
       until("every process is ready", async () => (await fetch(`http://127.0.0.1:${port}/ready`)).ok, {
         timeoutMs: 280_000,
       }),
     );
     await Promise.race([Promise.all(ready), ...running.map(diedEarly)]);
-    expect(await migrated, output).toEqual([0, null]);
+    expect(await migration.exited, migration.output()).toBe(0);
   });
   afterAll(async () => {
     for (const { child } of running) child.kill("SIGKILL");
@@ -186,37 +187,24 @@ describe("the processes of deploy/, on their image's files", () => {
   });
 
   /** Runs it as the image does, without this process's environment. */
-  function run(name: string, script: string, env: Record<string, string>): ChildProcess {
+  function run(name: string, script: string, env: Record<string, string>) {
     const [command = "", ...args] = image.command.with(-1, script);
-    const { PATH = "", HOME = "" } = process.env;
-    const child = spawn(command, args, {
-      cwd: image.dir,
-      env: { PATH, HOME, ...env },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on("data", (chunk) => (output += `${name}: ${chunk}`));
-    }
-    if (name !== "migrate") running.push({ name, child });
-    return child;
+    return { name, ...startProcess(command, args, { cwd: image.dir, env }) };
   }
 
-  const diedEarly = ({ name, child }: { name: string; child: ChildProcess }): Promise<never> =>
-    new Promise((_, reject) => {
-      child.once("exit", (code) => reject(new Error(`${name} ended with ${code}: ${output}`)));
-    });
+  const diedEarly = async ({ name, exited, output }: Run): Promise<never> => {
+    throw new Error(`${name} ended with ${await exited}: ${output()}`);
+  };
 
   it("hand the indexer's role to another process that waits for it", { timeout: 300_000 }, async () => {
     const port = await freePort();
     const [first] = running;
-    const next = {
-      name: "standby",
-      child: run("standby", "dist/service/indexer.mjs", { ...env, INDEXER_PORT: String(port) }),
-    };
+    const next = run("standby", "dist/service/indexer.mjs", { ...env, INDEXER_PORT: String(port) });
+    running.push(next);
     const statusOf = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status;
     const isReady = async () => (await statusOf("/ready")) === 200;
     const waits = () =>
-      output.includes("standby: Another indexer is writing this index. Standing by to take over.");
+      next.output().includes("Another indexer is writing this index. Standing by to take over.");
     await Promise.race([
       until("the standby waits", async () => waits(), { timeoutMs: 120_000 }),
       diedEarly(next),
@@ -286,10 +274,9 @@ describe("the processes of deploy/, on their image's files", () => {
 
   it("end on SIGTERM within their grace period", async () => {
     const alive = running.filter(({ child }) => child.exitCode === null);
-    const ends = alive.map(async ({ name, child }) => {
+    const ends = alive.map(async ({ name, child, exited }) => {
       child.kill("SIGTERM");
-      const [code] = await once(child, "close");
-      return `${name} ${code}`;
+      return `${name} ${await exited}`;
     });
     const names = ["api", "worker", "relayer", "standby"];
     expect(await Promise.all(ends)).toEqual(names.map((name) => `${name} 0`));

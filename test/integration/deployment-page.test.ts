@@ -1,6 +1,4 @@
 /** docs/deployment.md as it stands: its commands, with values in the place of its dots, against a chain and a database. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "@working-contracts/client/connect";
@@ -16,6 +14,7 @@ import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
 import { type DebianPostgres, postgresTools, startDebianPostgres } from "../support/debian-postgres.js";
+import { startProcess } from "../support/run-process.js";
 import { startTestChain } from "../support/test-chain.js";
 import { codeBlocks } from "../support/text-blocks.js";
 
@@ -31,7 +30,8 @@ let database: TestDatabase;
 let node: Awaited<ReturnType<typeof startTestChain>>;
 /** Values that the page leaves to its reader, by variable. */
 let values: Record<string, string>;
-const running: ChildProcess[] = [];
+type Run = ReturnType<typeof startProcess>;
+const running: Run[] = [];
 
 beforeAll(async () => {
   node = await startTestChain({ chainId });
@@ -56,45 +56,36 @@ beforeAll(async () => {
   };
 });
 afterAll(async () => {
-  for (const child of running) signal(child, "SIGKILL");
+  for (const run of running) signal(run, "SIGKILL");
   postgres?.stop();
   await database?.drop();
   await node?.stop();
 });
 
 /** The commands with the values, as the shell runs them, and nothing else of this process's environment. */
-function run(commands: string, env: Record<string, string> = {}) {
+function run(commands: string, env: Record<string, string> = {}): Run {
   const filledIn = commands.replaceAll(/\b([A-Z_]+)=\S+/g, (text, name) =>
     values[name] === undefined ? text : `${name}='${values[name]}'`,
   );
-  const { PATH = "", HOME = "" } = process.env;
-  const child = spawn("bash", ["-euc", filledIn], {
-    cwd: ROOT,
-    env: { PATH, HOME, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-    // A separate group: npm does not pass signals on.
-    detached: true,
-  });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
-  running.push(child);
-  return { child, output: () => output };
+  // A separate group: npm does not pass signals on.
+  const started = startProcess("bash", ["-euc", filledIn], { env, detached: true });
+  running.push(started);
+  return started;
 }
 
 /** Sends it to the command and all that it started, as Ctrl-C and supervisors do. */
-function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
+function signal({ child }: Run, name: NodeJS.Signals): void {
   try {
-    process.kill(-(pid as number), name);
+    process.kill(-(child.pid as number), name);
   } catch {
     // They have ended.
   }
 }
 
 /** Resolves once the command and all that it started have ended. */
-async function end(child: ChildProcess): Promise<void> {
-  const closed = once(child, "close");
-  signal(child, "SIGTERM");
-  await closed;
+async function end(run: Run): Promise<void> {
+  signal(run, "SIGTERM");
+  await run.exited;
 }
 
 /** Posts a contract for half a dollar, and has it paid out. */
@@ -127,22 +118,22 @@ test("its first block deploys the contracts", { timeout: 300_000 }, async () => 
   const [install, ...rest] = deploy.split("\n");
   // The tests run from what it installed.
   expect(install).toBe("npm ci");
-  const { child, output } = run(rest.join("\n"), { DEPLOYMENT: values.DEPLOYMENT as string });
-  await once(child, "close");
-  expect(child.exitCode, output()).toBe(0);
+  const { exited, output } = run(rest.join("\n"), { DEPLOYMENT: values.DEPLOYMENT as string });
+  expect(await exited, output()).toBe(0);
   expect(output()).toContain(`Deployed and verified on chain ${chainId}`);
 });
 
 test("its second block starts a service on that chain and database, which pays out", {
   timeout: 300_000,
 }, async () => {
-  const { child, output } = run(`exec env ${start.trim()}`, { DATA_DIR: join(node.dir, "data"), PORT: "0" });
+  const service = run(`exec env ${start.trim()}`, { DATA_DIR: join(node.dir, "data"), PORT: "0" });
+  const { child, output } = service;
   const isReady = async () => child.exitCode !== null || output().includes("is ready after");
   await until("npm start is ready", isReady, { timeoutMs: 240_000 });
   expect(child.exitCode, output()).toBe(null);
   const { baseUrl } = JSON.parse(readFileSync(join(node.dir, "data/network.json"), "utf8"));
   await payOut(baseUrl);
-  await end(child);
+  await end(service);
 });
 
 test("the commands of its table run the processes, which pay out", { timeout: 300_000 }, async () => {
@@ -171,7 +162,7 @@ test("the commands of its table run the processes, which pay out", { timeout: 30
   };
 
   const migrated = run(commands.get("migrate") ?? "", { DATABASE_URL });
-  await once(migrated.child, "close");
+  await migrated.exited;
   expect(migrated.output()).toContain("The tables are up to date.");
   const api = await launch("api", { MASTER_KEY });
   const [url] = ports.map((port) => `http://127.0.0.1:${port}`);
@@ -193,5 +184,5 @@ test("the commands of its table run the processes, which pay out", { timeout: 30
     outputs(),
   ).toEqual([null, null, null, null]);
   await payOut(url as string);
-  await Promise.all(processes.map(({ child }) => end(child)));
+  await Promise.all(processes.map(end));
 });

@@ -433,6 +433,7 @@ describe("a reorg", () => {
   it("restores a deleted stake", async () => {
     const agent = network.wallet(4);
     const staker = addressOf(agent);
+    await actors.stake(agent, 1n);
     const staked = await actors.stake(agent, ELIGIBILITY_STAKE);
     expect(await reach({ ...staked, staker }), "the stake is visible").toBe(true);
     const unbonding = await actors.requestUnstake(agent);
@@ -446,7 +447,11 @@ describe("a reorg", () => {
         .where(eq(onchain.stake.agent, addressOf(agent)));
     await reach({ blockNumber: await network.head() });
     const before = await stakeOf();
-    expect(before).toMatchObject([{ amount: ELIGIBILITY_STAKE, releasableAt: expect.any(BigInt) }]);
+    const timeOf = async ({ blockHash }: { blockHash: Hex }) =>
+      (await network.publicClient.getBlock({ blockHash })).timestamp;
+    const since = await timeOf(staked);
+    const releasableAt = (await timeOf(unbonding)) + 48n * 3600n;
+    expect(before).toMatchObject([{ amount: ELIGIBILITY_STAKE + 1n, since, releasableAt }]);
 
     await network.testClient.increaseTime({ seconds: 48 * 3600 });
     const { blockNumber } = await actors.withdrawStake(agent);

@@ -44,8 +44,6 @@ export interface EscrowOptions {
   title: string;
   initiator: Wallet;
   counterparty?: Address;
-  workerInitiated?: boolean;
-  computedCriteria?: boolean;
   /** Seconds until the match deadline; the others follow in steps of an hour. */
   matchIn?: number;
   /** Called with the address before the escrow exists. */
@@ -96,8 +94,8 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         price: PRICE,
         counterparty: options.counterparty ?? ZERO_ADDRESS,
         criteriaCount: 3,
-        workerInitiated: options.workerInitiated ?? false,
-        computedCriteria: options.computedCriteria ?? false,
+        workerInitiated: false,
+        computedCriteria: false,
         matchDeadline,
         withdrawalDeadline: matchDeadline + 3600,
         deliveryDeadline: matchDeadline + 7200,
@@ -112,8 +110,7 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       const terms = await this.termsOf(options);
       const address = await publicClient.readContract({ ...factory, functionName: "predict", args: [terms] });
       await options.onAddress?.(address);
-      const deposit = terms.workerInitiated ? PRICE / 20n : PRICE;
-      await call(options.initiator, usd, "transfer", [address, deposit]);
+      await call(options.initiator, usd, "transfer", [address, PRICE]);
       await call(options.initiator, factory, "create", [packTerms(terms), FROM_ALLOWANCE]);
       return address.toLowerCase() as Address;
     },
@@ -122,12 +119,10 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
       await approve(party, escrow);
       return call(party, escrowAt(escrow), "accept", [party.account.address, FROM_ALLOWANCE]);
     },
-    deliver: (worker: Wallet, escrow: Address, outcomes = 0) =>
-      call(worker, escrowAt(escrow), "deliver", [keccak256("0x01"), keccak256("0x02"), outcomes]),
+    deliver: (worker: Wallet, escrow: Address) =>
+      call(worker, escrowAt(escrow), "deliver", [keccak256("0x01"), keccak256("0x02"), 0]),
     approveDelivery: (client: Wallet, escrow: Address) => call(client, escrowAt(escrow), "approve", []),
     cancel: (initiator: Wallet, escrow: Address) => call(initiator, escrowAt(escrow), "cancel", []),
-    decline: (party: Wallet, escrow: Address) => call(party, escrowAt(escrow), "decline", []),
-    withdraw: (worker: Wallet, escrow: Address) => call(worker, escrowAt(escrow), "withdraw", []),
     settle: (escrow: Address) => call(owner, escrowAt(escrow), "settle", []),
 
     async dispute(client: Wallet, escrow: Address) {
@@ -238,7 +233,6 @@ export async function holdTerms(
     caller: caller.toLowerCase(),
     bodyHash: keccak256(stringToHex(title)),
     document: "{}",
-    termsHash: keccak256(stringToHex(title)),
     title,
     taskDescription: "",
     acceptanceCriteria: [],

@@ -1,13 +1,12 @@
 import { relayAbi } from "@working-contracts/protocol/abi";
-import { voteCommitment } from "@working-contracts/protocol/outcomes";
-import { eq, like, sql } from "drizzle-orm";
+import { like, sql } from "drizzle-orm";
 import { pino } from "pino";
-import { type Address, type Hex, keccak256, toHex } from "viem";
+import { type Address, keccak256, toHex, zeroHash } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ChainClock, createChainClock } from "../../src/chain/clients.js";
 import { createNotifications, migrate, type Notifications } from "../../src/db/client.js";
-import { vote, waitForIndexed } from "../../src/db/onchain.js";
+import { waitForIndexed } from "../../src/db/onchain.js";
 import { operation, sealedVote } from "../../src/db/schema.js";
 import { createKeeper } from "../../src/keeper/keeper.js";
 import { drawOperation, settleOperation } from "../../src/relayer/operations.js";
@@ -15,7 +14,7 @@ import { createRelayer } from "../../src/relayer/relayer.js";
 import type { Loop } from "../../src/scheduling.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
 import { createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
-import { useIndexerNetwork } from "./indexer-network.js";
+import { addressOf, useIndexerNetwork } from "./indexer-network.js";
 
 const SETTLED_ALL_MET = 6;
 const SETTLED_PARTIAL = 8;
@@ -24,8 +23,6 @@ const CANCELLED_BY_INITIATOR = 10;
 const CANCELLED_ABSENT = 12;
 
 const HOUR = 3600;
-/** Criteria met, not met, met. */
-const VOTES = 0b01_10_01;
 
 const network = await useIndexerNetwork();
 const actors = await createActors(network, 8);
@@ -116,16 +113,6 @@ describe("the keeper", { timeout: 300_000 }, () => {
       .where(like(operation.onceKey, `${key}%`))
       .orderBy(operation.id);
 
-  /** As the service does when a vote is posted. */
-  async function sealVote(voter: Wallet, escrow: Address, votes: number): Promise<void> {
-    const salt: Hex = keccak256(toHex(`${serial} ${voter.account.address}`));
-    const backupAgent = voter.account.address.toLowerCase() as Address;
-    const { chainId } = network.deployment;
-    const commitment = voteCommitment({ chainId, escrow, voter: backupAgent, votes, salt });
-    await network.db.insert(sealedVote).values({ contractId: escrow, backupAgent, commitment, votes, salt });
-    await actors.vote(voter, escrow, votes, salt);
-  }
-
   it("ignores escrows that this service does not know", async () => {
     const foreign = await create("foreign", { isOurs: false });
     const own = await create("own");
@@ -169,24 +156,25 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await settles(held, SETTLED_ALL_MET);
   });
 
-  it("opens sealed votes after the window, tallies, settles and pays the voters", async () => {
+  it("opens a sealed vote once the window has passed, not before, and pays the voter", async () => {
+    const [voter] = voters as [Wallet];
     const escrow = await delivered("disputed");
     await actors.dispute(client, escrow);
-    for (const voter of voters) await sealVote(voter, escrow, VOTES);
-    const votes = () => network.db.select().from(vote).where(eq(vote.contractId, escrow));
-    await until(async () => (await votes()).length === voters.length);
+    const votes = 0b01_10_01;
+    const commitment = await actors.vote(voter, escrow, votes, zeroHash);
+    const sealed = { contractId: escrow, backupAgent: addressOf(voter), commitment, votes, salt: zeroHash };
+    await network.db.insert(sealedVote).values(sealed);
+    // A later action of the keeper: it looks for votes first.
+    const other = await create("other");
+    await actors.cancel(client, other);
+    await settles(other, CANCELLED_BY_INITIATOR);
     expect(await operationsFor(`open-vote:${escrow}`)).toEqual([]);
 
     await pass(25 * HOUR);
 
     await settles(escrow, SETTLED_PARTIAL);
-    await until(async () => (await votes()).every(({ claimed }) => claimed));
-    expect((await votes()).map(({ votes: opened, reward }) => [opened, reward])).toEqual(
-      voters.map(() => [VOTES, 30]),
-    );
     for (const key of [`open-vote:${escrow}`, `claim:${escrow}`]) {
-      await until(async () => (await operationsFor(key)).every(({ state }) => state === "final"));
-      expect(await operationsFor(key)).toHaveLength(voters.length);
+      expect(await operationsFor(key)).toHaveLength(1);
     }
   });
 

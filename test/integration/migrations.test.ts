@@ -43,6 +43,7 @@ test("npm run migrate says what is wrong and fails", async () => {
 
   expect(finished).toMatchObject({
     code: 1,
+    stdout: "",
     stderr: expect.stringMatching(/^DATABASE_URL: .* Use a new, empty database.*\n$/),
   });
 });

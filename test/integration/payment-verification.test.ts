@@ -1,11 +1,6 @@
-import { once } from "node:events";
-import type { AddressInfo, Server } from "node:net";
-import { serve } from "@hono/node-server";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
-import { decodePaymentRequiredHeader } from "@x402/core/http";
 import { authorizationTypes } from "@x402/evm";
-import { Hono } from "hono";
 import {
   type Abi,
   concat,
@@ -22,12 +17,7 @@ import {
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { verifyPayment } from "../../src/payments/verify-payment.js";
-import {
-  decodePayment,
-  type PaymentAuthorization,
-  type PaymentQuote,
-  paymentRequired,
-} from "../../src/payments/x402.js";
+import { decodePayment, type PaymentQuote } from "../../src/payments/x402.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
 import { transferData } from "../support/chain.js";
 import { domainOf } from "../support/payment.js";
@@ -38,10 +28,7 @@ const ESCROW = "0x00000000000000000000000000000000000e5c01";
 const STRANGER = "0x00000000000000000000000000000000000000aa";
 
 let node: Awaited<ReturnType<typeof startTestChain>>;
-let shop: Server;
 let quote: PaymentQuote;
-let url: string;
-let last: PaymentAuthorization | null = null;
 
 beforeAll(async () => {
   node = await startTestChain();
@@ -51,22 +38,13 @@ beforeAll(async () => {
     asset: { address: await node.deployCompiled("TestUSD"), name: "Test USD", version: "2" },
     chainId: LOCAL_CHAIN_ID,
     resourceUrl: "http://127.0.0.1/v1/contracts",
-    description: "The price of “Übersetzung”, locked in its escrow",
+    description: "The price of a translation, locked in its escrow",
   };
-  shop = await startShop();
-  url = `http://127.0.0.1:${(shop.address() as AddressInfo).port}/paid`;
 });
-afterAll(async () => {
-  await new Promise((resolve) => (shop ? shop.close(resolve) : resolve(null)));
-  await node?.stop();
-});
+afterAll(() => node?.stop());
 
-describe("a payment is rejected, and no money moves, when", () => {
+describe("a payment is rejected when", () => {
   const cases: [name: string, reason: string, change: PaymentChange][] = [
-    ["its amount is too low", "invalid_exact_evm_payload_authorization_value", { value: PRICE - 1n }],
-    ["its amount is too high", "invalid_exact_evm_payload_authorization_value", { value: PRICE + 1n }],
-    ["it goes to another address", "invalid_exact_evm_payload_recipient_mismatch", { to: STRANGER }],
-    ["it was signed for another chain", "invalid_exact_evm_payload_signature", { chainId: 8453 }],
     ["it was signed for another token", "invalid_exact_evm_payload_signature", { tokenName: "USD Coin" }],
     ["it echoes another chain", "invalid_network", { accepted: { network: "eip155:8453" } }],
     ["it echoes another scheme", "invalid_scheme", { accepted: { scheme: "upto" } }],
@@ -81,7 +59,6 @@ describe("a payment is rejected, and no money moves, when", () => {
       "invalid_exact_evm_payload_recipient_mismatch",
       { accepted: { payTo: STRANGER } },
     ],
-    ["it has expired", "invalid_exact_evm_payload_authorization_valid_before", { validBeforeIn: -1 }],
     [
       "it expires before it can settle",
       "invalid_exact_evm_payload_authorization_valid_before",
@@ -104,33 +81,22 @@ describe("a payment is rejected, and no money moves, when", () => {
     ],
   ];
   it.each(cases)("%s", async (_name, reason, change) => {
-    await expectRefused(await fundedPayer(PRICE * 2n), change, reason);
+    await expectRefused(await fundedPayer(), change, reason);
   });
 
   it("the payer lacks one unit", async () => {
     await expectRefused(await fundedPayer(PRICE - 1n), {}, "insufficient_funds");
   });
 
-  it("someone else pays", async () => {
-    const [payer, caller] = [await fundedPayer(), await fundedPayer()];
-    const response = await callAs(caller)(url, payHeaders(await sign(payer, {})));
-    expect([response.status, refusal(response)]).toEqual([402, "payer_mismatch"]);
-    expect(await balanceOf(payer.address)).toBe(PRICE);
-  });
-
   it("its nonce has been used", async () => {
-    const payer = await fundedPayer(PRICE * 2n);
-    const payment = await sign(payer, {});
-    expect((await callAs(payer)(url, payHeaders(payment))).status).toBe(200);
-    const again = await callAs(payer)(url, payHeaders(payment));
-    expect([again.status, refusal(again)]).toEqual([402, "authorization_used"]);
-    expect(await balanceOf(payer.address)).toBe(PRICE);
+    const payment = await sign(await fundedPayer(PRICE * 2n), {});
+    await settle(payment);
+    expect(await verify(payment)).toMatchObject({ ok: false, reason: "authorization_used" });
   });
 
   it("its nonce has been used, even after it has expired and the payer is out of funds", async () => {
-    const payer = await fundedPayer();
-    const payment = await sign(payer, {});
-    expect((await callAs(payer)(url, payHeaders(payment))).status).toBe(200);
+    const payment = await sign(await fundedPayer(), {});
+    await settle(payment);
     const now = Number(payment.payload.authorization.validBefore) + 100;
     expect(await verify(payment, { now })).toMatchObject({ ok: false, reason: "authorization_used" });
   });
@@ -188,8 +154,7 @@ describe("a payment is accepted, and settles, when", () => {
   ];
   it.each(cases)("%s", async (_name, change) => {
     const payer = await fundedPayer();
-    const response = await callAs(payer)(url, payHeaders(await sign(payer, change)));
-    expect([response.status, refusal(response)]).toEqual([200, null]);
+    await settle(await sign(payer, change));
     expect(await balanceOf(payer.address)).toBe(0n);
   });
 });
@@ -215,22 +180,16 @@ describe("a contract wallet", () => {
     const wallet = await node.deployCompiled("ContractWallet", [owner.address]);
     await write("mint", [wallet, PRICE]);
     await expectRefused({ address: wallet, signer: stranger }, {}, "invalid_exact_evm_payload_signature");
-    const response = await callAs({ address: wallet })(
-      url,
-      payHeaders(await sign({ address: wallet, signer: owner }, {})),
-    );
-    expect([response.status, refusal(response)]).toEqual([200, null]);
+    await settle(await sign({ address: wallet, signer: owner }, {}));
     expect(await balanceOf(wallet)).toBe(0n);
   });
 
   it("is asked to deploy first if its signature is that of an undeployed wallet (ERC-6492)", async () => {
     const wrap = (_hex: Hex, digest: Hex) => concat([digest, `0x${"6492".repeat(16)}`]);
     for (const payer of [await fundedPayer(), await walletThatWantsTheDigestFirst()]) {
-      const response = await callAs(payer)(url, payHeaders(await sign(payer, { tamper: wrap })));
-      const header = decodePaymentRequiredHeader(response.headers.get("Payment-Required") ?? "");
-      expect(header).toMatchObject({
-        error: "invalid_exact_evm_payload_signature",
-        errorMessage: expect.stringContaining(`Deploy the wallet ${payer.address.toLowerCase()} first`),
+      expect(await verify(await sign(payer, { tamper: wrap }))).toMatchObject({
+        reason: "invalid_exact_evm_payload_signature",
+        message: expect.stringContaining(`Deploy the wallet ${payer.address.toLowerCase()} first`),
       });
     }
   });
@@ -241,8 +200,7 @@ describe("a contract wallet", () => {
       tamper: (_hex, digest) => concat([digest, padHex("0x01", { size: 2_000 })]),
     });
     expect(size(payment.payload.signature)).toBe(2_032);
-    const response = await callAs(wallet)(url, payHeaders(payment));
-    expect([response.status, refusal(response)]).toEqual([200, null]);
+    await settle(payment);
     expect(await balanceOf(wallet.address)).toBe(0n);
   });
 
@@ -251,8 +209,7 @@ describe("a contract wallet", () => {
     const payment = await sign(wallet, {
       tamper: (_hex, digest) => concat([digest, padHex("0x01", { size: 33 })]),
     });
-    expect((await callAs(wallet)(url, payHeaders(payment))).status).toBe(200);
-    expect(last?.signature).toBe(payment.payload.signature);
+    expect((await settle(payment)).signature).toBe(payment.payload.signature);
   });
 
   it("decides at an address that runs code, whoever holds the key (EIP-7702)", async () => {
@@ -261,23 +218,16 @@ describe("a contract wallet", () => {
     const delegate = await node.deployCompiled("ContractWallet", [stranger.address]);
     await node.testClient.setCode({ address: payer.address, bytecode: concat(["0xef0100", delegate]) });
     await expectRefused(payer, {}, "invalid_exact_evm_payload_signature");
-    const response = await callAs(payer)(
-      url,
-      payHeaders(await sign({ address: payer.address, signer: stranger }, {})),
-    );
-    expect([response.status, refusal(response)]).toEqual([200, null]);
+    await settle(await sign({ address: payer.address, signer: stranger }, {}));
   });
 });
 
 interface PaymentChange {
   kind?: "TransferWithAuthorization" | "ReceiveWithAuthorization";
-  value?: bigint;
-  to?: Address;
   validAfter?: number;
   validAfterIn?: number;
   validBefore?: bigint;
   validBeforeIn?: number;
-  chainId?: number;
   tokenName?: string;
   accepted?: Record<string, unknown> | null;
   tamper?: (signature: Hex, digest: Hex) => Hex;
@@ -286,22 +236,29 @@ interface PaymentChange {
 type Payer = PrivateKeyAccount | { address: Address; signer: PrivateKeyAccount };
 
 async function expectRefused(payer: Payer, change: PaymentChange, reason: string) {
-  const before = await balanceOf(payer.address);
-  const response = await callAs(payer)(url, payHeaders(await sign(payer, change)));
-  expect([response.status, refusal(response)]).toEqual([402, reason]);
-  expect(await balanceOf(payer.address)).toBe(before);
+  expect(await verify(await sign(payer, change))).toMatchObject({ ok: false, reason });
 }
 
-/** Verifies a payment by its own payer, without the shop. */
+/** Verifies a payment by its own payer. */
 function verify(
   payment: Awaited<ReturnType<typeof sign>>,
-  changes: Partial<Parameters<typeof verifyPayment>[0]>,
+  changes: Partial<Parameters<typeof verifyPayment>[0]> = {},
 ) {
-  const decoded = decodePayment(new Headers(payHeaders(payment).headers));
+  const value = Buffer.from(JSON.stringify(payment)).toString("base64");
+  const decoded = decodePayment(new Headers({ "PAYMENT-SIGNATURE": value }));
   if (!decoded?.ok) throw new Error("not decoded");
   const payer = decoded.payment.from;
   const usual = { publicClient: node.publicClient, quote, payer, now: clock(), isReceivable: true };
   return verifyPayment({ ...usual, payment: decoded.payment, ...changes });
+}
+
+/** Verifies a payment and executes it at the token. Returns it as verified. */
+async function settle(payment: Awaited<ReturnType<typeof sign>>) {
+  const verification = await verify(payment);
+  if (!verification.ok) throw new Error(verification.reason);
+  const data = transferData(verification.payment);
+  await node.mined(await node.wallet(0).sendTransaction({ to: quote.asset.address, data }));
+  return verification.payment;
 }
 
 async function fundedWallet(): Promise<Payer> {
@@ -316,16 +273,15 @@ async function sign(payer: Payer, change: PaymentChange) {
   const now = clock();
   const message = {
     from: payer.address,
-    to: change.to ?? quote.payTo,
-    value: change.value ?? PRICE,
+    to: quote.payTo,
+    value: PRICE,
     validAfter: BigInt(change.validAfter ?? now + (change.validAfterIn ?? -600)),
     validBefore: change.validBefore ?? BigInt(now + (change.validBeforeIn ?? 60)),
     nonce: generatePrivateKey(),
   };
   const { kind = "TransferWithAuthorization" } = change;
-  const domain = { ...domainOf(quote), chainId: change.chainId ?? quote.chainId };
   const typedData = {
-    domain: { ...domain, name: change.tokenName ?? quote.asset.name },
+    domain: { ...domainOf(quote), name: change.tokenName ?? quote.asset.name },
     types: { [kind]: authorizationTypes.TransferWithAuthorization },
     primaryType: kind,
     message,
@@ -348,24 +304,6 @@ async function sign(payer: Payer, change: PaymentChange) {
       },
     },
   };
-}
-
-function payHeaders(payment: unknown) {
-  const value = Buffer.from(JSON.stringify(payment)).toString("base64");
-  return { method: "POST", headers: { "PAYMENT-SIGNATURE": value } };
-}
-
-function callAs(caller: { address: Address }): typeof fetch {
-  return (input, init) => {
-    const request = new Request(input, init);
-    request.headers.set("X-Caller", caller.address);
-    return fetch(request);
-  };
-}
-
-function refusal(response: Response): string | null {
-  const header = response.headers.get("Payment-Required");
-  return header === null ? null : (decodePaymentRequiredHeader(header).error ?? null);
 }
 
 async function fundedPayer(amount = PRICE): Promise<PrivateKeyAccount> {
@@ -406,36 +344,6 @@ function highS(signature: Hex): Hex {
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
   const s = numberToHex(order - BigInt(slice(signature, 32, 64)), { size: 32 });
   return concat([slice(signature, 0, 32), s, numberToHex(55 - Number(slice(signature, 64)), { size: 1 })]);
-}
-
-/** A paid route like the service's: decode, verify, settle by the token's `bytes signature` overload. */
-async function startShop(): Promise<Server> {
-  const app = new Hono();
-  app.post("/paid", async (c) => {
-    const decoded = decodePayment(c.req.raw.headers);
-    const payer = c.req.header("X-Caller") as Address;
-    const { publicClient } = node;
-    const usual = { publicClient, quote, payer, now: clock(), isReceivable: true };
-    const verification = decoded?.ok ? await verifyPayment({ ...usual, payment: decoded.payment }) : decoded;
-    if (verification?.ok) {
-      const payment = verification.payment;
-      last = payment;
-      const to = quote.asset.address;
-      const transaction = await node.wallet(0).sendTransaction({ to, data: transferData(payment) });
-      await publicClient.waitForTransactionReceipt({ hash: transaction });
-      return c.body(null, 200);
-    }
-    if (verification && !verification.ok && verification.reason === "unavailable") return c.body(null, 503);
-    const answer = paymentRequired({
-      quote,
-      version: 2,
-      ...(verification && !verification.ok && { rejection: verification }),
-    });
-    return c.json(answer.body, 402, answer.headers);
-  });
-  const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server;
-  await once(server, "listening");
-  return server;
 }
 
 async function write(functionName: string, args: unknown[]) {

@@ -19,7 +19,7 @@ interface Purged {
 const younger = (limit: string) => `now() - interval '${limit}' + interval '1 minute'`;
 const older = (limit: string) => `now() - interval '${limit}' - interval '1 minute'`;
 const textsOf = (quotedAt: string, openedAt = "null") =>
-  `'', id, '', '', '', '', '[]', '', '', '{}', ${quotedAt}, ${openedAt}`;
+  `'', id, '', '', '', '[]', '', '', '{}', ${quotedAt}, ${openedAt}`;
 const attempt = (expiredAt: string) => `'', id, '{}', ${expiredAt}`;
 const operation = (more: string) => `'create', id, '', 0, ${more}`;
 const webhookOf = (owner: string, disabledAt: string, createdAt = "now()", succeededAt = "null") =>
@@ -110,7 +110,7 @@ const PURGES: Purged[] = [
   {
     table: "terms",
     name: "id",
-    columns: `caller, body_hash, document, terms_hash, title, task_description, acceptance_criteria, award_method,
+    columns: `caller, body_hash, document, title, task_description, acceptance_criteria, award_method,
       initiator, escrow_terms, first_quoted_at, opened_at`,
     kept: {
       quoted: textsOf(younger("40 minutes")),

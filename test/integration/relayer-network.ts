@@ -111,13 +111,13 @@ async function startRelayerNetwork() {
     for (const hash of hashes) await node.mined(hash);
   }
 
-  /** New accounts with stablecoins. */
-  async function agents<const N extends number>(count: N): Promise<Accounts<N>> {
+  /** New accounts with stablecoins. Tests name up to three of them. */
+  async function agents(count: number) {
     const accounts = Array.from({ length: count }, () =>
       privateKeyToAccount(keccak256(toHex(`relayer test agent ${serial++}`))),
     );
     await fund(accounts);
-    return accounts as Accounts<N>;
+    return accounts as [PrivateKeyAccount, PrivateKeyAccount, PrivateKeyAccount, ...PrivateKeyAccount[]];
   }
 
   async function authorize(from: PrivateKeyAccount, to: Address, value: bigint, validBefore?: number) {
@@ -343,10 +343,3 @@ export function freezeAt(moment: CrashPoint) {
     crash: () => crash(new Error(`crashed ${moment}`)),
   };
 }
-
-/** As many accounts as asked for, if that is a constant. */
-type Accounts<N extends number, Made extends PrivateKeyAccount[] = []> = number extends N
-  ? PrivateKeyAccount[]
-  : Made["length"] extends N
-    ? Made
-    : Accounts<N, [...Made, PrivateKeyAccount]>;

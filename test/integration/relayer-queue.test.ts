@@ -1,25 +1,15 @@
-import { delegationAbi } from "@working-contracts/protocol/abi";
-import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
-import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/client.js";
 import { INDEX_CHANGED } from "../../src/db/onchain.js";
-import {
-  acceptOperation,
-  cancelOperation,
-  delegateOperation,
-  refundDirectTransferOperation,
-} from "../../src/relayer/operations.js";
+import { acceptOperation, refundDirectTransferOperation } from "../../src/relayer/operations.js";
 import { assertQueueCapacity, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { cancellationOf } from "../support/chain.js";
 import { until } from "../support/test-chain.js";
 import { PRICE, STAKE, useRelayerNetwork } from "./relayer-network.js";
 
-const CREATED = 1;
 const MATCHED = 2;
-const CANCELLED_BY_INITIATOR = 10;
 
 /** Whether an operation becomes final in the round that finds its receipt depends on that round's head. */
 const fate = ({ state, reason }: OperationRow) => (state === "rejected" ? `rejected ${reason}` : "applied");
@@ -27,23 +17,6 @@ const fate = ({ state, reason }: OperationRow) => (state === "rejected" ? `rejec
 const network = await useRelayerNetwork();
 
 describe("the relayer's queue", () => {
-  it("applies 100 concurrent operations through one signer, each exactly once", async () => {
-    const clients = await network.agents(100);
-    const acts = await Promise.all(clients.map((client) => network.creation(client)));
-    const rows = await Promise.all(acts.map((act) => network.store(act)));
-    network.startRelayer();
-    const outcomes = await Promise.all(rows.map((row) => network.outcome(row)));
-
-    expect(outcomes.map(fate)).toEqual(Array(100).fill("applied"));
-    for (const { escrow } of acts) {
-      expect(await network.statusOf(escrow as Address)).toBe(CREATED);
-      expect(await network.balanceOf(escrow as Address)).toBe(PRICE);
-    }
-    const batches = await network.batchesOf(network.signer(0));
-    expect(batches.length).toBeLessThanOrEqual(10);
-    expect(batches.map(({ accountNonce }) => accountNonce)).toEqual(batches.map((_, index) => index));
-  });
-
   it("applies operations while the log is written and webhooks are matched, however long that takes", async () => {
     const others = await network.pool.connect();
     try {
@@ -101,40 +74,6 @@ describe("the relayer's queue", () => {
       "applied",
     ]);
     expect(outcomes[2]?.batchId).toBeNull();
-  });
-
-  it("executes a delegation before the action that needs it, from one batch", async () => {
-    network.startRelayer();
-    const [client] = await network.agents(1);
-    const escrow = await network.created(client);
-    const { deployment, publicClient } = network;
-    const caller = network.addressOf(client);
-    const issuedAt = await network.chainTime();
-    const signedIn = {
-      agent: caller,
-      ...FULL_PERMISSION,
-      nonce: `0x${"5a".repeat(32)}`,
-      issuedAt,
-      expiresAt: issuedAt + 300,
-    } as const;
-    const text = await publicClient.readContract({
-      address: deployment.delegation,
-      abi: delegationAbi,
-      functionName: "challengeText",
-      args: [{ ...signedIn, operator: deployment.relay }],
-    });
-    const signature = await client.signMessage({ message: text });
-
-    const delegation = delegateOperation({ deployment, ...signedIn, signature });
-    const [delegated, cancelled] = await network.db.transaction(
-      async (tx) =>
-        [await enqueue(tx, delegation), await enqueue(tx, cancelOperation({ escrow, caller }))] as const,
-    );
-    const outcomes = [await network.outcome(delegated.operation), await network.outcome(cancelled.operation)];
-
-    expect(outcomes.map(({ reason }) => reason)).toEqual([null, null]);
-    expect(outcomes[0]?.batchId).toBe(outcomes[1]?.batchId);
-    expect(await network.statusOf(escrow)).toBe(CANCELLED_BY_INITIATOR);
   });
 
   it("rejects new operations when the queue is full, and still knows the stored ones", async () => {

@@ -1,8 +1,7 @@
 /** Reads on a streaming replica: up to date at any moment, and from the primary while the replica is not. */
 import { execFileSync } from "node:child_process";
-import { once } from "node:events";
 import { appendFileSync, chownSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
@@ -10,6 +9,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 import { readsFrom } from "../../src/db/replica.js";
 import type { Postgres } from "../../tools/local/postgres.js";
+import { listen } from "../support/listen.js";
 import { newFolder, startOwnPostgres } from "../support/network.js";
 
 let primary: Postgres;
@@ -115,9 +115,8 @@ test("the primary serves everything after the replica has stopped", async () => 
 
 test("the primary serves everything while the replica does not respond", async () => {
   const sockets: Socket[] = [];
-  const silent = createServer((socket) => sockets.push(socket)).listen(0, "127.0.0.1");
-  await once(silent, "listening");
-  const { port } = silent.address() as AddressInfo;
+  const silent = createServer((socket) => sockets.push(socket));
+  const { port } = await listen(silent);
   const { pool } = createDatabase(`postgres://postgres@127.0.0.1:${port}/test`);
   const answer = readsFrom(pool, writer)
     .query("select 1 as one")

@@ -2,7 +2,7 @@
  * Runs `npm start` as a user does, and checks its output, its data, its errors and its leftovers. Beside it, the
  * documented programs run unchanged: unmodified x402 clients with default settings, and readers of the event log.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -34,18 +34,14 @@ import {
   stockProgramAboveLimit,
 } from "../../tools/packages.js";
 import { type Agent, signIn } from "../support/agent.js";
-import { type Finished, runProcess } from "../support/run-process.js";
+import { listen } from "../support/listen.js";
+import { type Finished, runProcess, startProcess } from "../support/run-process.js";
 
 const parent = mkdtempSync(join(tmpdir(), "start-test-"));
 chmodSync(parent, 0o755);
 const running: Run[] = [];
 
-interface Run {
-  child: ChildProcess;
-  output(): string;
-  /** The exit code, and null after a signal. */
-  exited: Promise<number | null>;
-}
+type Run = ReturnType<typeof startProcess>;
 
 interface Addresses {
   baseUrl: string;
@@ -61,9 +57,6 @@ async function stopAll(): Promise<void> {
 
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
-/** Nothing else of this process's environment. */
-const { PATH, HOME } = process.env;
-
 function start(dir: string, env: Record<string, string> = {}): Run {
   return launch(process.execPath, [join(ROOT, "tools/start.mjs")], {
     DATA_DIR: dir,
@@ -77,22 +70,14 @@ function slimPath(): string {
   const path = join(parent, "slim path");
   mkdirSync(path);
   for (const program of ["node", "npm", "git", "sh", "id"]) {
-    const folder = PATH?.split(":").find((dir) => existsSync(join(dir, program)));
+    const folder = process.env.PATH?.split(":").find((dir) => existsSync(join(dir, program)));
     symlinkSync(realpathSync(join(folder ?? "", program)), join(path, program));
   }
   return path;
 }
 
 function launch(command: string, args: string[], env: Record<string, string>): Run {
-  const child = spawn(command, args, {
-    cwd: ROOT,
-    env: { PATH, HOME, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
-  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
-  const run = { child, output: () => output, exited };
+  const run = startProcess(command, args, { env });
   running.push(run);
   return run;
 }
@@ -162,9 +147,7 @@ describe("npm start", { timeout: 300_000 }, () => {
 
   it("refuses a PORT that is in use, and a second start in the same folder", async () => {
     const busy = createServer();
-    const port = await new Promise<number>((resolve) => {
-      busy.listen(0, "127.0.0.1", () => resolve((busy.address() as { port: number }).port));
-    });
+    const { port } = await listen(busy);
     const refused = start(dir, { PORT: String(port) });
     const other = start(dir);
     expect(await Promise.all([refused.exited, other.exited])).toEqual([1, 1]);

@@ -2,9 +2,15 @@
 
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { disputeBond, voteDeposit, workerStake } from "@working-contracts/protocol/ledger";
+import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
 import { OUTCOMES, type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { effectiveOutcomes, STATUSES, statusOf } from "@working-contracts/protocol/status";
+import {
+  effectiveOutcomes,
+  isVotingClosed,
+  STATUSES,
+  seatsOpenAt,
+  statusOf,
+} from "@working-contracts/protocol/status";
 import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import {
   type EncodeFunctionDataParameters,
@@ -23,14 +29,13 @@ import {
 import {
   type Ballot,
   clientOf,
-  closesAt,
+  disputeOf,
   duesOf,
   type Life,
   lifeStatus,
   openableUntil,
   payableAt,
   payoutAt,
-  votingClosed,
   workerOf,
 } from "./model.js";
 import type { Call } from "./node.js";
@@ -115,12 +120,11 @@ export function createActs({
 
   async function accept(life: Life, now: number): Promise<Attempt> {
     const party = random.hits(0.1) ? random.pick([life.initiator, ...voters]) : life.counterparty;
-    const { price, parameters, workerInitiated } = life.terms;
-    const amount = workerInitiated ? price : workerStake(price, parameters);
+    const { acceptor } = depositsOf(life.terms);
     const named = life.terms.counterparty;
     const suitable = party !== life.initiator && (named === ZERO_ADDRESS || named === lower(party.address));
     return {
-      ...attempt(life, "accept", party, [party.address, await authorize(life, party, amount)]),
+      ...attempt(life, "accept", party, [party.address, await authorize(life, party, acceptor)]),
       allowed: lifeStatus(life, now) === "created" && suitable,
       apply: () => {
         life.counterparty = party;
@@ -200,7 +204,7 @@ export function createActs({
       allowed: lifeStatus(life, now) === "under-review",
       apply: () => {
         life.facts.phase = "disputed";
-        life.disputedAt = now;
+        life.disputedAt = BigInt(now);
         return undefined;
       },
     };
@@ -212,7 +216,7 @@ export function createActs({
     const seats = parameters.baRecruitCount;
     const seated = seats === 0 ? voters.filter(() => random.hits(0.6)) : [random.pick(voters)];
     const candidates = random.hits(0.05) ? [life.initiator] : seated;
-    const openToAllAt = seats === 0 ? 0 : (life.disputedAt ?? 0) + Math.floor(parameters.baVotingWindow / 2);
+    const dispute = disputeOf(life);
     return Promise.all(
       candidates.map(async (voter): Promise<Attempt> => {
         const ballot: Ballot = {
@@ -234,9 +238,8 @@ export function createActs({
           ...attempt(life, "vote", voter, [voter.address, commitment, bond]),
           allowed:
             lifeStatus(life, now) === "disputed" &&
-            now < closesAt(life) &&
-            now >= openToAllAt &&
-            (seats === 0 || life.ballots.length < seats) &&
+            !isVotingClosed(dispute, now) &&
+            (seats === 0 || now >= seatsOpenAt(dispute)) &&
             voters.includes(voter) &&
             voter !== life.counterparty &&
             life.ballots.every((other) => other.voter !== voter),
@@ -259,7 +262,7 @@ export function createActs({
           ...attempt(life, "openVote", random.pick(voters), args),
           allowed:
             lifeStatus(life, now) === "disputed" &&
-            votingClosed(life, now) &&
+            isVotingClosed(disputeOf(life), now) &&
             now < openableUntil(life) &&
             !ballot.opened &&
             !wrong,
@@ -272,7 +275,7 @@ export function createActs({
   }
 
   function tally(life: Life, now: number): Attempt {
-    const allOpen = votingClosed(life, now) && life.ballots.every((ballot) => ballot.opened);
+    const allOpen = isVotingClosed(disputeOf(life), now) && life.ballots.every((ballot) => ballot.opened);
     return {
       ...attempt(life, "tally", life.initiator),
       allowed: lifeStatus(life, now) === "disputed" && (allOpen || now >= openableUntil(life)),

@@ -6,8 +6,8 @@
 
 import { factoryAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
-import { workerStake } from "@working-contracts/protocol/ledger";
-import { effectiveOutcomes, STATUSES } from "@working-contracts/protocol/status";
+import { depositsOf } from "@working-contracts/protocol/ledger";
+import { effectiveOutcomes, STATUSES, votingClosesAt } from "@working-contracts/protocol/status";
 import { escrowAddress, type Parameters, packTerms } from "@working-contracts/protocol/terms";
 import { type Address, type EscrowTerms, ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import {
@@ -22,7 +22,7 @@ import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { type Chance, createChance } from "../../../tools/soak/random.js";
 import { FROM_ALLOWANCE } from "../indexer-actors.js";
 import { type Attempt, authorizePayment, createActs, randomWord } from "./acts.js";
-import { bookedOf, clientOf, closesAt, type Life, lifeStatus, openableUntil, workerOf } from "./model.js";
+import { bookedOf, clientOf, disputeOf, type Life, lifeStatus, openableUntil, workerOf } from "./model.js";
 import { type Call, createStepper, type Receipt, type Stepper } from "./node.js";
 
 const PARAMETER_SETS = 8;
@@ -220,8 +220,7 @@ async function createLives(
 }
 
 async function creation(deployment: Deployment, life: Life, random: Chance): Promise<Call> {
-  const { price, parameters, workerInitiated } = life.terms;
-  const value = workerInitiated ? workerStake(price, parameters) : price;
+  const value = depositsOf(life.terms).initiator;
   const fields = { to: life.id, value, nonce: randomWord(random) };
   const deposit = await authorizePayment(deployment, life.initiator, fields);
   return {
@@ -309,7 +308,7 @@ function deadlineVisits(start: number, random: Chance): number[] {
 }
 
 function disputeBoundaries(life: Life): number[] {
-  return life.facts.phase === "disputed" ? [closesAt(life), openableUntil(life)] : [];
+  return life.facts.phase === "disputed" ? [votingClosesAt(disputeOf(life)), openableUntil(life)] : [];
 }
 
 function accounts(random: Chance, count: number): PrivateKeyAccount[] {

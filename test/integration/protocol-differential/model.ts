@@ -1,12 +1,12 @@
 /** One escrow as src/protocol sees it: facts, books and the payouts that its settlement owes. */
 
 import {
+  depositsOf,
   disputeBond,
   juryDues,
   type Payout,
   payoutOf,
   voteDeposit,
-  workerStake,
 } from "@working-contracts/protocol/ledger";
 import {
   endedAt,
@@ -14,6 +14,7 @@ import {
   type Status,
   settlementLegs,
   statusOf,
+  votingClosesAt,
 } from "@working-contracts/protocol/status";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { PrivateKeyAccount } from "viem";
@@ -39,7 +40,7 @@ export interface Life {
   activity: number;
   matched: boolean;
   facts: SettlementFacts & { endedAt: number | null };
-  disputedAt: number | null;
+  disputedAt: bigint | null;
   ballots: Ballot[];
 }
 
@@ -62,17 +63,13 @@ export function duesOf(life: Life): ReturnType<typeof juryDues> {
   return juryDues(opened, life.terms);
 }
 
-export function closesAt(life: Life): number {
-  return (life.disputedAt ?? Number.POSITIVE_INFINITY) + life.terms.parameters.baVotingWindow;
+/** The facts on which the time limits of voting depend, once disputed. */
+export function disputeOf({ terms, disputedAt, ballots }: Life) {
+  return { ...terms.parameters, disputedAt, sealedVotes: ballots.length };
 }
 
 export function openableUntil(life: Life): number {
-  return closesAt(life) + OPENING_SECONDS;
-}
-
-export function votingClosed(life: Life, now: number): boolean {
-  const seats = life.terms.parameters.baRecruitCount;
-  return now >= closesAt(life) || (seats !== 0 && life.ballots.length === seats);
+  return votingClosesAt(disputeOf(life)) + OPENING_SECONDS;
 }
 
 /** The time from which money can leave, or null while the Working Contract has not ended. */
@@ -89,10 +86,10 @@ export function payoutAt(life: Life, now: number): Payout | null {
 
 /** The amounts that the escrow's books must hold. */
 export function bookedOf(life: Life): bigint {
-  const { price, criteriaCount, parameters, workerInitiated } = life.terms;
-  const deposit = workerInitiated ? workerStake(price, parameters) : price;
+  const { price, criteriaCount, parameters } = life.terms;
+  const { initiator, acceptor } = depositsOf(life.terms);
   const bond = life.disputedAt === null ? 0n : disputeBond(price, parameters);
-  const principal = life.matched ? price + workerStake(price, parameters) + bond : deposit;
+  const principal = life.matched ? initiator + acceptor + bond : initiator;
   const posted = BigInt(life.ballots.length) * voteDeposit(price, criteriaCount, parameters);
   const { dues, leftover } = duesOf(life);
   const claimed = dues.reduce((sum, due, i) => sum + (life.ballots[i]?.claimed ? due.amount : 0n), 0n);

@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
-import { serve } from "@hono/node-server";
+import { connect } from "node:net";
+import { createAdaptorServer } from "@hono/node-server";
 import { Hono } from "hono";
 import { afterEach, expect, test } from "vitest";
 import { sendStream } from "../../../src/features/events/stream-events.js";
+import { listen } from "../../support/listen.js";
 
 let server: Server;
 afterEach(() => {
@@ -35,9 +36,9 @@ async function serveStream(options: { chunk: string; stallMs: number; requests?:
   }
   const app = new Hono();
   app.get("/", (c) => sendStream(c, chunks, { stallMs: options.stallMs }));
-  server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server;
-  await once(server, "listening");
-  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  server = createAdaptorServer({ fetch: app.fetch }) as Server;
+  const { port } = await listen(server);
+  const socket = connect(port, "127.0.0.1");
   await once(socket, "connect");
   socket.on("error", () => {});
   socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(options.requests ?? 1));
