@@ -1,8 +1,6 @@
 /** The published client in a page of another origin, with the wallet of the browser. */
-import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, type Metafile } from "esbuild";
@@ -12,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is installed.
 import { writePackages } from "../../tools/build.mjs";
+import { listen } from "../support/listen.js";
 import { openWorld, type World } from "../support/world.js";
 import { faultsOf, useBrowser } from "./support/browser.js";
 
@@ -39,6 +38,7 @@ const isSkipped = inject("chromium") === null;
 const surfer = useBrowser();
 let world: World;
 let server: Server;
+let origin: string;
 const dir = join(ROOT, "node_modules/.cache/client-in-browser");
 const files = new Map<string, string>();
 let loaded: Set<string>;
@@ -68,8 +68,8 @@ beforeAll(async () => {
     const script = files.get(url.slice(1));
     response.setHeader("content-type", script === undefined ? "text/html" : "text/javascript");
     response.end(script ?? '<!doctype html><script type="module" src="stdin.js"></script>');
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  });
+  ({ url: origin } = await listen(server));
 });
 afterAll(async () => {
   server?.close();
@@ -101,7 +101,6 @@ describe.skipIf(isSkipped)("the client's package in a browser", () => {
   test("signs in and pays from a page of another origin, with an EIP-1193 wallet", async () => {
     const wallet = privateKeyToAccount(generatePrivateKey());
     await world.fundUsd(wallet.address, "100");
-    const { port } = server.address() as AddressInfo;
     const page = await surfer.open("about:blank");
     await page.exposeFunction("walletRequest", async (method: string, params: [string, string]) => {
       if (method === "eth_requestAccounts") return [wallet.address];
@@ -113,7 +112,7 @@ describe.skipIf(isSkipped)("the client's package in a browser", () => {
     await page.addInitScript(
       "window.ethereum = { request: ({ method, params }) => window.walletRequest(method, params) };",
     );
-    await page.goto(`http://127.0.0.1:${port}/`);
+    await page.goto(origin);
     const contract = await page.evaluate(`window.post(${JSON.stringify(world.url)})`);
     expect(contract).toMatchObject({
       status: "created",

@@ -7,6 +7,8 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import type { ProtocolView } from "../../src/features/protocol/routes.js";
 import type { RecordView } from "../../src/features/records/record.js";
 import type { VoteView } from "../../src/features/votes/view.js";
+import { caller } from "../support/agent.js";
+import { ok } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 import { leadOn, useBrowser } from "./support/browser.js";
 
@@ -19,12 +21,9 @@ beforeAll(async () => {
   if (!isSkipped) page = await surfer.open("/", { javaScriptEnabled: false });
 });
 
-async function api<T>(path: string): Promise<{ data: T; nextCursor: string | null }> {
-  const answer = await fetch(`${inject("stack").url}/v1${path}`, {
-    headers: { authorization: `Bearer ${seed.apiKey}` },
-  });
-  expect(answer.status, path).toBe(200);
-  return (await answer.json()) as { data: T; nextCursor: string | null };
+async function api<T>(path: string): Promise<T> {
+  const call = caller(inject("stack").url, { authorization: `Bearer ${seed.apiKey}` });
+  return ok(await call<T>("GET", `/v1${path}`));
 }
 
 /** The attribute of each element that the selector finds. */
@@ -47,7 +46,7 @@ const CONTRACTS = [
 describe.skipIf(isSkipped)("a contract's page", () => {
   test.each(CONTRACTS)("%s: matches the API", async (name) => {
     const id = seed[name];
-    const [{ data: contract }, { data: settlement }, { data: ledger }, { data: votes }] = await Promise.all([
+    const [contract, settlement, ledger, votes] = await Promise.all([
       api<ContractView>(`/contracts/${id}`),
       api<SettlementView>(`/contracts/${id}/settlement`),
       api<LedgerView>(`/contracts/${id}/ledger`),
@@ -99,7 +98,7 @@ describe.skipIf(isSkipped)("a contract's page", () => {
 
   test("shows a stranger's direct transfer separately in the books", async () => {
     await (await useWorld()).fundUsd(seed.withdrawn as Address, "3");
-    const ledger = async () => (await api<LedgerView>(`/contracts/${seed.withdrawn}/ledger`)).data;
+    const ledger = () => api<LedgerView>(`/contracts/${seed.withdrawn}/ledger`);
     await expect.poll(async () => (await ledger()).unbooked).toBe("3.0");
     expect(await ledger()).toMatchObject({ in: "52.5", out: "52.5", held: "0.0", balance: "3.0" });
     await page.goto(`/contracts/${seed.withdrawn}`);
@@ -111,7 +110,7 @@ describe.skipIf(isSkipped)("a contract's page", () => {
 
 describe.skipIf(isSkipped)("the other pages", () => {
   test("the feed's pages contain the API's list once, in its order", async () => {
-    const { data } = await api<ContractView[]>("/contracts?sort=-budgetOrPrice&limit=100");
+    const contracts = await api<ContractView[]>("/contracts?sort=-budgetOrPrice&limit=100");
     const seen: string[] = [];
     await page.goto("/?sort=-budgetOrPrice&limit=4");
     for (;;) {
@@ -121,12 +120,12 @@ describe.skipIf(isSkipped)("the other pages", () => {
       if ((await next.count()) === 0) break;
       await leadOn(page, () => next.click());
     }
-    expect(seen).toEqual(data.map(({ id }) => id));
+    expect(seen).toEqual(contracts.map(({ id }) => id));
     expect(seen.length).toBeGreaterThan(8);
   });
 
   test("an agent's page shows its record", async () => {
-    const { data: record } = await api<RecordView>(`/agents/${seed.worker}/record`);
+    const record = await api<RecordView>(`/agents/${seed.worker}/record`);
     await page.goto(`/agents/${seed.worker}`);
     const { asWorker, asClient } = record;
     const rows = [asWorker, asClient].map((role) => [
@@ -160,22 +159,22 @@ describe.skipIf(isSkipped)("the other pages", () => {
   });
 
   test("parameters match the API", async () => {
-    const { data } = await api<ProtocolView>("/protocol");
+    const parameters = await api<ProtocolView>("/protocol");
     await page.goto("/parameters");
     const names = await page.locator("#parameters dt").allInnerTexts();
     const values = await attributes("#parameters [data-value]", "data-value");
     expect(Object.fromEntries(names.map((name, i) => [name, values[i]]))).toEqual(
-      Object.fromEntries(Object.entries(data).map(([name, value]) => [name, String(value)])),
+      Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, String(value)])),
     );
   });
 
   test("the simulator matches the payouts on chain", async () => {
-    const { data } = await api<SettlementView>(`/contracts/${seed.disputed}/settlement`);
+    const { legs } = await api<SettlementView>(`/contracts/${seed.disputed}/settlement`);
     await page.goto(
       `/simulator?price=50&end=dispute&c=met&c=met&c=met&votes=${encodeURIComponent("mmn\nmmn\nmum")}`,
     );
     expect((await page.locator("#legs td.number").allInnerTexts()).sort()).toEqual(
-      data.legs.map(({ amount }) => amount).sort(),
+      legs.map(({ amount }) => amount).sort(),
     );
   });
 });

@@ -1,12 +1,12 @@
 /** People and programs at the command line, each with a separate key, folder and settings. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { run as runCommand } from "@working-contracts/cli/main";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll } from "vitest";
 import { ROOT } from "../../src/root.js";
+import { listen } from "../support/listen.js";
 import { type Finished, newProject, runProcess } from "../support/run-process.js";
 import type { World } from "../support/world.js";
 
@@ -94,11 +94,6 @@ async function runHere(
   return { code, stdout, stderr };
 }
 
-export interface Middle {
-  url: string;
-  close(): void;
-}
-
 /** A proxy between agent and service, or node, that changes data in responses or loses whole responses. */
 export async function openMiddle(
   world: World,
@@ -111,7 +106,7 @@ export async function openMiddle(
     change?: (path: string, data: Record<string, unknown>) => void;
     loses?: (headers: Record<string, unknown>) => boolean | Promise<boolean>;
   },
-): Promise<Middle> {
+) {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -140,7 +135,6 @@ export async function openMiddle(
       })
       .end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, close: () => server.close() };
+  const { url } = await listen(server);
+  return { url, close: () => void server.close() };
 }

@@ -1,6 +1,6 @@
 /** A separate database with the tables and indexes of service and indexer, for tests that need many rows. */
 import pg from "pg";
-import { type createDatabase, migrate } from "../../src/db/client.js";
+import { migrate } from "../../src/db/client.js";
 import { useDatabase } from "../support/database.js";
 import { sharedStack } from "../support/world.js";
 
@@ -8,16 +8,11 @@ const SLICE = 10_000;
 /** Tables in which Ponder records its progress. They are copied with their rows. */
 const PROGRESS = ["_ponder_meta", "_ponder_checkpoint"];
 
-export interface LargeDatabase extends ReturnType<typeof createDatabase> {
-  /** Inserts `rows` rows. The columns are SQL expressions of `i`, which runs from 1 to `rows`. */
-  insert(table: string, rows: number, columns: Record<string, string>): Promise<void>;
-}
-
 /**
  * Creates the database beside the stack's own, for the tests of one file. It has the service's tables and copies of the
  * indexer's `tables`, all empty.
  */
-export async function useLargeDatabase(tables: readonly string[]): Promise<LargeDatabase> {
+export async function useLargeDatabase(tables: readonly string[]) {
   const admin = new pg.Client({ connectionString: sharedStack().databaseUrl });
   await admin.connect();
   // One connection: the counters of other sessions arrive late.
@@ -27,7 +22,8 @@ export async function useLargeDatabase(tables: readonly string[]): Promise<Large
   await admin.end();
   return {
     ...database,
-    async insert(table, rows, columns) {
+    /** Inserts `rows` rows. The columns are SQL expressions of `i`, which runs from 1 to `rows`. */
+    async insert(table: string, rows: number, columns: Record<string, string>): Promise<void> {
       const names = Object.keys(columns).join(", ");
       const values = Object.values(columns).join(", ");
       // In slices: a connection without traffic for long is closed.

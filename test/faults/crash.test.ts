@@ -4,11 +4,10 @@
  * is stored; a repeated request finds its operation by authorization or request hash. Rows 41 to 44: so are gas accounts,
  * receipts, webhooks and purges.
  */
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { until } from "../../src/indexer/supervision/processes.js";
+import { listen } from "../support/listen.js";
 import type { GateName } from "./support/gate.js";
 import { killAt as killAtGate, killOnCall as killOnNodeCall, type Start } from "./support/kill.js";
 import type { RpcCall } from "./support/rpc-proxy.js";
@@ -73,11 +72,9 @@ describe("when the workers are killed", () => {
       ids.push(String(request.headers["webhook-id"]));
       if (ids.length > 1) response.end();
     });
-    target.listen(0, "127.0.0.1");
-    await once(target, "listening");
-    const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/`;
+    const { url } = await listen(target);
     const registered = await client.call("POST", "/v1/agents/me/webhooks", {
-      body: { url, types: ["contract.created"] },
+      body: { url: `${url}/`, types: ["contract.created"] },
     });
     expect(registered.status).toBe(201);
 

@@ -2,9 +2,7 @@
  * docs/deployment.md and the runbook, step by step: each process by itself, two of what serves and sends, a new master key,
  * new signers, and no failed call while every process is replaced, the indexer too.
  */
-import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { connect, generatePrivateKey, privateKeyToAccount } from "@working-contracts/client/index";
 import { type Hex, parseEther } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,6 +14,7 @@ import { mined, setSignerCall } from "../support/chain.js";
 import { startTestNetwork } from "../support/network.js";
 import { bundled, runOperator, type ServiceProcess, startServiceProcess } from "../support/programs.js";
 import { type LoadBalancer, startLoadBalancer } from "../support/round-robin.js";
+import { startProcess } from "../support/run-process.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { openWorld, type World } from "../support/world.js";
 
@@ -82,29 +81,23 @@ async function replaceAll(env: Record<string, string>, isReplaced = (_role: stri
 /** Starts an indexer, ends the former one once the new one waits for it, and resolves to its URL once it is ready. */
 async function replaceIndexer(): Promise<string> {
   const url = `http://127.0.0.1:${await freePort()}`;
-  const { PATH, HOME } = process.env;
   const { RELAYER_PRIVATE_KEYS: _, MASTER_KEY: __, ...common } = serviceEnvironment(network, 0);
-  const child = spawn(process.execPath, [await bundled("src/commands/indexer.ts")], {
-    env: { PATH, HOME, ...common, INDEXER_PORT: new URL(url).port },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const env = { ...common, INDEXER_PORT: new URL(url).port };
+  const indexer = await bundled("src/commands/indexer.ts");
+  const { child, output, exited } = startProcess(process.execPath, [indexer], { env });
   guardian.watch(child.pid ?? 0);
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
-  const closed = once(child, "close");
   const has = (what: string, condition: () => Promise<boolean>): Promise<void> =>
     until(`the next indexer ${what}`, async () => child.exitCode !== null || condition(), {
       timeoutMs: 60_000,
-    }).finally(() => expect(child.exitCode, output).toBe(null));
+    }).finally(() => expect(child.exitCode, output()).toBe(null));
   if (endIndexer !== undefined) {
-    await has("waits", async () => output.includes("Standing by to take over"));
+    await has("waits", async () => output().includes("Standing by to take over"));
     await endIndexer();
   }
   await has("is ready", async () => (await fetch(`${url}/ready`)).ok);
   endIndexer = async (name = "SIGTERM") => {
     child.kill(name);
-    await closed;
-    expect(child.exitCode, output).toBe(name === "SIGTERM" ? 0 : null);
+    expect(await exited, output()).toBe(name === "SIGTERM" ? 0 : null);
   };
   return url;
 }

@@ -5,18 +5,11 @@ import type { TestClient } from "viem";
 /** Between the empty blocks of a chain that mines each transaction at once: each costs every process work. */
 export const BLOCK_SECONDS = 3;
 
-export interface BlockProducer {
-  /** Makes one block, also while paused. */
-  next(): Promise<unknown>;
-  /** Resolves once no block is being made. */
-  pause(): Promise<void>;
-  resume(): void;
-}
-
 /** Makes blocks one at a time: anvil may break its state when two ways of mining, or a reorganisation, overlap. */
-export function createBlockProducer(mine: () => Promise<unknown>, intervalMs: number): BlockProducer {
+export function createBlockProducer(mine: () => Promise<unknown>, intervalMs: number) {
   let stopped = false;
   let turn: Promise<unknown> = Promise.resolve();
+  /** Makes one block, also while paused. */
   const next = (): Promise<unknown> => {
     turn = turn.then(mine, mine);
     return turn;
@@ -30,11 +23,12 @@ export function createBlockProducer(mine: () => Promise<unknown>, intervalMs: nu
   let running = produce();
   return {
     next,
-    async pause() {
+    /** Resolves once no block is being made. */
+    async pause(): Promise<void> {
       stopped = true;
       await running;
     },
-    resume() {
+    resume(): void {
       if (!stopped) return;
       stopped = false;
       running = produce();
@@ -43,7 +37,7 @@ export function createBlockProducer(mine: () => Promise<unknown>, intervalMs: nu
 }
 
 /** Of chains that were paused, by URL: anvil itself cannot be told again to mine in both ways. */
-const resumed = new Map<string, BlockProducer>();
+const resumed = new Map<string, ReturnType<typeof createBlockProducer>>();
 
 /** No block is made until `resumeBlocks`; transactions wait. */
 export async function pauseBlocks(testClient: TestClient): Promise<void> {

@@ -4,14 +4,10 @@ import pg from "pg";
 import { afterAll, inject } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
 
-export interface TestDatabase {
-  url: string;
-  /** Also ends whoever is still connected. */
-  drop(): Promise<void>;
-}
+export type TestDatabase = Awaited<ReturnType<typeof newDatabase>>;
 
 /** Creates an empty one. */
-export async function newDatabase(): Promise<TestDatabase> {
+export async function newDatabase() {
   const databaseUrl = inject("databaseUrl");
   const name = `test_${randomBytes(6).toString("hex")}`;
   const asAdmin = async (command: string): Promise<void> => {
@@ -22,6 +18,7 @@ export async function newDatabase(): Promise<TestDatabase> {
   await asAdmin(`create database ${name}`);
   return {
     url: Object.assign(new URL(databaseUrl), { pathname: `/${name}` }).href,
+    /** Also ends whoever is still connected. */
     drop: () => asAdmin(`drop database if exists ${name} with (force)`),
   };
 }

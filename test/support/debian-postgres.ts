@@ -21,21 +21,10 @@ export function postgresTools(): string | undefined {
   return findTools();
 }
 
-export interface DebianPostgres {
-  /** For files of a test. */
-  dir: string;
-  urlOf(database: string): string;
-  /** Runs one of its programs as the user of the server, in `dir`; returns the output. */
-  run(tool: string, args: readonly string[]): string;
-  /** Stops the server and removes `dir`. */
-  stop(): void;
-}
+export type DebianPostgres = Awaited<ReturnType<typeof startDebianPostgres>>;
 
 /** Starts a server with these databases on a free port. */
-export async function startDebianPostgres(
-  bin: string,
-  databases: readonly string[],
-): Promise<DebianPostgres> {
+export async function startDebianPostgres(bin: string, databases: readonly string[]) {
   const dir = mkdtempSync(join(tmpdir(), "postgres-"));
   const data = join(dir, "data");
   const port = await freePort();
@@ -43,6 +32,7 @@ export async function startDebianPostgres(
   // Postgres refuses to run as root.
   const user = process.getuid?.() === 0 ? { uid: idOf("-u"), gid: idOf("-g") } : {};
   const options = { cwd: dir, ...user };
+  /** Runs one of its programs as the user of the server, in `dir`; returns the output. */
   const run = (tool: string, args: readonly string[]): string =>
     execFileSync(join(bin, tool), args, { ...options, encoding: "utf8", stdio: "pipe" });
   const urlOf = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
@@ -57,10 +47,12 @@ export async function startDebianPostgres(
   for (const name of databases) await pool.query(`create database ${name}`);
   await pool.end();
   return {
+    /** For files of a test. */
     dir,
     urlOf,
     run,
-    stop() {
+    /** Stops the server and removes `dir`. */
+    stop(): void {
       if (existsSync(join(data, "postmaster.pid"))) run("pg_ctl", ["-D", data, "-m", "fast", "stop"]);
       rmSync(dir, { recursive: true });
     },

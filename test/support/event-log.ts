@@ -11,19 +11,13 @@ interface Message {
   data: { id: string; type: string; contractId: string; data: Record<string, unknown> };
 }
 
-/** A minimal reader of server-sent events. It keeps every message since it was opened. */
-export interface EventStreamReader {
-  status: number;
-  headers: Headers;
-  messages: Message[];
-  ended: Promise<void>;
-  close(): void;
-}
+export type EventStreamReader = Awaited<ReturnType<typeof openEventStream>>;
 
+/** A minimal reader of server-sent events. It keeps every message since it was opened. */
 export async function openEventStream(
   url: string,
   { apiKey, lastEventId }: { apiKey: string; lastEventId?: string },
-): Promise<EventStreamReader> {
+) {
   const closing = new AbortController();
   const response = await fetch(url, {
     headers: {

@@ -5,17 +5,10 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { ROOT } from "../../src/root.js";
 
-export interface Image {
-  dir: string;
-  /** Command line of its default process. */
-  command: string[];
-  /** Every file with the time of its last change. The list stays equal as long as nothing writes into the image. */
-  files(): string[];
-  remove(): void;
-}
+export type Image = ReturnType<typeof unpackImage>;
 
 /** Executes the COPY and RUN lines of the last stage. The installed packages are those of this checkout. */
-export function unpackImage(): Image {
+export function unpackImage() {
   const dir = mkdtempSync(join(tmpdir(), "image-"));
   const dockerfile = readFileSync(join(ROOT, "deploy/Dockerfile"), "utf8").replaceAll(/\\\n\s*/g, "");
   const lines = dockerfile.slice(dockerfile.lastIndexOf("\nFROM ")).split("\n");
@@ -42,11 +35,13 @@ export function unpackImage(): Image {
       });
     }
   }
-  const command = JSON.parse(/^CMD (.*)$/m.exec(dockerfile)?.[1] ?? "[]");
+  /** Command line of its default process. */
+  const command: string[] = JSON.parse(/^CMD (.*)$/m.exec(dockerfile)?.[1] ?? "[]");
   const within = (name: string): string[] =>
     lstatSync(join(dir, name)).isDirectory()
       ? readdirSync(join(dir, name), { recursive: true, encoding: "utf8" }).map((path) => join(name, path))
       : [];
+  /** Every file with the time of its last change. The list stays equal as long as nothing writes into the image. */
   const files = () =>
     readdirSync(dir)
       // Belongs to this checkout, and other processes write their caches into it meanwhile.

@@ -1,5 +1,4 @@
 /** Programs in processes of their own: the service's as they are built, others bundled in the same way. */
-import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { until } from "../../src/indexer/supervision/processes.js";
@@ -7,7 +6,7 @@ import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is compiled.
 import { bundlePrograms, ensurePrograms, PROGRAMS, SERVICE } from "../../tools/build.mjs";
 import { freePort } from "../../tools/local/ports.js";
-import { type Finished, runProcess } from "./run-process.js";
+import { type Finished, runProcess, startProcess } from "./run-process.js";
 
 const CACHE = join(ROOT, "node_modules/.cache/programs");
 const START_TIMEOUT_MS = 120_000;
@@ -52,50 +51,29 @@ export const runOperator = (
   env: Record<string, string | undefined>,
 ): Promise<Finished> => runProgram("src/commands/operator.ts", args, env);
 
-export interface ServiceProcess {
-  url: string;
-  child: ChildProcess;
-  /** Its output so far. */
-  output(): string;
-  /** The exit code, null after a signal. */
-  exited: Promise<number | null>;
-  /** Resolves once it is gone. */
-  stop(signal?: NodeJS.Signals): Promise<void>;
-}
+export type ServiceProcess = Awaited<ReturnType<typeof startServiceProcess>>;
 
 /** Starts a process of the service, by `command` if given, with nothing but these settings; resolves once it is ready. */
 export async function startServiceProcess(
   settings: Record<string, string | undefined>,
   { port, logPath, command }: { port?: number; logPath?: string; command?: [string, ...string[]] } = {},
-): Promise<ServiceProcess> {
+) {
   const [program, ...args] = command ?? [process.execPath, await bundled("src/commands/serve.ts")];
   const listening = port ?? (await freePort());
-  const { PATH, HOME } = process.env;
-  const child = spawn(program, args, {
-    cwd: ROOT,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH, HOME, ...settings, PORT: String(listening) },
-  });
+  const started = startProcess(program, args, { env: { ...settings, PORT: String(listening) } });
+  const { child, output, exited } = started;
   const log = logPath === undefined ? undefined : createWriteStream(logPath, { flags: "a" });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk) => {
-      output += chunk;
-      log?.write(chunk);
-    });
-  }
-  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => log?.write(chunk));
   const url = `http://127.0.0.1:${listening}`;
   const isReady = async (): Promise<boolean> =>
     child.exitCode !== null || (await fetch(`${url}/ready`)).status === 200;
   await until("the process is ready", isReady, { timeoutMs: START_TIMEOUT_MS });
-  if (child.exitCode !== null) throw new Error(`The process ended: ${output}`);
+  if (child.exitCode !== null) throw new Error(`The process ended: ${output()}`);
   return {
+    ...started,
     url,
-    child,
-    output: () => output,
-    exited,
-    async stop(signal = "SIGTERM") {
+    /** Resolves once it is gone. */
+    async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
       child.kill(signal);
       await exited;
       log?.end();

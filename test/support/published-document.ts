@@ -25,16 +25,13 @@ interface Observed {
   body: string;
 }
 
-export interface Judge {
-  /** The faults of a response, one line each. Empty if it matches the document. */
-  faultsOf(answer: Observed): string[];
-}
+export type Judge = ReturnType<typeof createJudge>;
 
 /** Statuses of a path without an operation. No operation declares them. */
 const UNROUTED_STATUSES = [400, 404, 405, 413, 429];
 
 /** Stricter than the document: a response must not have an undeclared field, because no test has checked it. */
-export function createJudge(published: OpenApiDocument): Judge {
+export function createJudge(published: OpenApiDocument) {
   const document = closed(structuredClone(published)) as OpenApiDocument;
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
   formats.default(ajv);
@@ -61,7 +58,8 @@ export function createJudge(published: OpenApiDocument): Judge {
     .sort((a, b) => Number(b.isPlain) - Number(a.isPlain));
 
   return {
-    faultsOf({ method, path, status, headers, body }) {
+    /** The faults of a response, one line each. Empty if it matches the document. */
+    faultsOf({ method, path, status, headers, body }: Observed): string[] {
       const verb = method === "HEAD" ? "get" : method.toLowerCase();
       const route = routes.find(
         (one) => one.pattern.test(path) && document.paths[one.path]?.[verb] !== undefined,

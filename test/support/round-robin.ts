@@ -1,14 +1,9 @@
 /** An HTTP load balancer: each request goes to the next server in turn, streams included. */
 import { createServer, request, type Server } from "node:http";
 
-export interface LoadBalancer {
-  url: string;
-  /** Requests per server, in the order of `targets`. */
-  counts: readonly number[];
-  stop(): Promise<void>;
-}
+export type LoadBalancer = Awaited<ReturnType<typeof startLoadBalancer>>;
 
-export async function startLoadBalancer(targets: readonly string[], port: number): Promise<LoadBalancer> {
+export async function startLoadBalancer(targets: readonly string[], port: number) {
   const counts = targets.map(() => 0);
   let turn = 0;
   const server: Server = createServer((incoming, answer) => {
@@ -32,9 +27,10 @@ export async function startLoadBalancer(targets: readonly string[], port: number
   });
   return {
     url: `http://127.0.0.1:${port}`,
+    /** Requests per server, in the order of `targets`. */
     counts,
     stop: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),

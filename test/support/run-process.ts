@@ -42,6 +42,34 @@ export function runProcess(
   });
 }
 
+/** Starts a program and collects its output. Of this process's environment it gets only PATH and HOME. */
+export function startProcess(
+  command: string,
+  args: readonly string[],
+  {
+    env,
+    cwd = ROOT,
+    detached = false,
+  }: { env: Record<string, string | undefined>; cwd?: string; detached?: boolean },
+) {
+  const { PATH, HOME } = process.env;
+  const child = spawn(command, args, {
+    cwd,
+    detached,
+    env: { PATH, HOME, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+  return {
+    child,
+    /** Its output so far. */
+    output: () => output,
+    /** The exit code, null after a signal. */
+    exited: new Promise<number | null>((resolve) => child.once("close", resolve)),
+  };
+}
+
 /** A new folder, like a user's own project, from which Node finds the installed packages. */
 export function newProject(): { dir: string; remove(): void } {
   const cache = join(ROOT, "node_modules/.cache/projects");

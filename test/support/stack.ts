@@ -1,11 +1,11 @@
 /** The whole service on one machine, for tests: a new Postgres, anvil, indexer and API, removed afterwards. */
 import { join } from "node:path";
 import { destination } from "pino";
-import { type Config, parseConfig } from "../../src/config.js";
+import { parseConfig } from "../../src/config.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
-import { localSignerKeys, type Network, type RemoteChain } from "../../tools/local/network.js";
+import { localSignerKeys, type RemoteChain } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
 import { startTestNetwork } from "./network.js";
 import { partition } from "./partition.js";
@@ -29,15 +29,7 @@ export interface StackInfo {
   clockLagMs?: number;
 }
 
-export interface Stack {
-  info: StackInfo;
-  config: Config;
-  network: Network;
-  service: Service;
-  /** Restarts the service on the same network, as after a crash or with other settings. */
-  restartService(env?: Record<string, string>): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Stack = Awaited<ReturnType<typeof startStack>>;
 
 const DEFAULT_ENVIRONMENT = {
   MASTER_KEY: "11".repeat(32),
@@ -70,14 +62,13 @@ export function serviceEnvironment(
 }
 
 /** Starts a separate stack. The caller must stop it. */
-export async function startStack({ databaseUrl, env = {} }: StackOptions = {}): Promise<Stack> {
+export async function startStack({ databaseUrl, env = {} }: StackOptions = {}) {
   const { network, logs, stop } = await startTestNetwork({ databaseUrl });
   const logPath = join(logs, "service.log");
   if (process.env.DATABASE_LAYOUT === "partitioned") await partition(network.databaseUrl);
   const port = await freePort();
-  const configure = (more: Record<string, string>): Config =>
-    parseConfig({ ...serviceEnvironment(network, port), ...env, ...more });
-  const start = async (config: Config): Promise<Service> => {
+  const start = async (more: Record<string, string> = {}): Promise<Service> => {
+    const config = parseConfig({ ...serviceEnvironment(network, port), ...env, ...more });
     const logger = createLogger(config.logLevel, destination({ dest: logPath, mkdir: true, sync: false }));
     const service = await createService(config, { logger });
     await until("the service is ready", async () => (await fetch(`${service.url}/ready`)).ok, {
@@ -86,8 +77,7 @@ export async function startStack({ databaseUrl, env = {} }: StackOptions = {}): 
     return service;
   };
 
-  let config = configure({});
-  let service = await start(config);
+  let service = await start();
   return {
     info: {
       url: service.url,
@@ -97,19 +87,16 @@ export async function startStack({ databaseUrl, env = {} }: StackOptions = {}): 
       deploymentPath: network.deploymentPath,
       logs,
     },
-    get config() {
-      return config;
-    },
     get service() {
       return service;
     },
     network,
-    async restartService(more = {}) {
+    /** Restarts the service on the same network, as after a crash or with other settings. */
+    async restartService(more?: Record<string, string>): Promise<void> {
       await service.stop();
-      config = configure(more);
-      service = await start(config);
+      service = await start(more);
     },
-    async stop() {
+    async stop(): Promise<void> {
       await service.stop();
       await stop();
     },

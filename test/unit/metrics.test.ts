@@ -1,26 +1,22 @@
-import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { createPublicClient } from "viem";
 import { expect, it } from "vitest";
 import { rpcTransport } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
 import { createMetrics } from "../../src/metrics.js";
+import { listen } from "../support/listen.js";
 
 it("exposes metrics while the node and the database accept connections but never respond", {
   timeout: 10_000,
 }, async () => {
   const sockets = new Set<Socket>();
-  const silent = createServer((socket) => void sockets.add(socket.on("error", () => {}))).listen(
-    0,
-    "127.0.0.1",
-  );
-  await once(silent, "listening");
-  const { port } = silent.address() as AddressInfo;
+  const silent = createServer((socket) => void sockets.add(socket.on("error", () => {})));
+  const { port, url } = await listen(silent);
   const { pool, db } = createDatabase(`postgres://user@127.0.0.1:${port}/none`);
   const metrics = createMetrics({
     db,
     pools: {},
-    publicClient: createPublicClient({ transport: rpcTransport(`http://127.0.0.1:${port}`) }),
+    publicClient: createPublicClient({ transport: rpcTransport(url) }),
     signers: [`0x${"11".repeat(20)}`],
     maxFeePerGas: 1n,
     gasLimits: { allowance: 1, budget: 1, perFee: 1 },

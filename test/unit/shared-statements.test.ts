@@ -11,7 +11,7 @@ const statement = prepareShared<{ value: string }>(
   { inSequence: true },
 );
 
-/** A database whose queries end when they are told to. Each returns a row for each of its calls. */
+/** A database whose queries end when the test ends them. Each returns a row for each of its calls. */
 function openDatabase() {
   const ends: (() => void)[] = [];
   const query = vi.fn(

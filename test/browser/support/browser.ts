@@ -15,13 +15,8 @@ export const DESKTOP = { width: 1280, height: 900 };
 /** Generous, because the browser shares its machine with other suites. */
 const PATIENCE_MS = 60_000;
 
-export interface Surfer {
-  /** Opens a page of the service in a separate context, which ends with the test that opened it. */
-  open(path: string, options?: BrowserContextOptions): Promise<Page>;
-}
-
 /** Starts the browser for the file, and closes it and all its pages afterwards. */
-export function useBrowser(): Surfer {
+export function useBrowser() {
   let browser: Browser;
   let opened: BrowserContext[] = [];
   beforeAll(async () => {
@@ -40,7 +35,8 @@ export function useBrowser(): Surfer {
     await Promise.all(opened.map((context) => context.close()));
   });
   return {
-    async open(path, options = {}) {
+    /** Opens a page of the service in a separate context, which ends with the test that opened it. */
+    async open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
       const context = await browser.newContext({
         viewport: DESKTOP,
         baseURL: inject("stack").url,

@@ -1,53 +1,27 @@
 /** Generates JSON values from the JSON Schemas of the published document. */
 import fc from "fast-check";
+import type { Json } from "../../support/contracts.js";
 
-/** The parts of JSON Schema that the document uses. */
-export interface Schema {
-  $ref?: string;
-  type?: string | string[];
-  enum?: unknown[];
-  const?: unknown;
-  format?: string;
-  pattern?: string;
-  minLength?: number;
-  maxLength?: number;
-  minimum?: number;
-  maximum?: number;
-  minItems?: number;
-  maxItems?: number;
-  items?: Schema;
-  properties?: Record<string, Schema>;
-  required?: string[];
-  additionalProperties?: boolean | Schema;
-  anyOf?: Schema[];
-  oneOf?: Schema[];
-  allOf?: Schema[];
+interface Within {
+  schemas: Json;
+  /** Existing addresses and ids. */
+  known: readonly string[];
 }
 
 const LONGEST_TEXT = 300;
 
-/** Values that mostly fit the schema. `known` are existing addresses and ids. */
-export function fromSchema(
-  schema: Schema,
-  { schemas, known }: { schemas: Record<string, Schema>; known: readonly string[] },
-): fc.Arbitrary<unknown> {
-  const within = { schemas, known };
-  if (schema.$ref !== undefined) {
-    return fromSchema(schemas[schema.$ref.split("/").at(-1) as string] as Schema, within);
-  }
+/** Values that mostly fit the schema. */
+export function fromSchema(schema: Json, within: Within): fc.Arbitrary<unknown> {
+  if (schema.$ref !== undefined) return fromSchema(within.schemas[schema.$ref.split("/").at(-1)], within);
   const choices = schema.anyOf ?? schema.oneOf ?? schema.allOf?.slice(0, 1);
-  if (choices !== undefined) return fc.oneof(...choices.map((choice) => fromSchema(choice, within)));
+  if (choices !== undefined) return fc.oneof(...choices.map((choice: Json) => fromSchema(choice, within)));
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
   if (schema.const !== undefined) return fc.constant(schema.const);
   const types = [schema.type ?? "object"].flat();
   return fc.oneof(...types.map((type) => ofType(type, schema, within)));
 }
 
-function ofType(
-  type: string,
-  schema: Schema,
-  within: { schemas: Record<string, Schema>; known: readonly string[] },
-): fc.Arbitrary<unknown> {
+function ofType(type: string, schema: Json, within: Within): fc.Arbitrary<unknown> {
   switch (type) {
     case "null":
       return fc.constant(null);
@@ -72,18 +46,15 @@ function ofType(
   }
 }
 
-function object(
-  schema: Schema,
-  within: { schemas: Record<string, Schema>; known: readonly string[] },
-): fc.Arbitrary<unknown> {
+function object(schema: Json, within: Within): fc.Arbitrary<unknown> {
   if (schema.properties === undefined) return fc.dictionary(fc.string({ maxLength: 8 }), fc.jsonValue());
   const members = Object.fromEntries(
-    Object.entries(schema.properties).map(([name, member]) => [name, fromSchema(member, within)]),
+    Object.entries<Json>(schema.properties).map(([name, member]) => [name, fromSchema(member, within)]),
   );
   return fc.record(members, { requiredKeys: schema.required ?? [] });
 }
 
-function text(schema: Schema, known: readonly string[]): fc.Arbitrary<string> {
+function text(schema: Json, known: readonly string[]): fc.Arbitrary<string> {
   if (schema.format === "date-time") {
     const days = fc.integer({ min: -1, max: 400 });
     return days.map((day) => new Date(Date.now() + day * 86_400_000).toISOString());

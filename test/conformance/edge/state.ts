@@ -23,14 +23,8 @@ interface State {
   followed: string;
 }
 
-export interface StateReader {
-  read(): Promise<State>;
-  /** Resolves once no operation is pending. */
-  settled(): Promise<void>;
-}
-
 /** `holders` are agents and contracts whose stablecoins count as state. */
-export async function openState(scene: Scene, holders: readonly Address[]): Promise<StateReader> {
+export async function openState(scene: Scene, holders: readonly Address[]) {
   const sql = [...WRITTEN_BY_CALLS, ...FOLLOWING]
     .map((source) => `select count(*), sum(hashtextextended(t::text, 0)) from ${source} t`)
     .join(" union all ");
@@ -43,7 +37,8 @@ export async function openState(scene: Scene, holders: readonly Address[]): Prom
   };
   return {
     read,
-    async settled() {
+    /** Resolves once no operation is pending. */
+    async settled(): Promise<void> {
       let before = "";
       for (let quiet = 0; quiet < 4; ) {
         const [open] = await scene.query<{ count: string }>(

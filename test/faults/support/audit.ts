@@ -9,8 +9,11 @@ import { readEscrow } from "@working-contracts/client/verify/read-chain";
 import { rebuild } from "@working-contracts/client/verify/rebuild";
 import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
-import { STATUSES, type StatusFacts, statusOf } from "@working-contracts/protocol/status";
+import { STATUSES, statusOf } from "@working-contracts/protocol/status";
+import { eq } from "drizzle-orm";
 import { type Address, createPublicClient, http, type PublicClient, parseAbiItem } from "viem";
+import { databaseOn } from "../../../src/db/client.js";
+import { statusFacts, workingContract } from "../../../src/db/onchain.js";
 import type { ContractView } from "../../../src/features/contracts/view.js";
 import { until } from "../../../src/indexer/supervision/processes.js";
 import { createConcurrencyLimit } from "../../../src/scheduling.js";
@@ -207,6 +210,7 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
       .map(({ authorization }) => authorization.to),
   );
   const chain = batchingClient(cluster);
+  const db = databaseOn(cluster.pool);
   const faults: string[] = [];
   const check = async (id: Address): Promise<void> => {
     let said: Record<string, unknown> = {};
@@ -218,9 +222,9 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
         functionName: "status",
         blockNumber: head.number,
       });
-      const row = await indexedFacts(cluster, id);
-      const block = row && (await chain.getBlock({ blockNumber: row.block }));
-      const isStanding = row !== undefined && block?.hash === row.hash;
+      const [row] = await db.select().from(workingContract).where(eq(workingContract.id, id));
+      const block = row && (await chain.getBlock({ blockNumber: row.updatedBlock }));
+      const isStanding = row !== undefined && block?.hash === row.updatedBlockHash;
       const answers: Answer<ContractView>[] = [];
       for (const { url } of cluster.apis.filter((one) => one.isRunning())) {
         const response = await fetch(`${url}/v1/contracts/${id}`, {
@@ -229,7 +233,7 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
         answers.push((await response.json()) as Answer<ContractView>);
       }
       const onChain = STATUSES[status - 1];
-      const indexed = row && statusOf(row.facts, Number(head.timestamp));
+      const indexed = row && statusOf(statusFacts(row), Number(head.timestamp));
       said = { onChain, indexed, isStanding, api: answers.map(({ data }) => data?.status) };
       return isStanding && indexed === onChain && answers.every(({ data }) => data?.status === onChain);
     };
@@ -240,33 +244,6 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
   const inTurn = createConcurrencyLimit(CHECKED_AT_A_TIME);
   await Promise.all([...ids].map((id) => inTurn(() => check(id))));
   return faults;
-}
-
-async function indexedFacts(
-  { pool }: Cluster,
-  id: Address,
-): Promise<{ facts: StatusFacts; block: bigint; hash: string } | undefined> {
-  const { rows } = await pool.query<Record<keyof StatusFacts | "block" | "hash", string & boolean & number>>(
-    `select phase, settled, outcomes, price, criteria_count as "criteriaCount", computed_criteria as "computedCriteria",
-      match_deadline as "matchDeadline", delivery_deadline as "deliveryDeadline", review_deadline as "reviewDeadline",
-      updated_block as block, updated_block_hash as hash
-    from onchain.working_contract where id = $1`,
-    [id],
-  );
-  const [row] = rows;
-  if (row === undefined) return undefined;
-  const facts: StatusFacts = {
-    phase: row.phase as StatusFacts["phase"],
-    settled: row.settled,
-    outcomes: row.outcomes,
-    price: BigInt(row.price),
-    criteriaCount: row.criteriaCount,
-    computedCriteria: row.computedCriteria,
-    matchDeadline: Number(row.matchDeadline),
-    deliveryDeadline: Number(row.deliveryDeadline),
-    reviewDeadline: Number(row.reviewDeadline),
-  };
-  return { facts, block: BigInt(row.block), hash: row.hash };
 }
 
 /** The outbox names the same transaction and block for each batch and its operations as the chain. */

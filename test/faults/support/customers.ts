@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Address, encodeFunctionData, type Hex } from "viem";
 import type { ContractView } from "../../../src/features/contracts/view.js";
-import { type Agent, type Answer, signIn } from "../../support/agent.js";
+import { type Agent, type Answer, caller, signIn } from "../../support/agent.js";
 import { draft as draftOf } from "../../support/contracts.js";
 import {
   type Authorization,
@@ -62,16 +62,11 @@ export function createCustomers(cluster: Cluster, name: string) {
     method = "POST",
   ): Promise<Answer<ContractView> | null> {
     const url = (cluster.apis[turn++ % cluster.apis.length] as (typeof cluster.apis)[number]).url;
+    const call = caller(url, { authorization: `Bearer ${agent.apiKey}` }, (input, init) =>
+      fetch(input, { ...init, signal: AbortSignal.timeout(ATTEMPT_TIMEOUT_MS) }),
+    );
     try {
-      const response = await fetch(`${url}${path}`, {
-        method,
-        headers: { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json", ...headers },
-        ...(method === "GET" || body === "" ? {} : { body }),
-        signal: AbortSignal.timeout(ATTEMPT_TIMEOUT_MS),
-      });
-      const json = JSON.parse(await response.text());
-      const { status, headers: answered } = response;
-      return { status, headers: answered, data: json.data, error: json.error, body: json };
+      return await call<ContractView>(method, path, { headers, ...(body !== "" && { body }) });
     } catch {
       return null;
     }

@@ -32,20 +32,7 @@ interface Writer {
   port: number;
 }
 
-export interface Gate {
-  /** Stops every writer that arrives from now on. */
-  close(name: GateName): Promise<void>;
-  /** Those who wait at the gate now. */
-  writers(name: GateName): Promise<Writer[]>;
-  /** Resolves once a writer waits at the gate. */
-  reached(name: GateName): Promise<Writer>;
-  /** Ends the writer's connection, so that its write never happens. */
-  drop(writer: Pick<Writer, "pid">): Promise<void>;
-  open(name: GateName): Promise<void>;
-  stop(): Promise<void>;
-}
-
-export async function installGates(databaseUrl: string): Promise<Gate> {
+export async function installGates(databaseUrl: string) {
   const connect = async (): Promise<pg.Client> => {
     const client = new pg.Client({ connectionString: databaseUrl, application_name: "fault-gate" });
     client.on("error", () => {});
@@ -79,6 +66,7 @@ export async function installGates(databaseUrl: string): Promise<Gate> {
     closed.delete(name);
     await holder?.end().catch(() => {});
   };
+  /** Those who wait at the gate now. */
   const writers = (name: GateName): Promise<Writer[]> =>
     once<Writer>(
       `select a.pid, a.client_port as port from pg_locks l join pg_stat_activity a on a.pid = l.pid
@@ -87,13 +75,15 @@ export async function installGates(databaseUrl: string): Promise<Gate> {
       [LOCK, name],
     );
   return {
-    async close(name) {
+    /** Stops every writer that arrives from now on. */
+    async close(name: GateName): Promise<void> {
       const holder = await connect();
       await holder.query("select pg_advisory_lock($1, hashtext($2))", [LOCK, name]);
       closed.set(name, holder);
     },
     writers,
-    async reached(name) {
+    /** Resolves once a writer waits at the gate. */
+    async reached(name: GateName): Promise<Writer> {
       let writer: Writer | undefined;
       const isThere = async (): Promise<boolean> => {
         [writer] = await writers(name);
@@ -102,9 +92,12 @@ export async function installGates(databaseUrl: string): Promise<Gate> {
       await until(`a writer reaches ${name}`, isThere, { timeoutMs: 60_000, intervalMs: 20 });
       return writer as Writer;
     },
-    drop: async ({ pid }) => void (await once("select pg_terminate_backend($1, 5000)", [pid])),
+    /** Ends the writer's connection, so that its write never happens. */
+    async drop({ pid }: Pick<Writer, "pid">): Promise<void> {
+      await once("select pg_terminate_backend($1, 5000)", [pid]);
+    },
     open,
-    async stop() {
+    async stop(): Promise<void> {
       for (const name of [...closed.keys()]) await open(name);
     },
   };

@@ -22,16 +22,7 @@ export type RpcRule = (
   forward: () => Promise<RpcAnswer>,
 ) => Promise<RpcAnswer | typeof RESET | typeof BROKEN>;
 
-export interface RpcProxy {
-  url: string;
-  /** Null lets everything through. */
-  setRule(rule: RpcRule | null): void;
-  /** Refuses every connection, or accepts connections again. */
-  refuse(isRefusing: boolean): Promise<void>;
-  stop(): Promise<void>;
-}
-
-export async function startRpcProxy(target: string): Promise<RpcProxy> {
+export async function startRpcProxy(target: string) {
   let rule: RpcRule | null = null;
 
   const forward = async (call: RpcCall): Promise<RpcAnswer> => {
@@ -89,10 +80,12 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
 
   return {
     url: `http://127.0.0.1:${port}`,
-    setRule(next) {
+    /** Null lets everything through. */
+    setRule(next: RpcRule | null): void {
       rule = next;
     },
-    async refuse(isRefusing) {
+    /** Refuses every connection, or accepts connections again. */
+    async refuse(isRefusing: boolean): Promise<void> {
       if (isRefusing) await close();
       else if (!server.listening) {
         server = open();

@@ -3,25 +3,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
 import { type Guardian, until } from "../../../src/indexer/supervision/processes.js";
 import { ownPort } from "./own-port.js";
-import { type RpcProxy, startRpcProxy } from "./rpc-proxy.js";
-import { startTcpProxy, type TcpProxy } from "./tcp-proxy.js";
+import { startRpcProxy } from "./rpc-proxy.js";
+import { startTcpProxy } from "./tcp-proxy.js";
 
-export interface ServiceProcess {
-  name: string;
-  url: string;
-  database: TcpProxy;
-  rpc: RpcProxy;
-  isRunning(): boolean;
-  pid(): number | undefined;
-  /** Starts the process unless it runs; resolves once it responds. The settings replace earlier ones and persist. */
-  start(env?: Record<string, string>): Promise<void>;
-  /** kill -9; resolves once it is gone. */
-  kill(): Promise<void>;
-  /** SIGSTOP and SIGCONT. */
-  freeze(): void;
-  thaw(): void;
-  stop(): Promise<void>;
-}
+export type ServiceProcess = Awaited<ReturnType<typeof prepareProcess>>;
 
 export interface ServiceProcessOptions {
   name: string;
@@ -38,7 +23,7 @@ export interface ServiceProcessOptions {
 const CLOCK = new URL("./shifted-clock.mjs", import.meta.url).href;
 const START_TIMEOUT_MS = 120_000;
 
-export async function prepareProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
+export async function prepareProcess(options: ServiceProcessOptions) {
   const { name, guardian, script } = options;
   const databaseUrl = new URL(options.databaseUrl);
   const database = await startTcpProxy({ host: databaseUrl.hostname, port: Number(databaseUrl.port) });
@@ -56,14 +41,15 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
     child?.kill(kind);
     await gone;
   };
-  const process_: ServiceProcess = {
+  return {
     name,
     url,
     database,
     rpc,
     isRunning: () => child !== undefined,
     pid: () => child?.pid,
-    async start(more = {}) {
+    /** Starts the process unless it runs; resolves once it responds. The settings replace earlier ones and persist. */
+    async start(more: Record<string, string> = {}): Promise<void> {
       if (child !== undefined) return;
       env = { ...env, ...more };
       const started = spawn(process.execPath, ["--import", CLOCK, script], {
@@ -86,10 +72,12 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
       const answers = async (): Promise<boolean> => (await fetch(`${url}/health`)).ok;
       await until(`${name} answers`, answers, { timeoutMs: START_TIMEOUT_MS, signal: ended.signal });
     },
+    /** kill -9; resolves once it is gone. */
     kill: () => signal("SIGKILL"),
+    /** SIGSTOP and SIGCONT. */
     freeze: () => void child?.kill("SIGSTOP"),
     thaw: () => void child?.kill("SIGCONT"),
-    async stop() {
+    async stop(): Promise<void> {
       child?.kill("SIGCONT");
       await signal("SIGKILL");
       await database.stop();
@@ -97,5 +85,4 @@ export async function prepareProcess(options: ServiceProcessOptions): Promise<Se
       log.end();
     },
   };
-  return process_;
 }

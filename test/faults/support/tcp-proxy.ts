@@ -2,20 +2,7 @@
 import { createServer, type Server, Socket } from "node:net";
 import { ownPort } from "./own-port.js";
 
-export interface TcpProxy {
-  port: number;
-  /** `black-hole`: connections are accepted and stay open, but no byte gets through. `refuse`: none is accepted. */
-  setMode(mode: "pass" | "black-hole" | "refuse"): Promise<void>;
-  /** Resets all connections. */
-  cut(): void;
-  /** From now on no byte of this one connection gets through, and neither end is notified. */
-  swallow(port: number): void;
-  /** Whether the connection that the far end sees from this port is one of ours. */
-  hasPort(port: number): boolean;
-  stop(): Promise<void>;
-}
-
-export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
+export async function startTcpProxy(target: { host: string; port: number }) {
   const pairs = new Set<readonly [Socket, Socket]>();
   const swallowed = new WeakSet<Socket>();
   let isHole = false;
@@ -45,6 +32,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
   // Not an ephemeral port: after a refusal the proxy listens on it again.
   const port = await ownPort();
   await listen(port);
+  /** Resets all connections. */
   const cut = (): void => {
     for (const [near, far] of pairs) {
       near.resetAndDestroy();
@@ -59,7 +47,8 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
 
   return {
     port,
-    async setMode(mode) {
+    /** `black-hole`: connections are accepted and stay open, but no byte gets through. `refuse`: none is accepted. */
+    async setMode(mode: "pass" | "black-hole" | "refuse"): Promise<void> {
       const wasHole = isHole;
       isHole = mode === "black-hole";
       if (wasHole && !isHole) cut();
@@ -70,10 +59,12 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       }
     },
     cut,
-    swallow(wanted) {
+    /** From now on no byte of this one connection gets through, and neither end is notified. */
+    swallow(wanted: number): void {
       for (const [, far] of pairs) if (far.localPort === wanted) swallowed.add(far);
     },
-    hasPort: (wanted) => [...pairs].some(([, far]) => far.localPort === wanted),
+    /** Whether the connection that the far end sees from this port is one of ours. */
+    hasPort: (wanted: number): boolean => [...pairs].some(([, far]) => far.localPort === wanted),
     stop: close,
   };
 }

@@ -1,6 +1,6 @@
 /** A node that responds over HTTP as a test says. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../../support/listen.js";
 
 export interface AskedCall {
   id: number;
@@ -27,9 +27,9 @@ export async function startFakeNode(answer: Answer): Promise<FakeNode> {
       answer(response, [JSON.parse(Buffer.concat(chunks).toString("utf8"))].flat() as AskedCall[]),
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { url } = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     requests: () => requests,
     stop: () =>
       new Promise((resolve) => {

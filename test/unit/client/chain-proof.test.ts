@@ -103,6 +103,39 @@ describe("an action that the service reports as done", () => {
   });
 });
 
+describe("an acceptance", () => {
+  type Served = { escrowTerms: { price: string }; document: { title: string } };
+  const honest = nodeOf(() => "created");
+  const withoutCode: typeof honest = {
+    request: async (call) =>
+      call.method === "eth_getCode" && String(call.params[0]) === id ? "0x" : honest.request(call),
+  };
+
+  it.each<[string, string | null, (served: Served) => void, typeof honest]>([
+    ["of genuine terms is signed", null, () => {}, honest],
+    ["at another price is not signed", "payTo", (served) => (served.escrowTerms.price = "10000000"), honest],
+    ["of another text is not signed", "terms", (served) => (served.document.title = "Rob a bank"), honest],
+    ["without an escrow is not signed", "payTo", () => {}, withoutCode],
+  ])("%s", async (_, field, change, node) => {
+    const served: Served = structuredClone(terms);
+    change(served);
+    const signTypedData = vi.fn(account.signTypedData);
+    const agent = await agentOf(
+      (request, { headers }) => {
+        if (request.endsWith("/terms")) return Response.json({ data: served });
+        if (!request.startsWith("POST ")) return undefined;
+        return new Headers(headers).has("payment-signature")
+          ? Response.json({ data: contract("matched") })
+          : quoted(`/v1/contracts/${id}/accept`, { payTo: id, amount: "2500000" });
+      },
+      { node: node as never, spendingLimit: { perCall: "50" }, account: { ...account, signTypedData } },
+    );
+    const end = await ended(agent.accept(id));
+    if (field !== null) expect(end).toMatchObject({ name: "RefusedToSign", field });
+    expect(signTypedData).toHaveBeenCalledTimes(field === null ? 1 : 0);
+  });
+});
+
 describe("a dispute", () => {
   it("counts once it is decided, and no decision without it does", async () => {
     const serve = (request: string) =>
@@ -327,7 +360,7 @@ describe("a creation whose payment the service reports as not used", () => {
     });
     const rejected = await ended(agent.create(draft));
     expect(rejected).toBeInstanceOf(PaymentRejected);
-    expect(rejected).toMatchObject({ payment: { payTo: paid[0]?.payTo } });
+    expect(rejected).toMatchObject({ reason: "insufficient_funds", payment: { payTo: paid[0]?.payTo } });
   });
 
   it("is not done because the service deploys the escrow", async () => {

@@ -1,9 +1,9 @@
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { ConnectionError, ServiceError } from "@working-contracts/client/errors";
 import { createHttp, type HttpOptions } from "@working-contracts/client/http";
 import { call } from "@working-contracts/client/session";
 import { afterEach, describe, expect, it } from "vitest";
+import { listen } from "../../support/listen.js";
 
 let close: (() => void) | undefined;
 afterEach(() => close?.());
@@ -15,19 +15,18 @@ async function httpTo(
 ) {
   let count = 0;
   const server = createServer((_, response) => answer(response, ++count));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { url: baseUrl } = await listen(server);
   close = () => {
     server.close();
     server.closeAllConnections();
   };
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const http = createHttp({ baseUrl, fetch, patienceMs: 1000, ...options });
   return { http, apiKey: "", requests: () => count };
 }
 
 const fail = (response: ServerResponse, status: number): void => {
   const error = { code: "service_unavailable", message: "Try again later." };
-  response.writeHead(status, { "retry-after": "0" }).end(JSON.stringify({ error }));
+  response.writeHead(status, { "retry-after": "0", "x-request-id": "one" }).end(JSON.stringify({ error }));
 };
 const succeed = (response: ServerResponse): void => void response.end(JSON.stringify({ data: { ok: true } }));
 
@@ -39,7 +38,16 @@ describe("a request", () => {
     expect(await call(session, "GET /v1/network")).toEqual({ data: { ok: true } });
     const error = await call(session, "GET /v1/network").catch((thrown) => thrown);
     expect(error).toBeInstanceOf(ServiceError);
+    expect(error).toMatchObject({ code: "service_unavailable", status: 500, requestId: "one" });
     expect(session.requests()).toBe(3);
+  });
+
+  it("that could be executed twice is sent once", async () => {
+    const session = await httpTo((response) => fail(response, 503));
+    const input = { path: { address: "0x" }, body: { challengeId: "", signature: "0x" } };
+    const revocation = call(session, "POST /v1/agents/{address}/api-key/revoke", input);
+    await expect(revocation).rejects.toMatchObject({ status: 503 });
+    expect(session.requests()).toBe(1);
   });
 
   it("that hangs ends when patience is over", async () => {

@@ -4,6 +4,7 @@ import {
   type PlannedPayment,
   toTheEnd,
 } from "@working-contracts/client/index";
+import { createBudget, type SpendingLimit } from "@working-contracts/client/payment";
 import { plannedOf } from "@working-contracts/client/session";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
 import { describe, expect, it, vi } from "vitest";
@@ -18,8 +19,8 @@ const quote = {
   amount: String(10n ** 18n),
   extra: { name: "Token", version: "1" },
 };
-const refused = (status: number, code: string) =>
-  Response.json({ error: { code, message: code } }, { status, headers: { "retry-after": "0" } });
+const refused = (status: number, code: string, retryAfter = "0") =>
+  Response.json({ error: { code, message: code } }, { status, headers: { "retry-after": retryAfter } });
 const lost = () => Promise.reject(new TypeError("fetch failed"));
 
 /** An agent of a service that quotes a stake, and answers the signed request as said, one answer each time. */
@@ -29,11 +30,11 @@ async function staking(
 ) {
   const sent: string[] = [];
   const agent: Agent = await agentOf(
-    (request, { headers }) => {
+    (request, { headers, body }) => {
       if (request !== `POST ${PATH}`) return undefined;
       const payment = new Headers(headers).get("payment-signature");
       if (payment === null) return quoted(PATH, { ...quote, ...changes });
-      sent.push(payment);
+      sent.push(`${payment} ${body}`);
       return (answers.shift() ?? (() => Response.json({ data: STAKE })))();
     },
     { spendingLimit: { stake: "1" }, patienceMs: 3000, ...options },
@@ -42,6 +43,12 @@ async function staking(
 }
 
 describe("a payment that was signed and sent", () => {
+  it("is repeated byte for byte until a response arrives", async () => {
+    const { agent, sent } = await staking([lost, () => refused(503, "settlement_pending")]);
+    expect(await agent.stake("1")).toEqual(STAKE);
+    expect(sent).toEqual(Array(3).fill(sent[0]));
+  });
+
   it.each<[string, (() => Response | Promise<Response>)[]]>([
     ["gets a 402 without a quote", [() => Response.json({}, { status: 402 })]],
     ["gets no response, and its repetition a refusal", [lost, () => refused(401, "unauthorized")]],
@@ -50,6 +57,7 @@ describe("a payment that was signed and sent", () => {
       [() => refused(503, "internal_error"), () => refused(401, "unauthorized")],
     ],
     ["gets no response, and its repetition is too long", [lost, () => refused(413, "payload_too_large")]],
+    ["may be repeated only after a minute", [() => refused(429, "rate_limited", "60")]],
   ])("has an unknown outcome if it %s", async (_, answers) => {
     const { agent, sent } = await staking(answers);
     const error = await agent.stake("1").catch((thrown) => thrown);
@@ -122,6 +130,39 @@ it.each<[string, (abort: () => void) => Partial<ConnectOptions>]>([
   });
   await expect(agent.stake("1")).rejects.toBe(reason);
   expect(signTypedData).not.toHaveBeenCalled();
+});
+
+it.each<[string, SpendingLimit | undefined, string]>([
+  ["without a limit", undefined, "Set spendingLimit.perCall"],
+  ["without a limit for its currency", { stake: "50" }, "Set spendingLimit.perCall"],
+  ["above the limit of a call", { perCall: "49.999999" }, "more than 49.999999"],
+  ["above the limit of all calls", { perCall: "60", total: "99.999999" }, "the 50.0 already signed"],
+])("a payment %s is refused", (_, limit, reason) => {
+  const due = { currency: "stablecoin", amount: 50_000_000n, payTo: "0x", resource: "/" } as const;
+  const { spend } = createBudget(limit);
+  const spendTwice = () => {
+    for (const one of [due, due]) spend(plannedOf(one, NETWORK));
+  };
+  const message = expect.stringContaining(reason);
+  expect(spendTwice).toThrow(expect.objectContaining({ name: "SpendingLimitError", message }));
+});
+
+it("a payment beyond the caller's limit is not signed", async () => {
+  const signTypedData = vi.fn(account.signTypedData);
+  const options = { spendingLimit: { stake: "0.9" }, account: { ...account, signTypedData } };
+  const { agent } = await staking([], options);
+  await expect(agent.stake("1")).rejects.toMatchObject({ name: "SpendingLimitError" });
+  expect(signTypedData).not.toHaveBeenCalled();
+});
+
+it.each([
+  ["whose two currencies are one token", { protocolToken: NETWORK.asset.address }],
+  ["whose stablecoin has other decimals", { asset: { ...NETWORK.asset, decimals: 18 } }],
+])("a network %s is rejected before anything is signed", async (_, changes) => {
+  const data = { ...NETWORK, ...changes };
+  const answer = (request: string) => (request === "GET /v1/network" ? Response.json({ data }) : undefined);
+  const signingIn = agentOf(answer, { network: undefined as never, apiKey: undefined as never });
+  await expect(signingIn).rejects.toMatchObject({ name: "RefusedToSign", field: "network" });
 });
 
 it.each([

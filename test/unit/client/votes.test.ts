@@ -21,11 +21,17 @@ const page = (data: object[], nextAfter?: string): Answer => {
   return () => Response.json({ data, hasMore: nextAfter !== undefined, nextAfter: nextAfter ?? "0" });
 };
 
-/** A service with one sealed vote, whose log answers as said; `opened` counts the votes that were opened. */
-async function sealed(log: (after: string) => Answer | undefined) {
+/**
+ * A service with one sealed vote, whose log answers as said; `opened` counts the votes that were opened. With a `failure`,
+ * the first two requests to each path end with that.
+ */
+async function sealed(log: (after: string) => Answer | undefined, failure?: Answer) {
   const opened: unknown[] = [];
+  const requested: string[] = [];
   const agent = await agentOf((request, { body }) => {
     const { pathname, searchParams } = new URL(request.replace(/^\w+ /, ""), NETWORK.baseUrl);
+    requested.push(pathname);
+    if (failure && requested.filter((one) => one === pathname).length <= 2) return failure();
     if (pathname === "/v1/votes") {
       const vote = { contractId: ID, vote: null };
       return Response.json({ data: opened.length === 0 ? [vote] : [], nextCursor: null });
@@ -51,11 +57,28 @@ it("a vote is opened also if its events are on a later page", async () => {
   expect(opened).toEqual([OPENED]);
 });
 
-it.each([503, 429])("opening continues after a %i", async (status) => {
+it("a vote is not opened before the service says that voting has ended", async () => {
+  const { agent, opened } = await sealed(() => page(EVENTS.slice(0, 1)));
+  expect(await agent.openVotes({ wait: false, salts: { [ID]: SALT } })).toEqual([]);
+  expect(opened).toEqual([]);
+});
+
+const unavailable = (status: number) => {
   const error = { code: "unavailable", message: "later" };
-  const failing: Answer = () => Response.json({ error }, { status, headers: { "retry-after": "60" } });
-  const answers = [failing, failing];
-  const { agent, opened } = await sealed(() => answers.shift() ?? page(EVENTS));
+  return Response.json({ error }, { status, headers: { "retry-after": "60" } });
+};
+
+it.each<[string, Answer]>([
+  ["503s", () => unavailable(503)],
+  ["429s", () => unavailable(429)],
+  [
+    "lost responses",
+    () => {
+      throw new TypeError("fetch failed");
+    },
+  ],
+])("opening continues after %s", async (_, failure) => {
+  const { agent, opened } = await sealed(() => page(EVENTS), failure);
   expect(await agent.openVotes({ intervalMs: 1, salts: { [ID]: SALT } })).toEqual([ID]);
   expect(opened).toEqual([OPENED]);
 });

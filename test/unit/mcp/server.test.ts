@@ -1,38 +1,11 @@
 import { serveHttp } from "@working-contracts/cli/mcp/http";
-import { publicAgent } from "@working-contracts/cli/mcp/server";
-import { expect, it } from "vitest";
-import manifest from "../../../packages/cli/package.json" with { type: "json" };
+import { expect, it, vi } from "vitest";
 import { mcpRequest } from "../../support/mcp-request.js";
-import { account, agentOf, NETWORK } from "../client/fake-service.js";
+import { agentOf } from "../client/fake-service.js";
 import { connectInMemory, serverOf } from "./in-memory.js";
 
 const KEY = "a key that only this test knows";
 const HOUR_MS = 3_600_000;
-const ID = `0x${"11".repeat(20)}`;
-
-it("others read neither the owner's events nor its unpaid terms", async () => {
-  const answer = (request: string, { headers }: RequestInit) =>
-    request === `GET /v1/contracts/${ID}/terms` && new Headers(headers).get("authorization") !== null
-      ? Response.json({ data: { title: "an unpaid draft" } })
-      : undefined;
-  const owner = await agentOf(answer);
-  expect(await owner.terms(ID)).toEqual({ title: "an unpaid draft" });
-  const fetch = ((input: URL, init: RequestInit) =>
-    Promise.resolve(
-      answer(`${init.method} ${new URL(input).pathname}`, init) ??
-        Response.json({ error: { code: "not_found", message: "Not found" } }, { status: 404 }),
-    )) as typeof globalThis.fetch;
-  const others = await publicAgent(owner, { baseUrl: NETWORK.baseUrl, account, fetch });
-
-  const client = await connectInMemory(others, "public");
-  expect(client.getServerVersion()?.version).toBe(manifest.version);
-  const { tools } = await client.listTools();
-  expect(tools.map(({ name }) => name)).not.toContain("list_events");
-  const terms = await client.callTool({ name: "get_terms", arguments: { id: ID } });
-  expect(JSON.stringify(terms.content)).toContain("not_found");
-  await expect(client.readResource({ uri: `working-contracts://contracts/${ID}/terms` })).rejects.toThrow();
-  await client.close();
-});
 
 it.each([
   ["ahead", HOUR_MS],
@@ -43,6 +16,31 @@ it.each([
   const work = { title: "x", taskDescription: "x", acceptanceCriteria: ["x"], price: "1" };
   const result = await client.callTool({ name: "post_contract", arguments: work });
   expect(JSON.stringify(result.content)).toContain("RefusedToSign");
+  await client.close();
+});
+
+it("a call that its caller cancelled is not made again by the same one", async () => {
+  let requests = 0;
+  let respond = (_: Response) => {};
+  const agent = await agentOf((request) => {
+    if (request !== "POST /v1/agents/me/profile") return undefined;
+    requests++;
+    return new Promise((resolve) => {
+      respond = resolve;
+    });
+  });
+  const client = await connectInMemory(agent, "write");
+  const call = { name: "set_profile", arguments: { bio: "x" } };
+  const patience = new AbortController();
+  const cancelled = client.callTool(call, undefined, { signal: patience.signal });
+  const ended = expect(cancelled).rejects.toThrow();
+  await vi.waitUntil(() => requests === 1);
+  patience.abort();
+  await ended;
+  const repeated = client.callTool(call);
+  respond(Response.json({ data: { bio: "x" } }));
+  expect((await repeated).structuredContent).toEqual({ bio: "x" });
+  expect(requests).toBe(1);
   await client.close();
 });
 

@@ -91,11 +91,9 @@ describe("a 402", () => {
   it("names the reason of a rejection in `error`", () => {
     const rejection = reject("payer_mismatch", "Pay from your own address.");
     const answer = paymentRequired({ quote, version: 1, rejection });
-    expect(decodePaymentRequiredHeader(header(answer))).toMatchObject({ error: "payer_mismatch" });
-    expect(answer.body).toMatchObject({
-      error: "payer_mismatch",
-      errorMessage: "Pay from your own address.",
-    });
+    const reason = { error: "payer_mismatch", errorMessage: "Pay from your own address." };
+    expect(decodePaymentRequiredHeader(header(answer))).toMatchObject(reason);
+    expect(answer.body).toMatchObject(reason);
   });
 
   it("announces extensions in version 2", () => {

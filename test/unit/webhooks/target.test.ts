@@ -1,9 +1,9 @@
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { checkTarget, isPublicAddress, postTo, TargetRefused } from "../../../src/webhooks/target.js";
+import { listen } from "../../support/listen.js";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -15,13 +15,12 @@ const LOCAL = { allowPrivate: true };
 
 async function receiver(listener: RequestListener): Promise<{ url: string; server: Server }> {
   const server = createServer(listener);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url } = await listen(server);
   closing.push(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, server };
+  return { url: `${url}/`, server };
 }
 
 /**
