@@ -100,8 +100,8 @@ function faults() {
 /** The end-to-end tests on several processes of each kind, without those that start their own stack. */
 function cluster() {
   const files = [
-    ...["contract-lifecycle", "contract-payments", "disputes", "votes", "stakes", "direct-transfers"],
-    ...["contract-list", "checkpoints", "complaints", "events", "usage-ticket", "workload"],
+    ...["contract-payments", "disputes", "votes", "stakes", "direct-transfers", "contract-list"],
+    ...["checkpoints", "complaints", "events", "usage-ticket", "workload"],
   ];
   return {
     test: {

@@ -228,11 +228,20 @@ describe("Payment mechanics / rejected payments", () => {
   }
 
   withMoney("an authorization that paid for one call pays for no other", async () => {
-    const { client } = await pair();
+    const { client, worker } = await pair();
+    const path = "/v1/contracts";
     const [one, other] = [JSON.stringify(await draft(scene)), JSON.stringify(await draft(scene))];
-    const { headers, send } = await signedCall(client, "/v1/contracts", one, scene);
+    const { quote, headers, send } = await signedCall(client, path, one, scene);
     ok(await send());
-    expect((await client.post("/v1/contracts", other, headers)).error?.code).toBe("conflict");
+    const accept = `${path}/${quote.payTo}/accept`;
+    for (const refused of [
+      await client.post(path, other, headers),
+      await client.post(path, ` ${one}`, headers),
+      await worker.post(path, one, headers),
+      await client.post(accept, { accept: true }, headers),
+    ]) {
+      expect(refused.error?.code).toBe("conflict");
+    }
   });
 
   withMoney("Repeat the call, with a byte-identical body", async () => {

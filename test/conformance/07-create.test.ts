@@ -1,6 +1,7 @@
 /** POST /v1/contracts. */
 import { expect } from "vitest";
-import { created, draft, type Json, newPair, ok, posted, quoteFor } from "../support/contracts.js";
+import type { Agent } from "../support/agent.js";
+import { created, DAY, draft, HOUR, type Json, newPair, ok, posted, quoteFor } from "../support/contracts.js";
 import { signedCall } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
 import { chapter, says, withMoney } from "./support/spec.js";
@@ -9,15 +10,15 @@ const scene = await openScene();
 const pair = lazy(() => newPair(scene));
 const somebody = `0x${"0d".repeat(20)}`;
 
-/** The response to an agent without money for a body changed in one place. */
-async function tried(overrides: Json) {
-  return (await scene.newAgent()).post("/v1/contracts", await draft(scene, overrides));
+/** The response to an agent, by default one without money, for a body changed in one place. */
+async function tried(overrides: Json, agent?: Agent) {
+  return (agent ?? (await scene.newAgent())).post("/v1/contracts", await draft(scene, overrides));
 }
-async function refusedFor(path: string, overrides: Json): Promise<void> {
-  const { status, error } = await tried(overrides);
+async function refusedFor(path: string, overrides: Json, agent?: Agent): Promise<void> {
+  const { status, error } = await tried(overrides, agent);
   expect([status, error?.code], JSON.stringify(overrides).slice(0, 200)).toEqual([400, "invalid_request"]);
   const details = (error?.details ?? []) as Json[];
-  expect(details.map((detail) => detail.path.split(".")[0])).toContain(path);
+  expect(details.flatMap((detail) => [detail.path, detail.path.split(".")[0]])).toContain(path);
 }
 async function quotedFor(overrides: Json): Promise<void> {
   const { status, body } = await tried(overrides);
@@ -187,9 +188,13 @@ chapter("POST /v1/contracts / Body", () => {
     await refusedFor("initiator", { initiator: "judge" });
     await refusedFor("initiator", { initiator: 1 });
   });
-  for (const name of ["title", "taskDescription"]) {
+  for (const [name, length] of [
+    ["title", 200],
+    ["taskDescription", 65_536],
+  ] as const) {
     says(`| ${name} | string | yes | |`, async () => {
-      for (const value of [undefined, null, "", "  ", 5, ["x"]]) await refusedFor(name, { [name]: value });
+      for (const value of [undefined, null, "", "  ", 5, ["x"], "x".repeat(length + 1)])
+        await refusedFor(name, { [name]: value });
     });
   }
   says(
@@ -203,11 +208,14 @@ chapter("POST /v1/contracts / Body", () => {
       for (const value of [undefined, null, [], Array(11).fill("Good"), "Good", [1], [null], [""], {}]) {
         await refusedFor("acceptanceCriteria", { acceptanceCriteria: value });
       }
+      await refusedFor("acceptanceCriteria.1", { acceptanceCriteria: ["x", " "] });
+      await refusedFor("acceptanceCriteria.0", { acceptanceCriteria: ["x".repeat(1001)] });
     },
   );
   says("| supplementaryMaterials | string | no | Reference to supporting data. |", async () => {
     await quotedFor({ supplementaryMaterials: "ipfs://x" });
     await quotedFor({ supplementaryMaterials: undefined });
+    await refusedFor("supplementaryMaterials", { supplementaryMaterials: "" });
     await refusedFor("supplementaryMaterials", { supplementaryMaterials: 5 });
     await refusedFor("supplementaryMaterials", { supplementaryMaterials: { cid: "x" } });
   });
@@ -232,7 +240,8 @@ chapter("POST /v1/contracts / Body", () => {
       expect(document.applicationTerms).toEqual(applicationTerms);
       expect(JSON.stringify(document.applicationTerms)).toContain('"__proto__":{"b":1}');
       await refusedFor("applicationTerms", { applicationTerms });
-      await refusedFor("applicationTerms", { application: "usageticket", applicationTerms: [1] });
+      for (const value of [[1], { x: "y".repeat(33_000) }])
+        await refusedFor("applicationTerms", { application: "usageticket", applicationTerms: value });
     },
   );
   says(
@@ -269,11 +278,9 @@ chapter("POST /v1/contracts / Body", () => {
       await refusedFor("worker", { awardMethod: "direct_award", worker: "0x12" });
       await refusedFor("worker", { awardMethod: "direct_award", worker: `0x${"00".repeat(20)}` });
       await refusedFor("worker", { worker: somebody });
-      const self = await client.post(
-        "/v1/contracts",
-        await draft(scene, { awardMethod: "direct_award", worker: client.address }),
-      );
-      expect(self.error?.code).toBe("invalid_request");
+      await refusedFor("worker", { initiator: "worker", worker: somebody });
+      await refusedFor("worker", { awardMethod: "direct_award", worker: client.address }, client);
+      await refusedFor("client", { initiator: "worker", client: client.address }, client);
     },
   );
   says(
@@ -301,6 +308,19 @@ chapter("POST /v1/contracts / Body", () => {
       for (const name of ["matchDeadline", "withdrawalDeadline", "deliveryDeadline", "reviewDeadline"]) {
         for (const value of wrong) await refusedFor(name, { [name]: value });
       }
+      for (const [name, seconds] of [
+        ["matchDeadline", -60],
+        ["withdrawalDeadline", HOUR - 10],
+        ["deliveryDeadline", DAY - 10],
+        ["reviewDeadline", DAY],
+        ["reviewDeadline", 365 * DAY + HOUR],
+      ] as const) {
+        await refusedFor(name, { [name]: await scene.inSeconds(seconds) });
+      }
+      const at = await scene.inSeconds(HOUR);
+      const equal = { matchDeadline: at, withdrawalDeadline: at, deliveryDeadline: at };
+      await refusedFor("reviewDeadline", { ...equal, reviewDeadline: at });
+      await quotedFor(equal);
     },
   );
 });

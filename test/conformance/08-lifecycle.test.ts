@@ -68,6 +68,13 @@ chapter("POST /v1/contracts/{id}/accept", () => {
       expect([declined.status, declined.data?.status]).toEqual([200, "cancelled-unmatched"]);
       expect(await scene.usdOf(worker.address)).toBe(2_500_000n);
       await eventually(() => scene.usdOf(client.address), 50_000_000n);
+
+      const listing = await created(scene, worker, { initiator: "worker", client: client.address });
+      const left = await client.post<Json>(`/v1/contracts/${listing.id}/accept`, { accept: false });
+      const nothing = { client: null, escrowedFunds: null, workerStake: "2.5" };
+      expect(ok(left)).toMatchObject({ status: "cancelled-unmatched", ...nothing });
+      expect(await scene.usdOf(client.address)).toBe(50_000_000n);
+      await eventually(() => scene.usdOf(worker.address), 2_500_000n);
     },
   );
 

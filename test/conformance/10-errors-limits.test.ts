@@ -56,10 +56,11 @@ chapter("Errors", () => {
     async () => {
       const { client, worker } = await pair();
       const other = await scene.newAgent({ usd: "100" });
-      const [tender, named, listing, running, done] = await Promise.all([
+      const [tender, named, listing, reserved, running, done] = await Promise.all([
         created(scene, client),
         created(scene, client, { awardMethod: "direct_award", worker: worker.address }),
         created(scene, worker, { initiator: "worker" }),
+        created(scene, worker, { initiator: "worker", client: client.address }),
         match(),
         delivered(scene, { client, worker }),
       ]);
@@ -67,6 +68,8 @@ chapter("Errors", () => {
         [tender, "accept", [client], { accept: true }],
         [named, "accept", [other, client], { accept: true }],
         [named, "accept", [other, client], { accept: false }],
+        [reserved, "accept", [other], { accept: true }],
+        [reserved, "accept", [other], { accept: false }],
         [running, "delivery", [other, client], { delivery: "x" }],
         [running, "withdraw", [other, client]],
         [running, "checkpoint", [other, client], await checkpointBody(scene)],
@@ -142,18 +145,32 @@ chapter("Limits", () => {
       "POST /v1/contracts > an abandoned quote frees its slot after 30 minutes",
     ],
     async () => {
-      const agent = await scene.newAgent();
-      for (let i = 0; i < 5; i++) quoteOf(await agent.post("/v1/contracts", await draft(scene)));
+      const agent = await scene.newAgent({ usd: "100" });
+      const newBody = async () => JSON.stringify(await draft(scene));
+      const post = (body: string, headers: Record<string, string> = {}) =>
+        agent.post("/v1/contracts", body, headers);
+      const tooMany = "429 too_many_pending_attempts";
+      const [sixth, oldest, paid] = [await newBody(), await newBody(), await newBody()];
+      // A wallet can sign payments that are never taken.
+      const forgotten = quoteOf(await post(sixth));
+      const unquoted = version2(forgotten, await authorize(agent, forgotten, scene));
+      await scene.query("delete from app.terms where id = $1", [forgotten.payTo]);
+      const quote = quoteOf(await post(oldest));
+      for (const body of [paid, await newBody(), await newBody(), await newBody()]) quoteOf(await post(body));
       const age = (minutes: number) =>
         scene.query(
-          "update app.terms set first_quoted_at = now() - make_interval(mins => $2) where caller = $1 and id = (select min(id) from app.terms where caller = $1)",
-          [agent.address, minutes],
+          "update app.terms set first_quoted_at = now() - make_interval(mins => $2) where id = $1",
+          [quote.payTo, minutes],
         );
       await age(29);
-      expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(429);
+      for (const headers of [{}, unquoted]) expect(refusal(await post(sixth, headers))).toBe(tooMany);
       await age(30);
-      expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(402);
-      expect((await agent.post("/v1/contracts", await draft(scene))).status).toBe(429);
+      expect((await post(sixth)).status).toBe(402);
+      for (const body of [await newBody(), oldest]) expect(refusal(await post(body))).toBe(tooMany);
+      // The late payment is honoured, and a paid attempt frees its slot.
+      ok(await post(oldest, version2(quote, await authorize(agent, quote, scene))));
+      ok(await agent.pay("/v1/contracts", paid));
+      expect((await post(await newBody())).status).toBe(402);
     },
   );
   for (const [field, length] of [

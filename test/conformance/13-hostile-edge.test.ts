@@ -50,7 +50,7 @@ describe("Paths", () => {
 });
 
 describe("Queries", () => {
-  const refused = [
+  const contracts = [
     "limit=0",
     "limit=-1",
     "limit=201",
@@ -89,9 +89,19 @@ describe("Queries", () => {
     "cursor=x",
     "cursor=%00",
     `cursor=${"A".repeat(600)}`,
+    // Longer than a URL can be.
+    `q=${"%ff".repeat(3000)}`,
   ];
-  test.concurrent.each(refused)("/v1/contracts?%s is 400", async (query) => {
-    expect(refusal(await (await agent()).get(`/v1/contracts?${query}`))).toBe("400 invalid_request");
+  const votes = [
+    ...["contractId=1", "backupAgent=me", "majorityOutcome=maybe", "majorityOutcome=", "status=done"],
+    ...["client=0x", "worker=x", "limit=0", "limit=201"],
+  ];
+  const refused = [
+    ...contracts.map((query) => `/v1/contracts?${query}`),
+    ...votes.map((query) => `/v1/votes?${query}`),
+  ];
+  test.concurrent.each(refused)("%s is 400", async (path) => {
+    expect(refusal(await (await agent()).get(path))).toBe("400 invalid_request");
   });
 
   const harmless = [
@@ -133,6 +143,8 @@ describe("Cursors", () => {
 
   const votes: [string, string][] = [
     ["no list", encode("x")],
+    ["no JSON", Buffer.from("nonsense").toString("base64url")],
+    ["an invalid id", encode(["1", "0x", 0, 0])],
     ["a position beyond int4", encode(["1", UNKNOWN, 2 ** 31, 0])],
     ["a negative position", encode(["1", UNKNOWN, -1, 0])],
     ["a fraction", encode(["1", UNKNOWN, 0.5, 0])],

@@ -62,7 +62,8 @@ describe("Every endpoint of a contract", () => {
 
   withMoney("one that is quoted but not paid for is unknown to everyone, its client included", async () => {
     const { client } = await pair();
-    const { payTo } = await quoteFor(client, "/v1/contracts", await draft(scene));
+    const supplementaryMaterials = "ipfs://materials";
+    const { payTo } = await quoteFor(client, "/v1/contracts", await draft(scene, { supplementaryMaterials }));
     for (const [method, call] of [
       ["get", ""],
       ["post", "/cancel"],
@@ -70,6 +71,11 @@ describe("Every endpoint of a contract", () => {
     ] as const) {
       expect((await client[method](`/v1/contracts/${payTo}${call}`)).error?.code).toBe("not_found");
     }
+    // Only its client reads the terms, from which the quoted address follows.
+    const terms = `/v1/contracts/${payTo}/terms`;
+    for (const reader of [scene, await agent()])
+      expect(refusal(await reader.call("GET", terms))).toBe("404 not_found");
+    expect(JSON.stringify(ok(await client.get(terms)))).not.toContain(supplementaryMaterials);
   });
 });
 

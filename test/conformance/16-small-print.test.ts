@@ -156,8 +156,12 @@ chapter("Work / Small print", () => {
         },
       );
       expect(criteriaMet).toBeNull();
-      const body = await checkpointBody(scene, { data: { tokens: 12 } });
-      ok(await worker.post(`/v1/contracts/${id}/checkpoint`, body), 201);
+      // The last one counts.
+      for (const [i, tokens] of [99, 12].entries()) {
+        const sequence = { fromSequence: i + 1, toSequence: i + 1 };
+        const body = await checkpointBody(scene, { ...sequence, data: { tokens } });
+        ok(await worker.post(`/v1/contracts/${id}/checkpoint`, body), 201);
+      }
       expect((await client.get<Json>(`/v1/contracts/${id}`)).data.criteriaMet).toBeNull();
       const delivered = ok(await worker.post<Json>(`/v1/contracts/${id}/delivery`, { delivery: "x" }));
       expect(delivered).toMatchObject({
@@ -241,14 +245,14 @@ chapter("Lists / Pages", () => {
     let more = 8;
     const sorts = ["-createdAt", "createdAt", "budgetOrPrice", "-reviewDeadline"];
     const walks = sorts.map(async (sort) => {
-      const seen: string[] = [];
+      const seen: Json[] = [];
       let cursor = "";
       do {
         const { body } = await worker.get(
           `/v1/contracts?client=${client.address}&sort=${sort}&limit=1${cursor}`,
         );
         const { data, nextCursor } = body as unknown as { data: Json[]; nextCursor: string | null };
-        seen.push(...data.map(({ id }) => id));
+        seen.push(...data);
         // The next page is requested when there is one more contract somewhere in the order.
         if (more-- > 0) await created(scene, client, { budgetOrPrice: 10 + more * 3 });
         cursor = nextCursor === null ? "" : `&cursor=${nextCursor}`;
@@ -256,8 +260,12 @@ chapter("Lists / Pages", () => {
       return { sort, seen };
     });
     for (const { sort, seen } of await Promise.all(walks)) {
-      expect(new Set(seen).size, sort).toBe(seen.length);
-      for (const id of there) expect(seen, sort).toContain(id);
+      const ids = seen.map(({ id }) => id);
+      expect(new Set(ids).size, sort).toBe(ids.length);
+      for (const id of there) expect(ids, sort).toContain(id);
+      const by = sort.replace("-", "");
+      const keys = seen.map((contract) => Number(contract[by]) || Date.parse(contract[by]));
+      expect(keys, sort).toEqual(keys.toSorted((a, b) => (by === sort ? a - b : b - a)));
     }
   });
 

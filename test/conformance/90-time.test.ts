@@ -227,6 +227,7 @@ describe("Time", () => {
       expect(approvedByTime).toMatchObject({ status: "settled-all-met", criteriaMet: ["met", "met", "met"] });
       expect(computedByTime).toMatchObject({ criteriaMet: ["met", "not met", "unclear"] });
       expect([disputedLate, approvedLate].map(refusal)).toEqual(["409 conflict", "409 conflict"]);
+      expect(disputedLate.error?.message).toContain("reviewDeadline");
       const settlement = ok(await parties.client.get<Json>(`/v1/contracts/${reviewed.id}/settlement`));
       expect(settlement.legs.map(({ name, amount }: Json) => [name, amount])).toEqual([
         ["worker-pay", "47.5"],

@@ -1,7 +1,6 @@
 /** Finds the transaction that used a payment, on nodes that serve few blocks per request, or do not respond. */
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type Address, type Hex, keccak256 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, describe, expect, test } from "vitest";
@@ -12,6 +11,7 @@ import { isDirectTransfer } from "../../src/payments/direct-transfer.js";
 import type { PaymentAuthorization } from "../../src/payments/x402.js";
 import { localAccount } from "../../tools/local/network.js";
 import { cancellationOf, transferData } from "../support/chain.js";
+import { listen } from "../support/listen.js";
 import { domainOf, signAuthorization } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
 
@@ -99,8 +99,7 @@ async function provider(
     response.end(await upstream.text());
   });
   servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const rpcUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url: rpcUrl } = await listen(server);
   const { publicClient } = createChainClients({ rpcUrl, chainId: world.deployment.chainId });
   return { asked, deps: { publicClient, deployment: world.deployment } };
 }

@@ -9,26 +9,20 @@ import type { CheckpointProof, CheckpointView } from "../../src/features/checkpo
 import { checkpointCapacity } from "../../src/features/checkpoints/checkpoints.js";
 import { until } from "../../src/indexer/supervision/processes.js";
 import type { Answer } from "../support/agent.js";
-import { created, HOUR, matched, newPair } from "../support/contracts.js";
+import { checkpointBody, HOUR, type Json, matched, newPair } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
 const { client, worker } = await newPair(world);
 
-/** A checkpoint of the sequences `from` to `to`, `from` minutes after an hour ago. */
-async function checkpointBody(from: number, to: number, overrides: Record<string, unknown> = {}) {
-  return {
-    fromSequence: from,
-    toSequence: to,
-    merkleRoot: `root of ${from} to ${to}`,
-    lastReceiptHash: `receipt ${to}`,
-    teeMeasurement: "measurement",
-    teeSignature: "signature",
-    checkpointedAt: await world.inSeconds(from - HOUR),
-    data: { tokens: to },
+/** A checkpoint of the sequences `from` to `to`, `from` seconds after an hour ago. */
+const checkpoint = async (fromSequence: number, toSequence: number, overrides: Json = {}) =>
+  checkpointBody(world, {
+    fromSequence,
+    toSequence,
+    checkpointedAt: await world.inSeconds(fromSequence - HOUR),
     ...overrides,
-  };
-}
+  });
 
 const submit = (id: string, body: unknown, agent = worker): Promise<Answer<CheckpointView>> =>
   agent.post<CheckpointView>(`/v1/contracts/${id}/checkpoint`, body);
@@ -54,7 +48,7 @@ describe("a matched contract", () => {
     const data = { z: 1.5, a: [null, { "": "é" }], "0": -3, deep: { big: 1e21, small: 5e-324 } };
     const time = new Date(Date.parse(await world.inSeconds(-HOUR)) + 123).toISOString();
     const checkpointedAt = time.replace("Z", "+00:00");
-    const body = await checkpointBody(1, Number.MAX_SAFE_INTEGER, { data, checkpointedAt });
+    const body = await checkpoint(1, Number.MAX_SAFE_INTEGER, { data, checkpointedAt });
     const { status, data: stored } = await submit(id, body);
     expect([status, stored]).toEqual([201, expect.objectContaining({ ...body, checkpointedAt: time })]);
     const { rows } = await world.pool.query("select data::text from app.checkpoint where id = $1", [
@@ -67,11 +61,11 @@ describe("a matched contract", () => {
 
   test("are the Worker's alone, if a reorg has made another agent the Worker", async () => {
     const { id } = await matched(world, { client, worker });
-    const other = (await submit(id, await checkpointBody(1, 5))).data;
+    const other = (await submit(id, await checkpoint(1, 5))).data;
     await world.query("update app.checkpoint set worker = $2 where contract_id = $1", [id, client.address]);
     expect(await read(`${id}/checkpoints`)).toEqual({ status: 200, data: [] });
     expect((await read(`${id}/checkpoints/${other.id}/proof`)).status).toBe(404);
-    const first = await submit(id, await checkpointBody(1, 2));
+    const first = await submit(id, await checkpoint(1, 2));
     expect(first.status).toBe(201);
     expect(await read(`${id}/checkpoints`)).toEqual({ status: 200, data: [first.data] });
   });
@@ -82,7 +76,7 @@ describe("a matched contract", () => {
     const { id } = await matched(world, { client, worker });
     expect(await read(`${id}/checkpoints`)).toEqual({ status: 200, data: [] });
     const large = (i: number) =>
-      checkpointBody(i, i, { data: { text: "a".repeat(60_000) } }).then((b) => submit(id, b));
+      checkpoint(i, i, { data: { text: "a".repeat(60_000) } }).then((b) => submit(id, b));
     expect((await large(1)).status).toBe(201);
     // All but the last few as copies of the first, each with the two sequences longer by at most two digits.
     const copies = Math.floor(LIMITS.checkpointBytesPerContract / 60_500) - 3;
@@ -103,7 +97,7 @@ describe("a matched contract", () => {
     expect(count).toBeGreaterThan(200);
     const maximum = LIMITS.checkpointBytesPerContract;
     expect([filled.status, filled.error]).toMatchObject([409, { code: "conflict", details: { maximum } }]);
-    expect((await submit(id, await checkpointBody(count, count))).status).toBe(201);
+    expect((await submit(id, await checkpoint(count, count))).status).toBe(201);
 
     const whole = await fetch(`${world.url}/v1/contracts/${id}/checkpoints`);
     const text = await whole.text();
@@ -150,7 +144,7 @@ describe("a matched contract", () => {
   test("can fill the disk no faster than its price allows", async () => {
     const { id } = await matched(world, { client, worker }, { budgetOrPrice: 0.01 });
     const large = async (i: number) =>
-      submit(id, await checkpointBody(i, i, { data: { t: "a".repeat(60_000) } }));
+      submit(id, await checkpoint(i, i, { data: { t: "a".repeat(60_000) } }));
     const statuses: number[] = [];
     for (let i = 1; i <= 17; i++) statuses.push((await large(i)).status);
     expect(new Set(statuses)).toEqual(new Set([201]));
@@ -172,14 +166,14 @@ describe("a matched contract", () => {
       ["lastReceiptHash", "é".repeat(1025)],
       ["data", { text: "a".repeat(64 * 1024) }],
     ] as const) {
-      const { status, error } = await submit(id, await checkpointBody(1, 2, { [field]: value }));
+      const { status, error } = await submit(id, await checkpoint(1, 2, { [field]: value }));
       expect([field, status, error?.code]).toEqual([field, 400, "invalid_request"]);
       expect(error?.details).toContainEqual(
         expect.objectContaining({ path: expect.stringContaining(field) }),
       );
     }
     const longest = { merkleRoot: "é".repeat(1024), data: { t: "a".repeat(64 * 1024 - 8) } };
-    expect((await submit(id, await checkpointBody(1, 1, longest))).status).toBe(201);
+    expect((await submit(id, await checkpoint(1, 1, longest))).status).toBe(201);
   });
 });
 
@@ -187,7 +181,7 @@ describe("a proof", () => {
   test("leads from the listed checkpoint to the root in the escrow's event", async () => {
     const { id } = await matched(world, { client, worker });
     for (let i = 1; i <= 5; i++) {
-      expect((await submit(id, await checkpointBody(i, i, { data: { i, text: "ü" } }))).status).toBe(201);
+      expect((await submit(id, await checkpoint(i, i, { data: { i, text: "ü" } }))).status).toBe(201);
     }
     const { data: listed } = await read<CheckpointView[]>(`${id}/checkpoints`);
     const early = await read<CheckpointProof>(`${id}/checkpoints/${listed[0]?.id}/proof`);
@@ -214,30 +208,22 @@ describe("a proof", () => {
       expect(SimpleMerkleTree.verify(root as string, forged, proof.proof)).toBe(false);
     }
 
-    const late = await submit(id, await checkpointBody(6, 6));
+    const late = await submit(id, await checkpoint(6, 6));
     expect([late.status, late.error?.code]).toEqual([409, "conflict"]);
     expect((await read(`${id}/checkpoints/nonsense/proof`)).status).toBe(404);
     const other = await matched(world, { client, worker });
     expect((await read(`${other.id}/checkpoints/${listed[0]?.id}/proof`)).status).toBe(404);
   });
 
-  test("is the zero root if there are no checkpoints", async () => {
-    const { id } = await matched(world, { client, worker });
-    expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" })).status).toBe(
-      200,
-    );
-    expect(await anchoredRoot(id)).toBe(`0x${"0".repeat(64)}`);
-  });
-
   test("covers every accepted checkpoint, however they race with the delivery", async () => {
     for (let round = 0; round < 4; round++) {
       const { id } = await matched(world, { client, worker });
-      expect((await submit(id, await checkpointBody(1, 1))).status).toBe(201);
+      expect((await submit(id, await checkpoint(1, 1))).status).toBe(201);
       const delivered = worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
       const statuses: number[] = [];
       let next = 2;
       for (let tries = 0; tries < 20; tries++) {
-        const { status } = await submit(id, await checkpointBody(next, next));
+        const { status } = await submit(id, await checkpoint(next, next));
         statuses.push(status);
         if (status === 201) next++;
         else break;
@@ -247,19 +233,10 @@ describe("a proof", () => {
       const { data: listed } = await read<CheckpointView[]>(`${id}/checkpoints`);
       expect(listed).toHaveLength(next - 1);
       const root = await anchoredRoot(id);
-      for (const checkpoint of listed) {
-        const { data: proof } = await read<CheckpointProof>(`${id}/checkpoints/${checkpoint.id}/proof`);
+      for (const { id: checkpointId } of listed) {
+        const { data: proof } = await read<CheckpointProof>(`${id}/checkpoints/${checkpointId}/proof`);
         expect(proof).toMatchObject({ root, anchored: true, leafCount: listed.length });
       }
     }
-  });
-});
-
-describe("outside of matched", () => {
-  test("before the match it is too early for the named worker, and an open tender has none", async () => {
-    const named = await created(world, client, { awardMethod: "direct_award", worker: worker.address });
-    const open = await created(world, client);
-    expect((await submit(named.id, await checkpointBody(1, 1))).status).toBe(409);
-    expect((await submit(open.id, await checkpointBody(1, 1))).status).toBe(403);
   });
 });

@@ -297,12 +297,23 @@ describe.concurrent("verify", () => {
     expect(await text).toEqual(expect.arrayContaining(["text of the terms, hash", "title in the terms"]));
   });
 
-  it("needs no service and no key, and says what it could not compare", async () => {
+  it("needs no service and no key, signs in to none, and says what it could not compare", async () => {
     const client = await newUser();
     const { id } = await client.json<Shown>(...POST);
     const alone = await newUser({ usd: "0", env: { WC_PRIVATE_KEY: "" } });
-    const gone = await openMiddle(world, { loses: () => true });
-    for (const user of [alone, client]) {
+    const stranger = await newUser({ usd: "0" });
+    let isGone = false;
+    let requests = 0;
+    const gone = await openMiddle(world, {
+      loses: () => {
+        requests++;
+        return isGone;
+      },
+    });
+    await client.json("--url", gone.url, "list");
+    isGone = true;
+    for (const user of [alone, stranger, client]) {
+      requests = 0;
       const verifying = user.run("--url", gone.url, "--patience", "1s", "--json", "verify", id);
       const { code, stdout, stderr } = await verifying;
       expect(code, stderr).toBe(0);
@@ -312,6 +323,8 @@ describe.concurrent("verify", () => {
       expect(notCompared.length).toBeGreaterThan(3);
       expect(steps).toMatchObject([{ step: "Created", party: client.address }]);
       expect(stderr).toContain("not compared: settlement: ");
+      // Only an agent that has signed in there asks.
+      expect(requests > 0).toBe(user === client);
     }
     gone.close();
     const { stdout } = await alone.run("verify", id);

@@ -1,12 +1,11 @@
 /** The client verifies webhooks. */
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { verifyWebhook } from "@working-contracts/client/index";
 import { expect, test } from "vitest";
 import { byWallClock } from "../support/chain-time.js";
 import { draftOf, newAgent } from "../support/client-agents.js";
+import { listen } from "../support/listen.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
@@ -16,10 +15,9 @@ test("a webhook is verified with its secret, refused if it was changed, and repl
   const server = createServer(async (request, response) => {
     received.push({ headers: request.headers, body: await text(request) });
     response.writeHead(204).end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  });
+  const url = `${(await listen(server)).url}/`;
   const agent = await newAgent(world);
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   const { id, secret } = await agent.webhooks.create({ url, types: ["contract.created"] });
   const { id: contractId } = await agent.create(await draftOf(agent));
   await expect.poll(() => received.length).toBe(1);

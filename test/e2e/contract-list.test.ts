@@ -1,11 +1,10 @@
-/** GET /v1/contracts: filters, groups, order and pages. */
+/** GET /v1/contracts: filters, groups and order. */
 
 import { STATUS_GROUPS } from "@working-contracts/protocol/status";
 import { beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../src/indexer/supervision/processes.js";
-import type { Answer } from "../support/agent.js";
-import { created, DAY, HOUR, matched, newPair, untilStatus } from "../support/contracts.js";
+import { created, HOUR, matched, newPair, untilStatus } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
@@ -54,8 +53,6 @@ async function nextSecond(): Promise<void> {
   const now = await world.chainNow();
   await until("the second has passed", async () => (await world.chainNow()) > now, { timeoutMs: 60_000 });
 }
-
-type Page = { data: ContractView[]; nextCursor: string | null };
 
 async function list(query: string): Promise<string[]> {
   const answer = await client.get<ContractView[]>(`/v1/contracts?client=${client.address}&${query}`);
@@ -106,27 +103,4 @@ test("filters by worker in any letter case", async () => {
 test("the groups contain every contract once", async () => {
   const groups = await Promise.all(Object.keys(STATUS_GROUPS).map((group) => list(`status=${group}`)));
   expect(groups.flat().sort()).toEqual((await list("")).sort());
-});
-
-test.each(["-createdAt", "createdAt", "-budgetOrPrice", "reviewDeadline"])(
-  "pages by %s contain every contract once",
-  async (sort) => {
-    const whole = await list(`sort=${sort}`);
-    const paged: string[] = [];
-    let cursor: string | null = null;
-    do {
-      const query: string = `client=${client.address}&sort=${sort}&limit=2${cursor === null ? "" : `&cursor=${cursor}`}`;
-      const { body } = (await client.get(`/v1/contracts?${query}`)) as Answer & { body: Page };
-      paged.push(...body.data.map(({ id }) => id));
-      cursor = body.nextCursor;
-    } while (cursor !== null);
-    expect(paged).toEqual(whole);
-  },
-);
-
-test("follows time without a transaction", async () => {
-  await world.increaseTime(2 * DAY + HOUR);
-  await untilStatus(client, ids.matched as string, "cancelled-absent");
-  expect(await list("status=cancelled-unmatched")).toEqual([ids.ticket, ids.open]);
-  expect(await list("status=open")).toEqual([]);
 });

@@ -10,16 +10,9 @@ import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";
 import { type Agent, type Answer, signIn } from "../support/agent.js";
-import { cancellationOf, frontRun, mined, walletOf } from "../support/chain.js";
+import { frontRun, walletOf } from "../support/chain.js";
 import { created, draft, HOUR, newPair, ok } from "../support/contracts.js";
-import {
-  authorize,
-  type Quote,
-  quoteOf,
-  type SignedPayment,
-  signedCall,
-  version2,
-} from "../support/payment.js";
+import { authorize, quoteOf, type SignedPayment, signedCall, version2 } from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { useWorld } from "../support/world.js";
 
@@ -35,12 +28,6 @@ const isUsed = (payment: SignedPayment) =>
     functionName: "authorizationState",
     args: [payment.from, payment.nonce],
   });
-
-async function cancelAtToken(agent: Agent, nonce: Hex): Promise<void> {
-  const wallet = await walletOf(world, stranger);
-  const hash = await wallet.sendTransaction(await cancellationOf(world.deployment, agent.account, nonce));
-  await mined(world, hash);
-}
 
 describe("a settled payment", () => {
   test("returns the same bytes to a repetition, and marks them", async () => {
@@ -66,19 +53,6 @@ describe("a settled payment", () => {
     const later = await send();
     expect(later.headers.get("payment-response")).toBe(first.headers.get("payment-response"));
   });
-
-  test("is worthless for another body, path or caller", async () => {
-    const body = JSON.stringify(await draft(world));
-    const { quote, headers, send } = await signedCall(client, "/v1/contracts", body, world);
-    expect((await send()).status).toBe(200);
-
-    const other = JSON.stringify(await draft(world));
-    expect((await client.post("/v1/contracts", other, headers)).error?.code).toBe("conflict");
-    expect((await client.post("/v1/contracts", ` ${body}`, headers)).error?.code).toBe("conflict");
-    expect((await worker.post("/v1/contracts", body, headers)).error?.code).toBe("conflict");
-    const accept = `/v1/contracts/${quote.payTo}/accept`;
-    expect((await client.post(accept, { accept: true }, headers)).error?.code).toBe("conflict");
-  });
 });
 
 describe("the same bytes", () => {
@@ -92,65 +66,15 @@ describe("the same bytes", () => {
   });
 });
 
-describe("pending attempts", () => {
-  test("are limited to five; a place frees 30 minutes after its first quote, and a late payment is honoured", async () => {
-    const payer = await world.newAgent({ usd: "1000" });
-    const bodies = await Promise.all(
-      Array.from({ length: 6 }, async () => JSON.stringify(await draft(world))),
-    );
-    const quotes: Quote[] = [];
-    const sixth = bodies[5] as string;
-    const forgotten = quoteOf(await payer.post("/v1/contracts", sixth));
-    await world.pool.query("delete from app.terms where id = $1", [forgotten.payTo]);
-    for (const body of bodies.slice(0, 5)) quotes.push(quoteOf(await payer.post("/v1/contracts", body)));
-    // A wallet can sign payments that are never taken.
-    const unquoted = version2(forgotten, await authorize(payer, forgotten, world));
-    expect((await payer.post("/v1/contracts", sixth, unquoted)).error?.code).toBe(
-      "too_many_pending_attempts",
-    );
-    const refused = await payer.post("/v1/contracts", sixth);
-    expect(refused.error?.code).toBe("too_many_pending_attempts");
-    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(1700);
-    expect((await payer.post("/v1/contracts", bodies[0] as string)).status).toBe(402);
-
-    const oldest = quotes[0] as Quote;
-    await world.pool.query(
-      "update app.terms set first_quoted_at = now() - interval '31 minutes' where id = $1",
-      [oldest.payTo],
-    );
-    expect((await payer.post("/v1/contracts", sixth)).status).toBe(402);
-    expect((await payer.post("/v1/contracts", bodies[0] as string)).error?.code).toBe(
-      "too_many_pending_attempts",
-    );
-    const late = version2(oldest, await authorize(payer, oldest, world));
-    expect((await payer.post("/v1/contracts", bodies[0] as string, late)).status).toBe(200);
-
-    expect((await payer.pay("/v1/contracts", bodies[1] as string)).status).toBe(200);
-    expect((await payer.post("/v1/contracts", JSON.stringify(await draft(world)))).status).toBe(402);
-  });
-});
-
-describe("attempts at the same moment", () => {
-  const statusesOf = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort();
-
-  test("with the same bytes are one attempt", async () => {
-    const payer = await world.newAgent({ usd: "0" });
-    const body = JSON.stringify(await draft(world));
-    const answers = await Promise.all(Array.from({ length: 8 }, () => payer.post("/v1/contracts", body)));
-    expect(new Set(answers.map((answer) => quoteOf(answer).payTo)).size).toBe(1);
-  });
-
-  test("are limited to five for a caller, and do not count for others", async () => {
-    const payers = [await world.newAgent({ usd: "0" }), await world.newAgent({ usd: "0" })];
-    const bodies = await Promise.all(
-      Array.from({ length: 8 }, async () => JSON.stringify(await draft(world))),
-    );
-    const answers = await Promise.all(
-      payers.map((payer) => Promise.all(bodies.map((body) => payer.post("/v1/contracts", body)))),
-    );
-    const expected = [402, 402, 402, 402, 402, 429, 429, 429];
-    expect(answers.map(statusesOf)).toEqual([expected, expected]);
-  });
+test("attempts at the same moment are limited to five for a caller, and do not count for others", async () => {
+  const payers = [await world.newAgent({ usd: "0" }), await world.newAgent({ usd: "0" })];
+  const bodies = await Promise.all(Array.from({ length: 8 }, async () => JSON.stringify(await draft(world))));
+  const answers = await Promise.all(
+    payers.map((payer) => Promise.all(bodies.map((body) => payer.post("/v1/contracts", body)))),
+  );
+  const expected = [402, 402, 402, 402, 402, 429, 429, 429];
+  const statuses = answers.map((own) => own.map(({ status }) => status).sort());
+  expect(statuses).toEqual([expected, expected]);
 });
 
 describe("an authorization that a stranger submits to the token first", () => {
@@ -173,18 +97,6 @@ describe("an authorization that a stranger submits to the token first", () => {
     const receipt = JSON.parse(atob(created.headers.get("payment-response") ?? ""));
     expect(receipt).toMatchObject({ success: true, transaction: hash });
     expect((await client.post("/v1/contracts", body)).error?.code).toBe("duplicate_contract");
-  });
-
-  test("counts for nothing if it was cancelled", async () => {
-    const { id } = await created(world, client);
-    const path = `/v1/contracts/${id}/accept`;
-    const acceptance = await signedCall(worker, path, { accept: true }, world);
-    await cancelAtToken(worker, acceptance.payment.nonce);
-    expect(quoteOf(await acceptance.send()).error).toBe("authorization_used");
-
-    const creation = await signedCall(client, "/v1/contracts", await draft(world), world);
-    await cancelAtToken(client, creation.payment.nonce);
-    expect(quoteOf(await creation.send()).error).toBe("authorization_used");
   });
 });
 

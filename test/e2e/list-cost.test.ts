@@ -84,7 +84,6 @@ async function fill(count: number): Promise<void> {
     caller: "'0x'",
     body_hash: "i::text",
     document: "'{}'",
-    terms_hash: "'0x'",
     title: "'Find needle ' || i || ' in a haystack'",
     task_description: "'Look.'",
     words:

@@ -22,7 +22,11 @@ const secrets = [
   ...[client, worker, juror].map(({ apiKey }) => apiKey),
 ];
 
-const metrics = async () => (await fetch(`${world.url}/metrics`)).text();
+async function metrics(): Promise<string> {
+  const answer = await fetch(`${world.url}/metrics`);
+  expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
+  return answer.text();
+}
 
 /** The value of a sample, or 0 if it does not exist yet. */
 function sample(text: string, name: string): number {
@@ -46,9 +50,10 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   expect(created.answer.status).toBe(200);
   const path = `/v1/contracts/${created.quote.payTo}`;
 
-  // The same payment for another body, a broken signature, no key, a wrong key, an invalid body, no money.
+  // The same payment for another body, a broken signature, no key, a wrong key, no route, an invalid body, no money.
   const other = JSON.stringify({ ...body, title: "Another" });
-  expect((await client.post("/v1/contracts", other, created.header)).status).toBe(409);
+  const again = { ...created.header, "x-request-id": "life-again" };
+  expect((await client.post("/v1/contracts", other, again)).status).toBe(409);
   const quote = quoteOf(await client.post("/v1/contracts", other));
   const forged = await authorize(worker, quote, { ...world, changes: { from: client.address } });
   const forgedHeader = version2(quote, forged);
@@ -59,6 +64,7 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   secrets.push(wrongKey);
   const withWrongKey = { headers: { authorization: `Bearer ${wrongKey}` } };
   expect((await fetch(`${world.url}${path}`, withWrongKey)).status).toBe(401);
+  expect((await fetch(`${world.url}/v1/nothing/at/${client.address}`)).status).toBe(404);
   expect((await client.post("/v1/contracts", `{"title": "${DELIVERY}`)).status).toBe(400);
   const poor = await world.newAgent();
   secrets.push(poor.apiKey);
@@ -88,10 +94,13 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   for (const [status, code] of Object.entries(errors)) {
     expect(grown(`http_errors_total{status="${status}",code="${code}"}`), code).toBeGreaterThan(0);
   }
-  const request = (route: string, status: number) =>
-    `http_request_duration_seconds_count{method="POST",route="${route}",status="${status}"}`;
-  expect(grown(request("/v1/contracts/:id/delivery", 200))).toBe(1);
-  expect(grown(request("/v1/contracts", 409))).toBe(1);
+  // By the route's pattern, never by path.
+  const request = (method: string, route: string, status: number) =>
+    `http_request_duration_seconds_count{method="${method}",route="${route}",status="${status}"}`;
+  expect(grown(request("POST", "/v1/contracts/:id/delivery", 200))).toBe(1);
+  expect(grown(request("POST", "/v1/contracts", 409))).toBe(1);
+  expect(grown(request("GET", "unmatched", 404))).toBe(1);
+  expect(after).not.toContain(client.address);
   expect(grown('relayer_batches_total{event="sent"}')).toBeGreaterThanOrEqual(4);
   expect(grown("relayer_batch_operations_sum")).toBeGreaterThanOrEqual(5);
   expect(grown("relayer_operation_seconds_count")).toBeGreaterThanOrEqual(5);
@@ -127,9 +136,9 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
     });
     expect(ofRequest.find(({ msg }) => msg === "request")).toMatchObject({ status: 200 });
   }
-  expect(lines.find(({ requestId, msg }) => requestId === "life-poor" && msg === "request")).toMatchObject({
-    status: 402,
-  });
+  const ended = (id: string) => lines.find(({ requestId, msg }) => requestId === id && msg === "request");
+  expect(ended("life-poor")).toMatchObject({ status: 402, caller: poor.address });
+  expect(ended("life-again")).toMatchObject({ status: 409, code: "conflict", caller: client.address });
 
   expect(secrets.every((secret) => secret.length > 20)).toBe(true);
   for (const [name, text] of Object.entries(logs())) {

@@ -61,7 +61,6 @@ async function fill(): Promise<void> {
     caller: "'0x'",
     body_hash: "i::text",
     document: "'{}'",
-    terms_hash: "'0x'",
     title: "''",
     task_description: "''",
     acceptance_criteria: "'[]'",

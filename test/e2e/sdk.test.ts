@@ -7,10 +7,7 @@ import {
   OutcomeUnknown,
   onChain,
   type PaymentProof,
-  PaymentRejected,
   RefusedToSign,
-  ServiceError,
-  SpendingLimitError,
 } from "@working-contracts/client/index";
 import { escrowAddress } from "@working-contracts/protocol/terms";
 import type { EscrowTerms } from "@working-contracts/protocol/types";
@@ -26,7 +23,6 @@ import {
   makeJuror,
   newAgent as newAgentIn,
 } from "../support/client-agents.js";
-import { checkpointBody } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const WORK = {
@@ -41,37 +37,15 @@ const newAgent = (options: AgentOptions = {}, usd = "100") => newAgentIn(world, 
 const newJuror = async (options: AgentOptions = {}) => makeJuror(world, await newAgent(options));
 
 describe("a contract", () => {
-  it("goes from post to payout, and both sides read its references", async () => {
+  it("shows each step of its payment, and leaves proof of what was quoted and paid", async () => {
     const steps: string[] = [];
-    const onProgress: AgentOptions["onProgress"] = ({ step }) => steps.push(step);
-    const [client, worker] = await Promise.all([newAgent({ onProgress }), newAgent()]);
-    const posted = await client.create({
-      ...(await work(client)),
-      worker: worker.address,
-      supplementaryMaterials: "ipfs://paper",
-    });
-    expect(posted).toMatchObject({ status: "created", awardMethod: "direct_award", escrowedFunds: "50.0" });
-    expect(steps).toEqual(["quoted", "signing", "sent", "paid"]);
-
-    expect(await worker.reveal(posted.id, "supplementaryMaterials")).toBe("ipfs://paper");
-    expect(await worker.accept(posted.id)).toMatchObject({ status: "matched", workerStake: "2.5" });
-    const checkpointedAt = new Date((await worker.now()) * 1000).toISOString();
-    await worker.checkpoint(posted.id, (await checkpointBody(world, { checkpointedAt })) as never);
-    expect(await worker.deliver(posted.id, "ipfs://summary")).toMatchObject({ status: "under-review" });
-    expect(await client.reveal(posted.id, "delivery")).toBe("ipfs://summary");
-    expect((await client.approve(posted.id)).status).toBe("resolved");
-
-    const settled = await client.waitFor(posted.id, "settled-*", { timeoutMs: 60_000, intervalMs: 100 });
-    expect(settled.status).toBe("settled-all-met");
-    expect((await client.settlement(posted.id)).legs.every(({ state }) => state === "confirmed")).toBe(true);
-    expect(await world.usdOf(worker.address as Address)).toBe(147_500_000n);
-    expect((await worker.workload()).completedAsWorker).toEqual([posted.id]);
-  });
-
-  it("leaves proof of what was quoted and paid", async () => {
     const proofs: PaymentProof[] = [];
-    const client = await newAgent({ onReceipt: (proof) => proofs.push(proof) });
+    const client = await newAgent({
+      onProgress: ({ step }) => steps.push(step),
+      onReceipt: (proof) => proofs.push(proof),
+    });
     const { id } = await client.create(await work(client));
+    expect(steps).toEqual(["quoted", "signing", "sent", "paid"]);
     const [proof] = proofs;
     expect(proof?.fault).toBeNull();
     const read = (jws: string | null | undefined) => {
@@ -128,45 +102,6 @@ describe("a contract", () => {
     expect(await throwing.create(await work(throwing))).toMatchObject({
       status: "created",
     });
-  });
-
-  it("is disputed, judged by staked Backup Agents and paid by their votes", async () => {
-    let outages = 0;
-    const cutOff: typeof fetch = async (input, init) => {
-      if (outages > 0 && String(input).includes("/votes")) {
-        outages -= 1;
-        throw new TypeError("fetch failed");
-      }
-      return fetch(input, init);
-    };
-    const [client, worker, juror, other] = await Promise.all([
-      newAgent(),
-      newAgent(),
-      newJuror(),
-      newJuror({ fetch: cutOff, patienceMs: 0 }),
-    ]);
-    const { id } = await client.create(await work(client));
-    await worker.accept(id);
-    await worker.deliver(id, "ipfs://summary");
-    expect(await client.dispute(id)).toMatchObject({ status: "disputed", disputeBond: "2.5" });
-    for (const voter of [juror, other]) {
-      const { votes, salt } = await voter.vote(id, ["met", "met", "not met"]);
-      expect(votes.map(({ vote }) => vote)).toEqual(["met", "met", "not met"]);
-      expect(salt).toMatch(/^0x[0-9a-f]{64}$/);
-    }
-    const kept = await world.pool.query("select 1 from app.sealed_vote where contract_id = $1", [id]);
-    expect(kept.rows).toEqual([]);
-    expect(await juror.openVotes({ wait: false })).toEqual([]);
-    await world.increaseTime(86_400);
-    outages = 12;
-    const opened = await Promise.all([juror, other].map((voter) => voter.openVotes({ intervalMs: 200 })));
-    expect(opened).toEqual([[id], [id]]);
-    expect(outages).toBe(0);
-
-    const settled = await client.waitFor(id, "settled-*", { timeoutMs: 60_000, intervalMs: 100 });
-    expect(settled).toMatchObject({ status: "settled-partial", criteriaMet: ["met", "met", "not met"] });
-    const { items } = await juror.votes({ contractId: id });
-    expect(items.every(({ bondOutcome, reward }) => bondOutcome === "returned" && reward === 10)).toBe(true);
   });
 
   it("is voted on by agents that open their votes themselves if the service does not for an hour", async () => {
@@ -285,50 +220,6 @@ describe("an agent", () => {
     const { staked } = await agent.waitUntil(agent.stakeOf, ({ staked }) => staked !== "0.0");
     expect(staked).toBe("400.0");
   });
-
-  it("keeps its key for later, and revokes it", async () => {
-    const account = privateKeyToAccount(generatePrivateKey());
-    const first = await newAgent({ account, label: "first" }, "0");
-    const again = await newAgent({ account, apiKey: first.apiKey }, "0");
-    expect(await again.apiKeys()).toMatchObject([{ label: "first", revokedAt: null }]);
-    expect(await again.setProfile({ displayName: "Reader" })).toMatchObject({ displayName: "Reader" });
-    expect(await first.revokeKeys()).toBe(1);
-    await expect(again.apiKeys()).rejects.toMatchObject({ code: "unauthorized" });
-  });
-
-  it("learns why the service rejected a call", async () => {
-    const agent = await newAgent({}, "0");
-    const refusal = agent.get(`0x${"00".repeat(20)}`);
-    await expect(refusal).rejects.toBeInstanceOf(ServiceError);
-    await expect(refusal).rejects.toMatchObject({
-      code: "not_found",
-      status: 404,
-      requestId: expect.any(String),
-    });
-    const draft = await work(agent);
-    await expect(agent.create(draft)).rejects.toBeInstanceOf(PaymentRejected);
-    await expect(agent.create(draft)).rejects.toMatchObject({ reason: "insufficient_funds" });
-  });
-});
-
-describe("a network", () => {
-  it.each([
-    [
-      "whose two currencies are one token",
-      (network: Network) => ({ ...network, protocolToken: network.asset.address }),
-    ],
-    [
-      "whose stablecoin has other decimals",
-      (network: Network) => ({ ...network, asset: { ...network.asset, decimals: 18 } }),
-    ],
-  ])("%s is rejected before anything is signed", async (_name, change) => {
-    const fetch = lying(async (url, response) => {
-      if (url.pathname !== "/v1/network") return response;
-      const { data } = (await response.json()) as { data: Network };
-      return Response.json({ data: change(data) });
-    });
-    await expect(newAgent({ fetch }, "0")).rejects.toMatchObject({ name: "RefusedToSign", field: "network" });
-  });
 });
 
 /** The response, with its quote changed if it has one. */
@@ -353,11 +244,6 @@ const lyingQuote = (field: string, value: string): typeof fetch =>
       else Object.assign(accepts[0] as object, { [field]: value });
     }),
   );
-
-function tooManyCalls(): Response {
-  const error = { code: "rate_limited", message: "Too many calls." };
-  return Response.json({ error }, { status: 429, headers: { "retry-after": "60" } });
-}
 
 /** An account that counts what it signs. */
 function countingAccount() {
@@ -450,54 +336,12 @@ describe("nothing is signed", () => {
     expect(account.payments()).toEqual([]);
   });
 
-  it("if an accepted contract's terms do not lead to its address", async () => {
-    const client = await newAgent();
-    const { id } = await client.create(await work(client));
-    const forged = (edit: (terms: { escrowTerms: { price: string }; document: { title: string } }) => void) =>
-      lying(async (url, response) => {
-        if (!url.pathname.endsWith("/terms")) return response;
-        const body = (await response.json()) as { data: Parameters<typeof edit>[0] };
-        edit(body.data);
-        return Response.json(body);
-      });
-    for (const [field, edit] of [
-      ["payTo", (terms: { escrowTerms: { price: string } }) => (terms.escrowTerms.price = "10000000")],
-      ["terms", (terms: { document: { title: string } }) => (terms.document.title = "Rob a bank")],
-    ] as const) {
-      const account = countingAccount();
-      const worker = await newAgent({ account, fetch: forged(edit as never) }, "0");
-      await expect(worker.accept(id)).rejects.toMatchObject({ name: "RefusedToSign", field });
-      expect(account.payments()).toEqual([]);
-    }
-  });
-
   it("at a service on another network than the recorded one", async () => {
     const { network } = await newAgent({}, "0");
     const pinned = { ...network, factory: elsewhere };
     const signingIn = newAgent({ network: pinned }, "0");
     await expect(signingIn).rejects.toBeInstanceOf(RefusedToSign);
     await expect(signingIn).rejects.toMatchObject({ field: "operator" });
-  });
-
-  it("beyond the caller's limits", async () => {
-    const account = countingAccount();
-    for (const spendingLimit of [undefined, { perCall: "49.999999" }, { perCall: "60", total: "49" }]) {
-      const agent = await newAgent({ account, ...(spendingLimit && { spendingLimit }) }, "0");
-      const silent =
-        spendingLimit === undefined ? await newAgent({ account, spendingLimit: {} }, "0") : agent;
-      await expect(silent.create(await work(silent))).rejects.toBeInstanceOf(SpendingLimitError);
-    }
-    const asking = await newAgent(
-      {
-        account,
-        beforePayment: ({ decimal, currency }) => {
-          throw new Error(`no ${decimal} ${currency}`);
-        },
-      },
-      "0",
-    );
-    await expect(asking.create(await work(asking))).rejects.toThrow("no 50.0 stablecoin");
-    expect(account.payments()).toEqual([]);
   });
 
   it("if its own node is down, and what was not signed counts towards no limit", async () => {
@@ -686,104 +530,5 @@ describe("a malicious service", () => {
     const creation = agent.create(await work(agent));
     await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field });
     expect(account.payments()).toEqual([]);
-  });
-
-  it("that asks to pay into an escrow that does not exist gets nothing if a node is at hand", async () => {
-    const client = await newAgent({ spendingLimit: {} });
-    let unpaid = "";
-    const account = countingAccount();
-    const quoting = await newAgent({
-      account,
-      beforePayment: ({ payTo }) => {
-        unpaid = payTo;
-        throw new Error("only asking");
-      },
-    });
-    await expect(quoting.create(await work(client))).rejects.toThrow("only");
-    const fetch = lying(async (url, response) => {
-      if (!url.pathname.endsWith("/accept")) return response;
-      const { asset, chainId, baseUrl } = client.network;
-      const quote = {
-        scheme: "exact",
-        network: `eip155:${chainId}`,
-        asset: asset.address,
-        amount: "2500000",
-      };
-      const required = {
-        x402Version: 2,
-        resource: { url: baseUrl + url.pathname },
-        accepts: [{ ...quote, payTo: unpaid, maxTimeoutSeconds: 60, extra: asset }],
-      };
-      const headers = { "payment-required": btoa(JSON.stringify(required)) };
-      return Response.json({}, { status: 402, headers });
-    });
-    const worker = await newAgent({ account, fetch, node: world.info.rpcUrl }, "0");
-    await expect(worker.accept(unpaid)).rejects.toMatchObject({ name: "RefusedToSign", field: "payTo" });
-    expect(account.payments()).toEqual([]);
-  });
-});
-
-describe("a paid call whose response is lost", () => {
-  it("is repeated byte for byte, with the same payment, until a response arrives", async () => {
-    const sent: { body: unknown; payment: string | null }[] = [];
-    const flaky: typeof fetch = async (input, init) => {
-      const payment = new Headers(init?.headers).get("payment-signature");
-      const response = await fetch(input, init);
-      if (payment === null) return response;
-      sent.push({ body: init?.body, payment });
-      if (sent.length === 1) throw new TypeError("fetch failed");
-      if (sent.length === 2) {
-        const error = { code: "settlement_pending", message: "pending" };
-        return Response.json({ error }, { status: 503, headers: { "retry-after": "0" } });
-      }
-      return response;
-    };
-    const account = countingAccount();
-    const agent = await newAgent({ account, fetch: flaky });
-    const posted = await agent.create(await work(agent));
-    expect(posted.status).toBe("created");
-    expect(sent).toHaveLength(3);
-    expect(sent[1]).toEqual(sent[0]);
-    expect(sent[2]).toEqual(sent[0]);
-    expect(account.payments()).toHaveLength(1);
-    expect(await world.usdOf(agent.address as Address)).toBe(50_000_000n);
-  });
-
-  it("is not requested again if the call could be executed twice", async () => {
-    let calls = 0;
-    const error = { code: "unavailable", message: "A part of the service cannot be reached." };
-    const agent = await newAgent({
-      async fetch(input, init) {
-        if (!String(input).endsWith("/revoke")) return fetch(input, init);
-        calls++;
-        return Response.json({ error }, { status: 503, headers: { "retry-after": "0" } });
-      },
-    });
-    await expect(agent.revokeKeys()).rejects.toMatchObject({ status: 503 });
-    expect(calls).toBe(1);
-  });
-
-  it.each([
-    ["patience ran out", () => Promise.reject(new TypeError("fetch failed"))],
-    ["a rate limit intervened", async () => tooManyCalls()],
-  ])("can be resumed later if %s", async (_name, lose) => {
-    let isDown = true;
-    const account = countingAccount();
-    const agent = await newAgent({
-      account,
-      patienceMs: 0,
-      fetch: async (input, init) => {
-        const response = await fetch(input, init);
-        return isDown && new Headers(init?.headers).has("payment-signature") ? lose() : response;
-      },
-    });
-    const lost = await agent
-      .create(await work(agent))
-      .then(() => null)
-      .catch((error: unknown) => error);
-    expect(lost).toBeInstanceOf(OutcomeUnknown);
-    isDown = false;
-    expect(await (lost as OutcomeUnknown<Contract>).resume()).toMatchObject({ status: "created" });
-    expect(account.payments()).toHaveLength(1);
   });
 });

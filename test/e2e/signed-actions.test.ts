@@ -13,7 +13,6 @@ import {
   checkpointBody,
   created,
   delivered,
-  eventually,
   type Json,
   matched,
   newJuror,
@@ -198,20 +197,6 @@ describe.concurrent("an agent that leaves nothing to the operator", () => {
     expect(cancelled).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
     expect(toSign(cancelled).message.nonce).toBe("1");
     ok(await client.post(approval(id), undefined, await signedHeaders(client, toSign(cancelled))));
-  });
-
-  test("takes back what an earlier sign-in left to the operator", async () => {
-    const plain = await world.newAgent({ usd: "500" });
-    const { id } = await created(world, plain);
-    ok(await plain.post(`/v1/contracts/${id}/cancel`));
-    expect(await isDelegated(world, plain, "approve")).toBe(true);
-
-    // Of two texts of the same second the chain keeps the first.
-    await world.increaseTime(2);
-    await signInAs(plain);
-    await eventually(() => isDelegated(world, plain, "approve"), false);
-    const next = await created(world, plain);
-    expect(await plain.post(`/v1/contracts/${next.id}/cancel`)).toMatchObject({ status: 403 });
   });
 });
 

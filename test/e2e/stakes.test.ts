@@ -42,18 +42,6 @@ const registryHolds = (agent: Agent) =>
   });
 
 describe("staking", () => {
-  test("quotes the eligibility stake in protocol tokens, to the registry", async () => {
-    const agent = await newHolder(1);
-    const { deployment } = world;
-    expect(quoteOf(await agent.post(STAKE))).toMatchObject({
-      payTo: deployment.registry,
-      asset: deployment.protocolToken,
-      amount: parseEther("1000").toString(),
-      maxAmountRequired: parseEther("1000").toString(),
-      extra: { name: "Working Contract Token", version: "1" },
-    });
-  });
-
   test("takes the tokens and makes its agent eligible; further stakes add up", async () => {
     const agent = await newHolder(1500);
     expect(await stakeOf(agent)).toEqual(nothing(agent));
@@ -73,18 +61,6 @@ describe("staking", () => {
     expect(await stakeOf(stranger, agent)).toEqual(second.data);
     expect((await registryHolds(agent))[0]).toBe(parseEther("1000.000000000000000001"));
     expect(await tokensOf(world, agent.address)).toBe(parseEther("499.999999999999999999"));
-  });
-
-  test("returns the same bytes to a repeated payment, and takes the tokens once", async () => {
-    const agent = await newHolder(100);
-    const { headers, send } = await signedCall<StakeView>(agent, STAKE, { amount: 40 }, world);
-    const first = await send();
-    const second = await send();
-    expect([first.status, second.status]).toEqual([200, 200]);
-    expect(second.body).toEqual(first.body);
-    expect(second.headers.get("idempotent-replay")).toBe("true");
-    expect((await agent.post(STAKE, { amount: "40" }, headers)).error?.code).toBe("conflict");
-    expect(await tokensOf(world, agent.address)).toBe(parseEther("60"));
   });
 
   test.each([

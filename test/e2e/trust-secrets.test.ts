@@ -332,8 +332,12 @@ describe.concurrent("a payment", () => {
 });
 
 describe.concurrent("a delivery", () => {
-  const readable = async (id: string) =>
-    (await operator.readDelivery(id)).includes(REFERENCE) ? "succeeds" : "finds nothing";
+  /** As it is stored, or in a part that is merely encoded. */
+  const readable = async (id: string) => {
+    const text = await operator.readDelivery(id);
+    const decoded = text.split('"').map((part) => Buffer.from(part, "base64url").toString("latin1"));
+    return [text, ...decoded].some((one) => one.includes(REFERENCE)) ? "succeeds" : "finds nothing";
+  };
 
   test("is read with the master key only if it was not sealed", async () => {
     const { id } = await matched<{ id: Address }>(world, { client, worker });
@@ -343,6 +347,8 @@ describe.concurrent("a delivery", () => {
     const results = [await readable(id), await readable(sealed)];
     rows.push(["read its delivery with the master key", ...results]);
     expect(results).toEqual(["succeeds", "finds nothing"]);
+    for (const party of [strictClient, strictWorker])
+      expect(await party.reveal(sealed, "delivery")).toBe(REFERENCE);
   });
 
   test("is not sealed to a false key, nor made by a Worker that insists if there is none", async () => {
@@ -560,6 +566,9 @@ describe.concurrent("a delivery", () => {
     const results = [await shown(trusting, id), await shown(juror, sealed)];
     rows.push(["show a Backup Agent a false delivery", ...results]);
     expect(results).toEqual(["succeeds", "it notices"]);
+    // Beside the false share, a true one is read.
+    await expect.poll(() => strictWorker.shareDelivery(sealed)).toEqual([juror.address]);
+    expect(await juror.reveal(sealed, "delivery")).toBe(`${REFERENCE}/${sealed}`);
   });
 });
 

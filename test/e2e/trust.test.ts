@@ -112,6 +112,7 @@ const garbage = encodeFunctionData({
 const open = () => created<Escrow>(world, client);
 const award = () => created<Escrow>(world, client, { awardMethod: "direct_award", worker: worker.address });
 const running = () => matched<Escrow>(world, { client, worker });
+const underReview = () => delivered<Escrow>(world, { client, worker });
 
 /** Each needs an escrow of its own, because a success ends the state that it needs. */
 const ATTACKS: [name: string, prepare: () => Promise<Escrow>, victim: () => Agent, data: Hex][] = [
@@ -119,6 +120,7 @@ const ATTACKS: [name: string, prepare: () => Promise<Escrow>, victim: () => Agen
   ["decline in the Worker's name", award, () => worker, call("decline")],
   ["deliver garbage in the Worker's name", running, () => worker, garbage],
   ["withdraw in the Worker's name", running, () => worker, call("withdraw")],
+  ["approve in the Client's name", underReview, () => client, call("approve")],
 ];
 
 describe("an operator with a stolen Relay key", () => {
@@ -144,31 +146,8 @@ describe("an operator with a stolen Relay key", () => {
     ]);
   });
 
-  test("can approve in the Client's name only while it delegates", async () => {
-    const [first, second] = [
-      await delivered<Escrow>(world, { client, worker }),
-      await delivered<Escrow>(world, { client, worker }),
-    ];
-    const never = await operator.relayed(first.id, call("approve"));
-    expect(await operator.relayed(world.deployment.delegation, await operator.delegationOf(client))).toBe(
-      "succeeds",
-    );
-    const delegated = await operator.relayed(first.id, call("approve"));
-    await revoke(client);
-    const revoked = await operator.relayed(second.id, call("approve"));
-    const strict = await attackedAfterStrictSignIn(second.id, client, call("approve"));
-    rows.push(["approve in the Client's name", never, delegated, revoked, strict]);
-    expect([never, delegated, revoked, strict]).toEqual([
-      "`NotParty`",
-      "succeeds",
-      "`NotParty`",
-      "`NotParty`",
-    ]);
-  });
-
   test("cannot carry a signature to another contract, nor use it again", async () => {
-    const escrow = await delivered<Escrow>(world, { client, worker });
-    const other = await delivered<Escrow>(world, { client, worker });
+    const [escrow, other] = [await underReview(), await underReview()];
     const signed = await approvalOf(escrow.id, client);
     const elsewhere = await operator.relayed(other.id, signed);
     expect(await operator.relayed(escrow.id, signed)).toBe("succeeds");

@@ -1,7 +1,5 @@
 /** Webhooks from registration to delivery, with targets that respond, fail, hang and recover. */
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { eq } from "drizzle-orm";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -25,6 +23,7 @@ import { type Agent, type Answer, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
 import { created, delivered, HOUR, matched, newPair, ok, signedChallenge } from "../support/contracts.js";
 import { allEvents, eventually, untilEvent } from "../support/event-log.js";
+import { listen } from "../support/listen.js";
 import { useWorld } from "../support/world.js";
 
 type NewWebhook = WebhookView & { secret: string };
@@ -68,10 +67,9 @@ async function startReceiver(host = "127.0.0.1"): Promise<Receiver> {
     respond(response, message);
   };
   const server: Server = createServer((request, response) => void listener(request, response));
-  server.listen(0, host);
-  await once(server, "listening");
+  const { url } = await listen(server, host);
   const receiver: Receiver = {
-    url: `http://${host}:${(server.address() as AddressInfo).port}/hook`,
+    url: `${url}/hook`,
     received,
     answer: (next) => {
       respond = next;

@@ -30,6 +30,12 @@ const service = await createService(parseConfig(environment), { logger: createLo
 const { url } = service;
 const place = await openScene({ ...world.target, url });
 const { client, worker } = await newPair(place);
+/** Its statements count like those of the process. */
+const pool = new pg.Pool({
+  connectionString: world.info.databaseUrl,
+  application_name: "working-contracts",
+});
+const db = databaseOn(pool);
 
 beforeAll(() => {
   pg.Client.prototype.query = function (this: pg.Client, ...args: [{ name?: string; text?: string }]) {
@@ -45,6 +51,7 @@ beforeAll(() => {
 afterAll(async () => {
   pg.Client.prototype.query = query;
   await service.stop();
+  await pool.end();
 });
 
 /** The statements of one call. */
@@ -123,12 +130,9 @@ test("reads of contracts in one turn of the event loop share statements, of thir
   const ids: string[] = [];
   for (let i = 0; i < 12; i++) ids.push((await paidCall(client, "/v1/contracts", await draft(world))).id);
   const asked = [...ids, UNKNOWN, ...ids, ...ids] as Address[];
-  const connectionString = world.info.databaseUrl;
-  const pool = new pg.Pool({ connectionString, application_name: "working-contracts" });
-  const deps = { db: databaseOn(pool), clock: { now: () => Math.floor(Date.now() / 1000) } };
+  const deps = { db, clock: { now: () => Math.floor(Date.now() / 1000) } };
   const view = (id: Address) => viewContract(deps as never, id).catch(({ code }) => ({ id: code }));
   const { result, sent } = await costOf(() => Promise.all(asked.map(view)));
-  await pool.end();
   expect(result.map(({ id }) => id)).toEqual([...ids, "not_found", ...ids, ...ids]);
   expect(sent.filter((name) => name === "contracts_shown")).toHaveLength(2);
 });
@@ -141,29 +145,19 @@ test("calls that ask the outbox in one turn of the event loop share a statement,
   );
   const [newer, older] = rows as [(typeof rows)[number], (typeof rows)[number]];
   const unknown = { ...newer, nonce: `0x${"00".repeat(32)}` as const };
-  const connectionString = world.info.databaseUrl;
-  const pool = new pg.Pool({ connectionString, application_name: "working-contracts" });
-  const db = databaseOn(pool);
   const asked = { caller: client.address, limits: { allowance: 0, budget: 0, perFee: 0 } };
   const ask = (authorization: typeof newer) => readOutboxState(db, { ...asked, authorization });
   const { result, sent } = await costOf(() => Promise.all([newer, unknown, older].map(ask)));
-  await pool.end();
   expect(result.map(({ earlier }) => earlier)).toEqual([BigInt(newer.id), null, BigInt(older.id)]);
   expect(sent).toEqual(["outbox_state"]);
 });
 
 test("operations that are stored in one turn of the event loop share a statement, also if two are the same", async () => {
-  const pool = new pg.Pool({
-    connectionString: world.info.databaseUrl,
-    application_name: "working-contracts",
-  });
-  const db = databaseOn(pool);
   const escrows = [1, 2, 1].map((digit) => `0x${String(digit).repeat(40)}` as Address);
   const cancel = (escrow: Address) => enqueue(db, cancelOperation({ escrow, caller: client.address }));
   const { result, sent } = await costOf(() => Promise.all(escrows.map(cancel)));
   const ids = result.map(({ operation }) => operation.id);
   await pool.query("delete from app.operation where id = any($1)", [ids]);
-  await pool.end();
   expect(result.map(({ existing, operation: { escrow } }) => [existing, escrow])).toEqual([
     [false, escrows[0]],
     [false, escrows[1]],
@@ -180,11 +174,6 @@ test("responses that are ready in one turn of the event loop share a statement; 
     "update app.operation set response = null where escrow = any($1) and kind = 'create' returning id",
     [created],
   );
-  const pool = new pg.Pool({
-    connectionString: world.info.databaseUrl,
-    application_name: "working-contracts",
-  });
-  const db = databaseOn(pool);
   const operations = await Promise.all(rows.map(({ id }) => readOperation(db, BigInt(id))));
   type Row = (typeof operations)[number];
   const [locked, ...free] = operations as [Row, Row, Row];
@@ -216,5 +205,4 @@ test("responses that are ready in one turn of the event loop share a statement; 
     locked.id,
   ]);
   expect(kept).toEqual([{ body: JSON.stringify({ data: locked.id.toString() }) }]);
-  await pool.end();
 });

@@ -1,7 +1,6 @@
 /** Settings that only the database, the chain or the machine can refuse: each start ends with one line. */
 import { rmSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
@@ -10,6 +9,7 @@ import { writeDeployment } from "../../src/chain/deployment.js";
 import { ConfigError, parseConfig } from "../../src/config.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
+import { listen } from "../support/listen.js";
 import { runOperator, runProgram } from "../support/programs.js";
 import { serviceEnvironment } from "../support/stack.js";
 import { useWorld } from "../support/world.js";
@@ -18,8 +18,7 @@ const STRANGER = generatePrivateKey();
 const EMPTY = "0x000000000000000000000000000000000000dead";
 const folder = join(tmpdir(), `wrong settings ${process.pid}`);
 const busy = createServer();
-await new Promise<void>((resolve) => busy.listen(0, "127.0.0.1", resolve));
-const { port: busyPort } = busy.address() as AddressInfo;
+const { port: busyPort } = await listen(busy);
 const world = await useWorld();
 await world.pool.query("create role without_rights login password 'no-rights'");
 afterAll(async () => {
@@ -146,14 +145,6 @@ test.concurrent.each<Fault>([
 });
 
 const DATABASE_LINE = "DATABASE_URL: must be a URL starting with postgres:// or postgresql://";
-
-test.concurrent.each([
-  ["mysql://x", DATABASE_LINE],
-  ["", "DATABASE_URL: is required"],
-])("a migration of the database %j ends with a line that says why not", async (url, line) => {
-  const { code, stdout, stderr } = await runProgram("src/commands/migrate.ts", [], { DATABASE_URL: url });
-  expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: `${line}\n` });
-});
 
 for (const { args, faults } of [
   {
