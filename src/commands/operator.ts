@@ -291,7 +291,7 @@ async function rewrapSecrets(
           rewrapped += rowCount ?? 0;
         }
       }
-      // Webhooks are too few for it.
+      // Webhooks are too few to report progress.
       if (table === referenceKey) console.log(`${rewrapped} keys rewrapped`);
     }
   }

@@ -82,12 +82,17 @@ test("a batch that reverts costs what it used", async () => {
   expect(await charged()).toEqual({ "0xa1": 100, "0xa2": 100, "*": 200 });
 });
 
+/** Delays each statement that stores operations, or each of their rows, until the test ends. */
+async function slowInserts(each: "row" | "statement", seconds: number): Promise<void> {
+  await database.pool.query(`
+    create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(${seconds}); return new; end';
+    create trigger slow before insert on app.operation for each ${each} execute function slow()`);
+  onTestFinished(async () => void (await database.pool.query("drop function slow cascade")));
+}
+
 test("processes that store the same operations in different orders do not wait for each other in a circle", async () => {
   // Longer than a statement takes to begin, so that each has stored its first row when it meets the other's.
-  await database.pool.query(`
-    create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.3); return new; end';
-    create trigger slow before insert on app.operation for each row execute function slow()`);
-  onTestFinished(async () => void (await database.pool.query("drop function slow cascade")));
+  await slowInserts("row", 0.3);
   const store = (db: Database, onceKey: string) =>
     enqueue(db, { kind: "draw", signed: false, target: "0x", data: "0x", gasLimit: 1, onceKey } as never);
   const [one, other] = [databaseOn(database.pool), databaseOn(database.pool)];
@@ -150,10 +155,7 @@ describe("gas limits", () => {
   test("hold for addresses that all pay at the same moment", async () => {
     const limits = { allowance: 1_000, budget: 5 * GAS, perFee: 0 };
     // Statements that are sent at the same moment also run at the same moment.
-    await database.pool.query(`
-      create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.1); return null; end';
-      create trigger slow before insert on app.operation for each statement execute function slow()`);
-    onTestFinished(async () => void (await database.pool.query("drop function slow cascade")));
+    await slowInserts("statement", 0.1);
     const outcomes = await Promise.all(
       Array.from({ length: 100 }, (_, index) => store(`0x${index}`, limits)),
     );

@@ -1105,6 +1105,9 @@ const BY_TEST_FILE = {
   },
 };
 
+/** @type {string[]} */
+export const MUTANT_NAMES = Object.values(BY_TEST_FILE).flatMap((mutants) => Object.keys(mutants));
+
 /** @type {Record<string, Mutant>} */
 export const MUTANTS = Object.fromEntries(
   Object.entries(BY_TEST_FILE).flatMap(([tests, mutants]) =>

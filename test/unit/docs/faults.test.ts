@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 // @ts-expect-error A plain module for a plain script.
-import { MUTANTS } from "../../faults/support/mutants.mjs";
+import { MUTANT_NAMES, MUTANTS } from "../../faults/support/mutants.mjs";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 const ROWS = 51;
@@ -22,6 +22,10 @@ const mutants = Object.entries<Mutant>(MUTANTS);
 test("every row of the matrix is present", () => {
   const numbers = new Set(rows.map(({ number }) => number));
   expect([...numbers]).toEqual(Array.from({ length: ROWS }, (_, index) => index + 1));
+});
+
+test("no two mutants have one name", () => {
+  expect(MUTANT_NAMES).toHaveLength(mutants.length);
 });
 
 test.each(rows)("row $number, $fault: its tests exist", ({ tests, failsWhen }) => {
