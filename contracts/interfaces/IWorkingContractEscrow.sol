@@ -205,8 +205,9 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// - The caller is the operator's Relay, which has seen the transfer. Anyone else must wait until a week after the
     ///   review deadline if `payer` has money booked here, otherwise two weeks.
     ///
-    /// Warning: a cancelled authorization looks like a used one. A Relay signer that colludes with the signer of a
-    /// cancelled authorization can have it paid from other direct transfers.
+    /// Warning: an authorization that was cancelled, that this escrow has consumed, or whose money opened it looks like
+    /// one of a direct transfer. A Relay signer that colludes with its payer can have it paid from other direct
+    /// transfers; so can anyone after the time above.
     function refundDirectTransfer(address payer, uint256 amount, Authorization calldata authorization) external;
 
     /// @notice The terms that this escrow's address commits to.

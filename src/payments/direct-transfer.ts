@@ -21,14 +21,15 @@ import { settlementPending } from "./relayed-call.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 /**
- * Whether this authorization moved its value to the escrow in a transaction in which the escrow itself took no deposit
- * from its payer. False for a cancelled authorization, and for one that the escrow consumed. Throws 503
- * `settlement_pending` while that transaction is not final: on another branch its payer can have cancelled instead, and
- * the money at the escrow can belong to someone else.
+ * Whether this authorization moved its value to the open escrow in a transaction in which the escrow itself took no
+ * deposit from its payer. False for a cancelled authorization, for one that the escrow consumed, and for one whose money
+ * the opening took. Throws 503 `settlement_pending` while that transaction is not final: on another branch its payer can
+ * have cancelled instead, and the money at the escrow can belong to someone else.
  */
 export async function isDirectTransfer(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
   const use = await findUse(deps, payment);
   if (use === null || !(await isTransferredDirectly(deps, payment, use))) return false;
+  if (await isTakenByOpening(deps, payment, use)) return false;
   const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
   const isDeep = head - use.blockNumber + 1n >= BigInt(deps.config.confirmations);
   // The receipt can come from a branch that the chain has left.
@@ -43,10 +44,38 @@ async function isTransferredDirectly(
   payment: PaymentAuthorization,
   { logs }: TransactionReceipt,
 ): Promise<boolean> {
-  if (!isTransferOfUse(logs, deps.deployment.asset.address, payment)) return false;
+  if (positionOf(logs, deps.deployment.asset.address, payment) === null) return false;
   const events = parseEventLogs({ abi: escrowAbi, logs: emittedBy(payment.to, logs) });
   for (const event of events) if (await isOfPayer(deps, payment, event)) return false;
   return true;
+}
+
+/**
+ * Whether the escrow can have been opened from this money: then it is booked already, and what lies there unbooked is
+ * other payers'. Of its initiator's transfers of exactly the deposit, the escrow itself keeps one and refunds the others.
+ */
+async function isTakenByOpening(
+  { db, deployment }: Deps,
+  payment: PaymentAuthorization,
+  { logs, blockNumber }: TransactionReceipt,
+): Promise<boolean> {
+  const [opening] = await db
+    .select({
+      blockNumber: escrowEvent.blockNumber,
+      logIndex: escrowEvent.logIndex,
+      args: escrowEvent.args,
+      initiator: workingContract.initiator,
+    })
+    .from(escrowEvent)
+    .innerJoin(workingContract, eq(workingContract.id, escrowEvent.contractId))
+    .where(and(eq(escrowEvent.contractId, payment.to), eq(escrowEvent.name, "WorkingContractCreated")));
+  if (opening === undefined) return true;
+  const logIndex = positionOf(logs, deployment.asset.address, payment) ?? 0;
+  const isLater =
+    blockNumber === opening.blockNumber ? logIndex > opening.logIndex : blockNumber > opening.blockNumber;
+  const isDeposit =
+    payment.from === opening.initiator && payment.value === BigInt(String(opening.args.deposit));
+  return !isLater && !isDeposit;
 }
 
 type EscrowEvent = ReturnType<typeof parseEventLogs<typeof escrowAbi>>[number];
@@ -80,20 +109,18 @@ async function isOfPayer(
 }
 
 /**
- * Whether the use of this nonce is what moved the value. Its signer can sign other amounts and payees with the same nonce
- * (EIP-3009), and move the value with another nonce in the same transaction. The token logs a transfer right behind the
- * use of its authorization.
+ * The index of the log of this nonce's use, if that use is what moved the value; otherwise null. Its signer can sign other
+ * amounts and payees with the same nonce (EIP-3009), and move the value with another nonce in the same transaction. The
+ * token logs a transfer right behind the use of its authorization.
  */
-function isTransferOfUse(logs: Log[], token: Address, payment: PaymentAuthorization): boolean {
+function positionOf(logs: Log[], token: Address, payment: PaymentAuthorization): number | null {
   const ofToken = emittedBy(token, logs);
   const { from: authorizer, nonce } = payment;
   const use = { abi: tokenAbi, eventName: "AuthorizationUsed", args: { authorizer, nonce } } as const;
   const [used] = parseEventLogs({ ...use, logs: ofToken });
-  return hasTransfer(
-    ofToken.filter(({ logIndex }) => used !== undefined && logIndex === used.logIndex + 1),
-    token,
-    payment,
-  );
+  if (used === undefined) return null;
+  const behind = ofToken.filter(({ logIndex }) => logIndex === used.logIndex + 1);
+  return hasTransfer(behind, token, payment) ? used.logIndex : null;
 }
 
 function hasTransfer(

@@ -11,6 +11,7 @@ import { isDirectTransfer } from "../../src/payments/direct-transfer.js";
 import type { PaymentAuthorization } from "../../src/payments/x402.js";
 import { localAccount } from "../../tools/local/network.js";
 import { cancellationOf, transferData } from "../support/chain.js";
+import { created } from "../support/contracts.js";
 import { listen } from "../support/listen.js";
 import { domainOf, signAuthorization } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
@@ -27,6 +28,7 @@ const sender = createSigningClient({
   chain: world.publicClient.chain,
   account: localAccount(7),
 });
+const { id: escrow } = await created(world, await world.newAgent({ usd: "50" }));
 const payment = await signedPayment();
 const used = await send(payment);
 await world.testClient.mine({ blocks: 300, interval: 1 });
@@ -35,7 +37,7 @@ async function signedPayment(): Promise<PaymentAuthorization> {
   const account = privateKeyToAccount(generatePrivateKey());
   accounts.set(account.address.toLowerCase() as Address, account);
   const signed = await signAuthorization(account, domainOf(world.deployment), {
-    to: world.deployment.registry,
+    to: escrow as Address,
     value: 1n,
     validAfter: BigInt((await world.chainNow()) - 600),
     validBefore: BigInt((await world.chainNow()) + 86_400),
@@ -173,8 +175,8 @@ test("a payer's long searches that find no use run one at a time, with a pause b
 
 describe("a direct transfer by the same authorization", () => {
   const judged = (confirmations: number, publicClient = world.publicClient) => {
-    const { deployment } = world;
-    return isDirectTransfer({ publicClient, deployment, config: { confirmations } } as Deps, payment);
+    const { db, deployment } = world;
+    return isDirectTransfer({ db, publicClient, deployment, config: { confirmations } } as Deps, payment);
   };
 
   test("is seen once its block is final", async () => {

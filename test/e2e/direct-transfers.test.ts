@@ -12,6 +12,7 @@ import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js"
 import { useWorld } from "../support/world.js";
 
 const PRICE = 50_000_000n;
+const STAKE = 2_500_000n;
 const REFUNDED = expect.stringContaining("refunded");
 
 const world = await useWorld();
@@ -117,4 +118,30 @@ test("a transfer counts for the nonce that made it alone, and takes no one else'
   expect((await own.send()).error).toMatchObject({ hint: REFUNDED });
   await expect.poll(() => world.usdOf(victim.address)).toBe(10_000_000n);
   expect(await world.usdOf(id as Hex)).toBe(52_500_000n);
+});
+
+test("money that opened the escrow is refunded to no one: what lies there afterwards is other payers'", async () => {
+  const client = await world.newAgent({ usd: "50" });
+  const [winner, victim] = [await world.newAgent({ usd: "10" }), await world.newAgent({ usd: "10" })];
+  const body = JSON.stringify(await draft(world));
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const id = quote.payTo as Hex;
+  const ofStake = await authorize(client, quote, { ...world, changes: { value: STAKE } });
+  const rest = await authorize(client, quote, { ...world, changes: { value: PRICE - STAKE } });
+  await frontRun(world, stranger, ofStake);
+  await frontRun(world, stranger, rest);
+  await openWithTermsOf(id, client);
+
+  const path = `/v1/contracts/${id}/accept`;
+  const own = await signedCall(victim, path, { accept: true }, world);
+  expect((await winner.pay<ContractView>(path, { accept: true })).data).toMatchObject({ status: "matched" });
+  await frontRun(world, stranger, own.payment);
+
+  const again = await client.post(path, { accept: true }, version2(own.quote, ofStake));
+  expect(again.error).toMatchObject({ code: "forbidden" });
+  expect(again.error).not.toMatchObject({ hint: REFUNDED });
+  expect((await own.send()).error).toMatchObject({ code: "conflict", hint: REFUNDED });
+  await expect.poll(() => world.usdOf(victim.address)).toBe(10_000_000n);
+  expect(await world.usdOf(client.address)).toBe(0n);
+  expect(await world.usdOf(id)).toBe(PRICE + STAKE);
 });

@@ -35,6 +35,13 @@ const BY_TEST_FILE = {
       only: "branch that the chain has left",
     },
   },
+  "test/e2e/direct-transfers.test.ts": {
+    "deposit-refunded-again": {
+      file: "src/payments/direct-transfer.ts",
+      edits: [["return !isLater && !isDeposit;", "return opening === null;"]],
+      only: "money that opened the escrow",
+    },
+  },
   "test/e2e/contract-interrupted.test.ts": {
     "published-forgotten": {
       file: "src/payments/paid-call.ts",
