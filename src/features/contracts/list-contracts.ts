@@ -218,7 +218,7 @@ export function parseStatuses(text: string): Status[] | null {
 
 function statusesOf(word: string): readonly Status[] {
   if (Object.hasOwn(STATUS_GROUPS, word)) return STATUS_GROUPS[word as keyof typeof STATUS_GROUPS];
-  if (word.endsWith("*")) return STATUSES.filter((status) => status.startsWith(word.slice(0, -1)));
+  if (/.\*$/.test(word)) return STATUSES.filter((status) => status.startsWith(word.slice(0, -1)));
   return STATUSES.filter((status) => status === word);
 }
 
@@ -272,6 +272,8 @@ const UNSPACED = ["Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanma
   .join("");
 /** A letter of those scripts, a symbol such as $ or an emoji, or a run of other letters and digits. */
 const WORD = new RegExp(`[${UNSPACED}\\p{S}]|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`, "gu");
+/** Composing more marks on one letter takes quadratic time. The limit is that of stream-safe text (UAX #15). */
+const TOO_MANY_MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu;
 /** Of a longer word only its beginning counts. Postgres stores at most 2,046 bytes. */
 const MAX_WORD_LENGTH = 64;
 /** Of a longer text only its beginning is found. This bounds what one contract costs the index. */
@@ -280,7 +282,8 @@ const MAX_WORDS = 4_096;
 /** The distinct words of a text, in any letter case and Unicode form. Punctuation separates words. */
 export function wordsOf(text: string): string[] {
   const words = new Set<string>();
-  for (const [word] of text.normalize("NFKC").toLowerCase().matchAll(WORD)) {
+  const composed = text.replace(TOO_MANY_MARKS, "$1").normalize("NFKC");
+  for (const [word] of composed.toLowerCase().matchAll(WORD)) {
     words.add(word.length <= MAX_WORD_LENGTH ? word : [...word].slice(0, MAX_WORD_LENGTH).join(""));
     if (words.size === MAX_WORDS) break;
   }

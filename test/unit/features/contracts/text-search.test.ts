@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { toQuery, wordsOf } from "../../../../src/features/contracts/list-contracts.js";
 
 it.each([
@@ -17,6 +17,18 @@ it("counts only the beginning of a long word and of a long text", () => {
   expect(wordsOf("𐐀".repeat(100))).toEqual(["𐐨".repeat(64)]);
   const many = Array.from({ length: 5_000 }, (_, i) => `w${i}`).join(" ");
   expect(wordsOf(many)).toHaveLength(4_096);
+});
+
+it("composes no more marks on a letter than text in use has", () => {
+  const normalize = vi.spyOn(String.prototype, "normalize");
+  const words = [
+    `a${"\u0344".repeat(32_768)}${"\u0316".repeat(32_767)} b`,
+    `x${"\uff9e\u0316".repeat(32_768)}`,
+  ].map(wordsOf);
+  const longest = Math.max(...normalize.mock.contexts.map((text) => String(text).length));
+  normalize.mockRestore();
+  expect(words.map((found) => found.length)).toEqual([2, 1]);
+  expect(longest).toBeLessThan(40);
 });
 
 it("writes a query that needs no escaping", () => {
