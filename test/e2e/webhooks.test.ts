@@ -260,6 +260,31 @@ describe("a webhook", () => {
     expect(data.status).toBe("active");
   });
 
+  test("is not created by a call whose key was revoked meanwhile", async () => {
+    const agent = await world.newAgent();
+    const proof = await signedChallenge(agent, agent);
+    const waits = async (statement: string) =>
+      (
+        await world.query("select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ~ $1", [
+          statement,
+        ])
+      ).length;
+    const holder = await world.pool.connect();
+    try {
+      await holder.query("begin; lock table app.webhook in access exclusive mode");
+      const creating = agent.post(PATH, { url: "http://127.0.0.1:9/" });
+      await expect.poll(() => waits("select .*owner.* from .app.*webhook")).toBeGreaterThan(0);
+      const revoking = agent.post(`/v1/agents/${agent.address}/api-key/revoke`, proof);
+      await expect.poll(() => waits('^update "app"."webhook" set')).toBeGreaterThan(0);
+      await holder.query("commit");
+      ok(await revoking);
+      expect((await creating).status).toBe(401);
+    } finally {
+      holder.release();
+    }
+    expect(await world.query("select 1 from app.webhook where owner = $1", [agent.address])).toEqual([]);
+  });
+
   test("for events of others is for parties and stakers only, once strangers have 2,000", async () => {
     await created(world, client);
     const stranger = await world.newAgent();

@@ -88,6 +88,21 @@ describe("issuing", () => {
     expect(await client.issue(agent.address, later)).toMatchObject(invalidChallenge);
   });
 
+  it("rejects a challenge with other actions than one of the same second that was redeemed: the chain keeps either", async () => {
+    const agent = newAgent();
+    const [first, same, other] = [
+      await client.prove(agent),
+      await client.prove(agent),
+      await client.prove(agent),
+    ];
+    await network.pool.query("update app.challenge set actions = 0 where id = $1", [other.challengeId]);
+    for (const proof of [first, same])
+      expect(await client.issue(agent.address, proof)).toMatchObject({ status: 201 });
+    expect(await client.issue(agent.address, other)).toMatchObject(refusal(400, "invalid_challenge"));
+    await network.moveTime(1);
+    expect(await client.issue(agent.address, await client.prove(agent))).toMatchObject({ status: 201 });
+  });
+
   it("returns 401 for a wrong signature, keeps the challenge for five tries, then ends it", async () => {
     const [agent, stranger] = [newAgent(), newAgent()];
     const { challengeId, message } = await client.challenge(agent.address);

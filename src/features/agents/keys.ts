@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Permission } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, eq, gt, isNotNull, isNull, lte, ne, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNotNull, isNull, lte, ne, type SQL, sql } from "drizzle-orm";
 import { type Executor, NOTIFICATION_LEASE_MS, type Transaction } from "../../db/client.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -26,7 +26,7 @@ export interface IssuedKey {
 }
 
 /**
- * Redeems a challenge for a new API key. With an idempotency key the same claim gets the same API key for as long as the
+ * Redeems a challenge for a new API key. With an idempotency key the same call gets the same API key for as long as the
  * challenge would be valid: the key is derived from both, because its plain text is not stored. Throws
  * `invalid_challenge` or `invalid_signature`, `unavailable` while a revocation of the address is pending, and
  * `rate_limited` if the sign-in leaves less than what is delegated and is beyond the gas limits.
@@ -43,7 +43,8 @@ export async function issueKey(
   const { address, challengeId, signature } = claim;
   if (idempotencyKey === undefined) return storeKey(deps, { claim, label, key: createKey(environment) });
 
-  const secret = deriveSecret(masterKey, "api key", [address, challengeId, signature, idempotencyKey]);
+  const call = [address, challengeId, signature, idempotencyKey, label ?? ""];
+  const secret = deriveSecret(masterKey, "api key", call);
   const key = createKey(environment, secret);
   try {
     return await storeKey(deps, { claim, label, key });
@@ -74,6 +75,7 @@ async function storeKey(
     await lockAddress(tx, address);
     if ((await pendingRevocation(tx, address)) !== null) throw revocationPending();
     await redeem(tx, proof, "issue");
+    await requireAgreement(tx, proof);
     await forgetOlderSignatures(tx, proof);
     await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
     // A sign-in that leaves less than what is delegated is registered: the newest counts alone.
@@ -137,8 +139,7 @@ export async function revokeKeys(
         message: `This address has no active key with the id ${keyId}.`,
       });
     }
-    const isActive = and(eq(apiKey.address, address), isNull(apiKey.revokedAt));
-    if ((await tx.$count(apiKey, isActive)) === 0) await endDelegation(tx, deps, proof);
+    if (!(await hasActiveKey(tx, address))) await endDelegation(tx, deps, proof);
     return revoked.length;
   });
   // From then on no process accepts the keys (key-owners.ts).
@@ -146,25 +147,51 @@ export async function revokeKeys(
   return { address, revokedCount };
 }
 
+/** Throws `invalid_challenge` if the chain could keep a text of the same second instead, which allows something else. */
+async function requireAgreement(tx: Transaction, proof: AddressProof): Promise<void> {
+  const { actions, until } = proof.permission;
+  const others = await tx.$count(
+    challenge,
+    and(
+      isEarlierSignIn(proof),
+      eq(challenge.issuedAt, proof.issuedAt),
+      sql`(${challenge.actions}, ${challenge.until}) <> (${actions}, ${until})`,
+    ),
+  );
+  if (others > 0)
+    throw invalidChallenge("Another challenge of the same second was redeemed, with other actions.");
+}
+
+async function hasActiveKey(tx: Transaction, address: Address): Promise<boolean> {
+  return (await tx.$count(apiKey, and(eq(apiKey.address, address), isNull(apiKey.revokedAt)))) > 0;
+}
+
+/**
+ * For a call that took longer than its key was checked: waits for revocations of the caller's keys, and delays new ones until
+ * the transaction ends. Throws `unauthorized` if the caller has no active key any more.
+ */
+export async function requireActiveKey(tx: Transaction, caller: Address): Promise<void> {
+  await lockAddress(tx, caller);
+  if (!(await hasActiveKey(tx, caller)))
+    throw new AppError("unauthorized", { message: "All API keys of this address were revoked." });
+}
+
 /** The newest sign-in counts alone: an older one that allows more could still be registered by whoever stole it. */
-async function forgetOlderSignatures(
-  tx: Transaction,
-  { address, challengeId, issuedAt }: AddressProof,
-): Promise<void> {
+async function forgetOlderSignatures(tx: Transaction, proof: AddressProof): Promise<void> {
   await tx
     .update(challenge)
     .set({ signature: null })
-    .where(
-      and(
-        eq(challenge.address, address),
-        eq(challenge.purpose, "issue"),
-        isNotNull(challenge.signature),
-        // Of two in one second, the one redeemed last.
-        lte(challenge.issuedAt, issuedAt),
-        ne(challenge.id, challengeId),
-      ),
-    );
+    .where(and(isEarlierSignIn(proof), lte(challenge.issuedAt, proof.issuedAt)));
 }
+
+/** SQL: a challenge of the address that has issued a key, and whose signature is still kept. */
+const isEarlierSignIn = ({ address, challengeId }: AddressProof): SQL | undefined =>
+  and(
+    eq(challenge.address, address),
+    eq(challenge.purpose, "issue"),
+    isNotNull(challenge.signature),
+    ne(challenge.id, challengeId),
+  );
 
 /**
  * Whether a sign-in leaves the operator less than what is delegated, or than a pending delegation might. A sign-in that

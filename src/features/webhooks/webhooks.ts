@@ -11,6 +11,7 @@ import { newestPosition, readPosition, requireReached } from "../../events/log.j
 import { MAX_RETRIES, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { checkTarget, TargetRefused } from "../../webhooks/target.js";
+import { requireActiveKey } from "../agents/keys.js";
 import { isParty } from "../events/stream-events.js";
 
 type WebhookRow = typeof webhook.$inferSelect;
@@ -35,6 +36,7 @@ export async function createWebhook(
   await requireTarget(config, draft.url);
   const { secret, stored } = await createSecret(id, config);
   return db.transaction(async (tx) => {
+    await requireActiveKey(tx, caller);
     await lock(tx, `webhooks:${caller}`);
     const first = await earlier(tx);
     if (first !== undefined) return first;
@@ -84,6 +86,7 @@ export async function updateWebhook(
   const { disabled, ...draft } = changes;
   if (draft.url !== undefined) await requireTarget(config, draft.url);
   await db.transaction(async (tx) => {
+    await requireActiveKey(tx, caller);
     // Otherwise events matched meanwhile would count as processed without having been.
     if (disabled === false)
       await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching})`);
