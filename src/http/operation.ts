@@ -161,7 +161,9 @@ export function resourceId(call: {
   const key = call.headers["idempotency-key"];
   if (key === undefined) return randomUUID();
   const { caller, rawBody, c } = call;
-  const hash = createHash("sha256").update(`${caller}\n${c.req.path}\n${key}\n`).update(rawBody).digest();
+  // An id in another letter case is the same one.
+  const path = c.req.path.toLowerCase();
+  const hash = createHash("sha256").update(`${caller}\n${path}\n${key}\n`).update(rawBody).digest();
   // A UUID of version 8: its bits have a meaning of ours.
   hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x80;
   hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;

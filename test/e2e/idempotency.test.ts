@@ -34,6 +34,7 @@ describe("a repeated creation with the same Idempotency-Key", () => {
     for (const answer of [
       await issue(proof),
       await issue(proof, "second"),
+      await issue({ ...proof, label: "b" }, "first"),
       await issue({ ...proof, signature: wrongSignature }, "first"),
     ]) {
       expect(answer.error?.code).toBe("invalid_challenge");
@@ -67,9 +68,10 @@ describe("a repeated creation with the same Idempotency-Key", () => {
 
   it("returns the first complaint and the first checkpoint", async () => {
     const { client, worker } = pair;
-    const complain = () =>
-      client.post<Json>(`/v1/contracts/${id}/complaints`, { evidence: { late: true } }, key("late"));
-    const [complaint, same] = await Promise.all([complain(), complain()]);
+    const complain = (anyCase = id) =>
+      client.post<Json>(`/v1/contracts/${anyCase}/complaints`, { evidence: { late: true } }, key("late"));
+    const upper = `0x${id.slice(2).toUpperCase()}` as typeof id;
+    const [complaint, same] = await Promise.all([complain(), complain(upper)]);
     expect(ok(same, 201)).toEqual(ok(complaint, 201));
     expect((await client.get<Json[]>(`/v1/contracts/${id}/complaints`)).data).toHaveLength(1);
 

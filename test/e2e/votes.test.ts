@@ -275,6 +275,7 @@ describe("sealed from the service too", () => {
     expect(rows).toEqual([]);
 
     expect(await refused(a, id, { ...GOOD, salt })).toEqual([409, "conflict"]);
+    expect(await refused(c, id, { ...ballot("met"), salt })).toEqual([400, "invalid_request"]);
     await world.increaseTime(DAY);
     expect(await refused(c, id, { ...GOOD, salt })).toEqual([403, "forbidden"]);
     expect(await refused(a, id, { ...OTHER, salt })).toEqual([400, "invalid_request"]);

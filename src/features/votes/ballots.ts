@@ -243,6 +243,7 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
     subject: { kind: "open-vote", onceKey: `open-vote:${id}:${caller}` },
     store: async (requestHash) => {
       const row = await loadContractForAction(db, id);
+      const packed = packBallot(votes, row.chain.criteriaCount);
       const [ballot] = await db
         .select({ commitment: vote.commitment, votes: vote.votes })
         .from(vote)
@@ -251,7 +252,6 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
         throw new AppError("forbidden", { message: "You have not voted on this contract." });
       requireOpeningPeriod(row, clock.now());
       if (ballot.votes !== null) throw new AppError("conflict", { message: "Your vote is already open." });
-      const packed = packBallot(votes, row.chain.criteriaCount);
       const sealed = { chainId: deployment.chainId, escrow: id, voter: caller, votes: packed, salt };
       if (voteCommitment(sealed) !== ballot.commitment) {
         const message = "does not open your sealed vote with these votes";
