@@ -97,7 +97,7 @@ function faults() {
   };
 }
 
-/** The end-to-end tests on several processes of each kind, without those that start their own stack. */
+/** Some of the end-to-end files, on several API and relayer processes. */
 function cluster() {
   const files = [
     ...["contract-payments", "disputes", "votes", "stakes", "direct-transfers", "contract-list"],

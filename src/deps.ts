@@ -1,4 +1,4 @@
-/** Dependencies of features. Only main.ts and the tests build a `Deps`. */
+/** Dependencies of features. main.ts or a test builds them; createApp adds the last ones. */
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Logger } from "pino";

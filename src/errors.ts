@@ -39,7 +39,7 @@ interface AppErrorOptions {
   cause?: unknown;
 }
 
-/** The only error thrown on purpose. The HTTP layer turns it into the specified error body. */
+/** Refuses a request. The HTTP layer turns it into the specified error body. */
 export class AppError extends Error {
   override readonly name = "AppError";
   readonly code: ErrorCode;

@@ -1,6 +1,6 @@
 /**
- * When work runs in this process: background loops, with rounds, pauses that a notification ends, backoff after failures, sparse
- * logging, and shutdown after a round; and limits on what runs at once.
+ * When work runs in this process: background loops, with rounds, pauses that a notification ends, backoff after
+ * failures, sparse logging, and shutdown after a round; and limits on what runs at once.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { BaseLogger } from "pino";
@@ -30,8 +30,8 @@ export function createPause({ notifications, channels }: Wakers) {
   const unlisten = channels.map((channel) => notifications.listen(channel, subscriber));
   return {
     /**
-     * Waits until the time is over, the signal is aborted, or a notification arrives. One that arrived since the last wait
-     * counts; if none did, this returns false.
+     * Waits until the time is over, the signal is aborted, or a notification arrives. One that arrived since the last
+     * wait counts; if none did, this returns false.
      */
     async wait(ms: number, signal: AbortSignal): Promise<boolean> {
       if (!hasNews) {
@@ -58,9 +58,9 @@ export function createPause({ notifications, channels }: Wakers) {
 const LOG_EVERY_FAILURES = 30;
 
 /**
- * Runs `round` every `intervalMs`, on a notification of `wakers`, and again at once while it returns true. After a failed round the pause doubles, up
- * to `maxBackoffMs`; the first failure and every 30th are logged, unless `isExpected` accepts the error. The signal
- * that a round receives is aborted by `stop`.
+ * Runs `round` every `intervalMs`, on a notification of `wakers`, and again at once while it returns true. After a
+ * failed round the pause doubles, up to `maxBackoffMs`; the first failure and every 30th are logged, unless
+ * `isExpected` accepts the error. The signal that a round receives is aborted by `stop`.
  */
 export function createLoop(options: {
   name: string;
@@ -195,8 +195,8 @@ interface Waiting {
 
 /**
  * Runs at most `count` tasks at once, and at most one of each client. Clients take turns, and so do the callers of a
- * client: many tasks delay their own caller most. Beyond the maximum of waiting tasks, of a client or of all, the newest
- * of whoever has most fails with the error that `refuse` makes.
+ * client: many tasks delay their own caller most. Beyond the maximum of waiting tasks, of a client or of all, the
+ * newest of whoever has most fails with the error that `refuse` makes.
  */
 export function createFairConcurrencyLimit(
   count: number,

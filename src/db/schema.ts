@@ -411,7 +411,7 @@ export const signerEpoch = app.table("signer_epoch", {
   takenAt: at("taken_at").notNull().defaultNow(),
 });
 
-/** Gas relayed for an address and gas earned by its contracts' fees (relayer/limits.ts). */
+/** Gas relayed for an address and gas earned by its contracts' fees (relayer/gas-accounts.ts). */
 export const gasAccount = app.table(
   "gas_account",
   {
@@ -506,7 +506,7 @@ export const eventDeadline = app.table(
   "event_deadline",
   {
     contractId: text("contract_id").notNull(),
-    /** See events/causes.ts. */
+    /** See events/deadlines.ts. */
     name: text("name").$type<DeadlineName>().notNull(),
     /** Both in seconds on the chain's clock: the deadline, and the time its event is due. */
     deadline: bigint("deadline", { mode: "number" }).notNull(),

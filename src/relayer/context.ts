@@ -21,7 +21,7 @@ export interface RelayerMetrics {
   batches(event: "sent" | "replaced" | "mined" | "final" | "reverted" | "reorganised" | "quarantined"): void;
   /** A transaction was signed: a batch's first, or a replacement. */
   signed(transaction: { signer: Address; operations: number; maxFeePerGas: bigint }): void;
-  /** A transaction was mined. `gasPaid` is in wei; `seconds` is the time from storing each operation to its block. */
+  /** A receipt was recorded. `gasPaid` is in wei; `seconds` is each operation's age by then. */
   mined(transaction: { signer: Address; gasPaid: bigint; seconds: number[] }): void;
   alarm(name: AlarmName): void;
 }

@@ -1,6 +1,6 @@
 /**
- * Compares src/protocol with the compiled contracts on a real chain: numbers, bytes, addresses and statuses are the
- * same.
+ * Compares packages/protocol with the compiled contracts on a real chain: numbers, bytes, addresses and statuses are
+ * the same.
  */
 import { readFileSync } from "node:fs";
 import { delegationAbi, escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";

@@ -60,8 +60,8 @@ export async function proveAddress(
 }
 
 /**
- * Uses up the challenge: of concurrent redemptions one passes and the others throw `invalid_challenge`. The signature is
- * kept only for an issued key, whose delegation it proves.
+ * Uses up the challenge: of concurrent redemptions one passes and the others throw `invalid_challenge`. The signature
+ * is kept only for an issued key, whose delegation it proves.
  */
 export async function redeem(
   tx: Transaction,

@@ -1,6 +1,6 @@
 /**
- * How an agent allows an action without a payment: by its own signature for it, or by its delegation to our Relay, which is
- * on chain, pending in the outbox, or registered when it is first needed.
+ * How an agent allows an action without a payment: by its own signature for it, or by its delegation to our Relay,
+ * which is on chain, pending in the outbox, or registered when it is first needed.
  */
 import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
 import {
@@ -33,9 +33,10 @@ import { enqueue } from "../../relayer/outbox.js";
 const PROPOSED_VALIDITY = 600;
 
 /**
- * The operation as its caller allowed it: carried by the caller's signature, or as it is once the caller's delegation is
- * on chain. Throws 403 with the typed data to sign if there is neither, 401 if the signature is wrong, 400 if its
- * deadline is, and 429 if the caller's operations keep failing on chain, or its wallet could burn gas that it does not have.
+ * The operation as its caller allowed it: carried by the caller's signature, or as it is once the caller's delegation
+ * is on chain. Throws 403 with the typed data to sign if there is neither, 401 if the signature is wrong, 400 if its
+ * deadline is, and 429 if the caller's operations keep failing on chain, or its wallet could burn gas that it does not
+ * have.
  */
 export async function authorize(
   deps: Deps,
@@ -125,7 +126,7 @@ function typedJson(action: SignedAction) {
 /**
  * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on
  * chain. The newest sign-in that issued a key after the last revocation decides, registered or not; one that allows the
- * same as the chain is not registered. `gasLimits`: those of the call that needs it, which also hold for the delegation.
+ * same as the chain is not registered. `gasLimits`: those of the call that needs it, also for the delegation.
  */
 export async function ensureDelegation(
   deps: Deps,
@@ -200,8 +201,8 @@ async function newestProof(db: Executor, agent: Address, since: number): Promise
 }
 
 /**
- * As {@link newestProof}. Revocations and sign-ins delete older signatures before they look for delegations: they did so
- * before this, or wait until the transaction ends, and find its operation.
+ * As {@link newestProof}. Revocations and sign-ins delete older signatures before they look for delegations: they did
+ * so before this, or wait until the transaction ends, and find its operation.
  */
 async function lockNewestProof(tx: Transaction, agent: Address, since: number): Promise<Proof | null> {
   const [proof] = await lockedProofs(tx, { agent, since });

@@ -1,6 +1,6 @@
 /**
- * API keys: `wc_live_` or `wc_test_`, 32 random bytes in base62, and a checksum in base62. Only hashes are stored. Their
- * owners are kept in memory for as long as this process is sure to hear of a revocation.
+ * API keys: `wc_live_` or `wc_test_`, 32 random bytes in base62, and a checksum in base62. Only hashes are stored.
+ * Their owners are kept in memory for as long as this process is sure to hear of a revocation.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Address } from "@working-contracts/protocol/types";
@@ -16,7 +16,7 @@ const SECRET_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const KEY_PATTERN = /^wc_(live|test)_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
-/** A new key in plain text, and its hash; only the hash is stored. The secret must have 32 bytes that no one can guess. */
+/** A new key in plain text and its hash; only the hash is stored. The secret must be 32 bytes that no one can guess. */
 export function createKey(
   environment: KeyEnvironment,
   secret: Uint8Array = randomBytes(32),

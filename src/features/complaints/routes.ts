@@ -35,7 +35,7 @@ import { type ContractRow, loadContract } from "../contracts/view.js";
 export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;
 type ComplaintStatus = (typeof COMPLAINT_STATUSES)[number];
 
-/** A Complaint as the API shows it (spec.md, "Complaint"). */
+/** A Complaint as the API shows it (docs/specification.md, "Complaint"). */
 const ComplaintSchema = z
   .object({
     id: z.string(),

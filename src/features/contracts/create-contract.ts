@@ -1,7 +1,7 @@
 /**
- * POST /v1/contracts: quotes the deposit, then opens the escrow. Attempts are stored, with the limit of five unpaid ones per
- * caller, for 30 minutes each. After that the worker drops their texts (keeper/purge.ts), and a repeated request stores
- * them again.
+ * POST /v1/contracts: quotes the deposit, then opens the escrow. Attempts are stored, with the limit of five unpaid
+ * ones per caller, for 30 minutes each. Ten minutes later the worker drops their texts (keeper/purge.ts), and a repeated
+ * request stores them again.
  */
 import { createHash } from "node:crypto";
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
@@ -91,8 +91,8 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
 }
 
 /**
- * Readers see the terms from the first quote on. One that is paid without a quote takes a slot as well, unless its money
- * is at the escrow already: a wallet can sign payments that are never taken.
+ * The caller sees the terms from the first quote on. An attempt that is paid without a quote takes a slot as well,
+ * unless its money is at the escrow already: a wallet can sign payments that are never taken.
  */
 async function storeCreation(
   deps: Deps,

@@ -115,8 +115,8 @@ async function readKey({ db }: Pick<Deps, "db">, agent: Address): Promise<Encryp
 
 /**
  * Stores what a party encrypted for a Backup Agent, in place of what it shared before; the same text again keeps its
- * first time. Refuses with 404, 403 (not a
- * party; the recipient was not drawn, has not voted and has not asked for the keys) and 409 (not disputed).
+ * first time. Refuses with 404, 403 (not a party; the recipient was not drawn, has not voted and has not asked for the
+ * keys) and 409 (not disputed).
  */
 async function shareDelivery(
   { db, clock }: Pick<Deps, "db" | "clock">,

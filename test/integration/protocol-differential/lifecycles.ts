@@ -1,7 +1,7 @@
 /**
  * Drives random Working Contracts through random lifecycles on a real chain, beside a model that knows only
- * src/protocol. Each step is one block. Its time is chosen so that deadlines are met a second before, exactly, and a
- * second after.
+ * packages/protocol. Each step is one block. Its time is chosen so that deadlines are met a second before, exactly, and
+ * a second after.
  */
 
 import { factoryAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";

@@ -1,4 +1,4 @@
-/** One escrow as src/protocol sees it: facts, books and the payouts that its settlement owes. */
+/** One escrow as packages/protocol sees it: facts, books and the payouts that its settlement owes. */
 
 import {
   depositsOf,

@@ -24,6 +24,13 @@ test("every row of the matrix is present", () => {
   expect([...numbers]).toEqual(Array.from({ length: ROWS }, (_, index) => index + 1));
 });
 
+test("every row of a table has as many cells as its header", () => {
+  for (const [table] of text.matchAll(/^\|.*(?:\n\|.*)*/gm)) {
+    const [header = "", ...lines] = table.split("\n");
+    for (const line of lines) expect(line.split("|"), line).toHaveLength(header.split("|").length);
+  }
+});
+
 test("no two mutants have one name", () => {
   expect(MUTANT_NAMES).toHaveLength(mutants.length);
 });
