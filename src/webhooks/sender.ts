@@ -21,7 +21,7 @@ import {
   type WebhookRow,
 } from "./deliveries.js";
 import { signedHeaders } from "./signing.js";
-import { checkTarget, postTo, type TargetPolicy, TargetRefused } from "./target.js";
+import { postTo, resolveTarget, type Target, type TargetPolicy, TargetRefused } from "./target.js";
 
 /** In case a notification is lost, and for retries. */
 const INTERVAL_MS = 1000;
@@ -54,12 +54,20 @@ export function createWebhookSender(deps: SenderDeps): Loop {
   const looking = { fast: createConcurrencyLimit(LOOKING.fast), slow: createConcurrencyLimit(LOOKING.slow) };
   const atAddress = { fast: createCounts(), slow: createCounts() };
 
-  /** Resolves first, because any number of names can lead to one address. */
+  /** Resolves first, because any number of names can lead to one address; the turn then calls the address counted here. */
   const serve = async (hook: WebhookRow, lane: Lane, stopping: AbortSignal): Promise<void> => {
-    const address = await checkTarget(hook.url, deps.policy).catch(() => hook.url);
+    const startedAt = performance.now();
+    const target = resolveTarget(hook.url, deps.policy);
+    const address = await target.then(
+      (resolved) => resolved.address,
+      () => hook.url,
+    );
+    const resolvedInMs = performance.now() - startedAt;
     if (!atAddress[lane].take(address, PER_ADDRESS[lane])) return postpone(db, hook, lane);
     const next = () => looking[lane](() => nextTask(db, hook));
-    await takeTurn(deps, hook, { next, stopping }).finally(() => atAddress[lane].give(address));
+    await takeTurn(deps, hook, { target, resolvedInMs, next, stopping }).finally(() =>
+      atAddress[lane].give(address),
+    );
   };
 
   const begin = async (lane: Lane, stopping: AbortSignal): Promise<boolean> => {
@@ -132,17 +140,22 @@ function createCounts() {
   };
 }
 
+interface Turn {
+  target: Promise<Target>;
+  /** Counts in the duration of each attempt: a name that resolves slowly holds a place in the lane, too. */
+  resolvedInMs: number;
+  next(): Promise<Task | null>;
+  stopping: AbortSignal;
+}
+
 /** Sends events one after another for a few seconds, until one fails or the target is slow. */
-async function takeTurn(
-  deps: SenderDeps,
-  hook: WebhookRow,
-  { next, stopping }: { next(): Promise<Task | null>; stopping: AbortSignal },
-): Promise<void> {
+async function takeTurn(deps: SenderDeps, hook: WebhookRow, turn: Turn): Promise<void> {
+  const { next, stopping } = turn;
   const endsAt = performance.now() + TURN_MS;
   while (!stopping.aborted && performance.now() < endsAt) {
     const task = await next();
     if (task === null) break;
-    const outcome = await attempt(deps, hook, task);
+    const outcome = await attempt(deps.keys, { hook, task, turn });
     const rest = await recordOutcome(deps.db, hook, { task, outcome });
     if (rest === null || rest > 0) break;
   }
@@ -151,11 +164,10 @@ async function takeTurn(
 
 /** Rejects if no master key opens the webhook's secret: that is no fault of its target. */
 async function attempt(
-  { keys, policy }: SenderDeps,
-  hook: WebhookRow,
-  { row }: Task,
+  keys: MasterKeys,
+  { hook, task, turn }: { hook: WebhookRow; task: Task; turn: Pick<Turn, "target" | "resolvedInMs"> },
 ): Promise<DeliveryResult> {
-  const event = toEvent(row);
+  const event = toEvent(task.row);
   const body = JSON.stringify(event);
   const signed = await signedHeaders(hook, { keys, messageId: `evt_${event.id}`, body, now: new Date() });
   const startedAt = performance.now();
@@ -163,10 +175,10 @@ async function attempt(
     ok: error === null,
     status,
     error,
-    seconds: (performance.now() - startedAt) / 1000,
+    seconds: (turn.resolvedInMs + performance.now() - startedAt) / 1000,
   });
   try {
-    const status = await postTo(hook.url, {
+    const status = await postTo(await turn.target, {
       body,
       headers: {
         "content-type": "application/json",
@@ -174,7 +186,6 @@ async function attempt(
         ...signed,
       },
       timeoutMs: TIMEOUT_MS,
-      policy,
     });
     return outcome(status, status >= 200 && status < 300 ? null : `the target responded with ${status}`);
   } catch (error) {

@@ -65,32 +65,26 @@ export function isPublicAddress(address: string): boolean {
   return false;
 }
 
-/** The address that would be called now. Throws {@link TargetRefused} if the URL would not be. */
-export async function checkTarget(url: string, policy: TargetPolicy): Promise<string> {
-  return (await addressOf(new URL(url), policy)).address;
+/** A URL, and the checked address that its calls go to. */
+export interface Target {
+  url: URL;
+  address: string;
+  family: number;
 }
 
-/** Posts once and resolves to the response's status. Rejects with {@link TargetRefused} or the connection's error. */
-export async function postTo(
-  target: string,
-  {
-    body,
-    headers,
-    timeoutMs,
-    policy,
-  }: { body: string; headers: Record<string, string>; timeoutMs: number; policy: TargetPolicy },
+/** Posts once and resolves to the response's status. Rejects with the connection's error. */
+export function postTo(
+  { url, address, family }: Target,
+  { body, headers, timeoutMs }: { body: string; headers: Record<string, string>; timeoutMs: number },
 ): Promise<number> {
-  const signal = AbortSignal.timeout(timeoutMs);
-  const url = new URL(target);
-  const { address, family } = await addressOf(url, policy);
   const { request } = url.protocol === "https:" ? https : http;
   return new Promise((resolve, reject) => {
     const call = request(url, {
       method: "POST",
       headers: { ...headers, "Content-Length": Buffer.byteLength(body) },
-      // No keep-alive: a checked address is good for one request.
+      // A kept connection would outlast the check of its address.
       agent: false,
-      signal,
+      signal: AbortSignal.timeout(timeoutMs),
       lookup: (_hostname, options, callback) =>
         options.all ? callback(null, [{ address, family }]) : callback(null, address, family),
     });
@@ -110,7 +104,9 @@ export async function postTo(
   });
 }
 
-async function addressOf(url: URL, policy: TargetPolicy): Promise<{ address: string; family: number }> {
+/** Resolves the URL's name once. Throws {@link TargetRefused} if the URL must not be called. */
+export async function resolveTarget(text: string, policy: TargetPolicy): Promise<Target> {
+  const url = new URL(text);
   if (url.protocol !== "https:" && !(policy.allowPrivate && url.protocol === "http:")) {
     throw new TargetRefused("must be an https:// URL");
   }
@@ -123,7 +119,7 @@ async function addressOf(url: URL, policy: TargetPolicy): Promise<{ address: str
   if (!policy.allowPrivate && !addresses.every(isPublicAddress)) {
     throw new TargetRefused("leads to a private, local or reserved address");
   }
-  return { address, family: isIP(address) };
+  return { url, address, family: isIP(address) };
 }
 
 /**

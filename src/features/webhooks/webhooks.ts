@@ -10,7 +10,7 @@ import { AppError, invalidField } from "../../errors.js";
 import { newestPosition, readPosition, requireReached } from "../../events/log.js";
 import { MAX_RETRIES, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
-import { checkTarget, TargetRefused } from "../../webhooks/target.js";
+import { resolveTarget, TargetRefused } from "../../webhooks/target.js";
 import { requireActiveKey } from "../agents/keys.js";
 import { isParty } from "../events/stream-events.js";
 
@@ -283,7 +283,7 @@ function toWebhook({ row, pendingRetries, givenUp }: Awaited<ReturnType<typeof s
 /** Throws `invalid_request` for a URL that would not be called now; it is judged again before every call. */
 async function requireTarget(config: Config, url: string): Promise<void> {
   try {
-    await checkTarget(url, { allowPrivate: config.webhooksToPrivateAddresses });
+    await resolveTarget(url, { allowPrivate: config.webhooksToPrivateAddresses });
   } catch (error) {
     if (!(error instanceof TargetRefused)) throw error;
     throw invalidField("url", error.message);
