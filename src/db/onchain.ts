@@ -156,6 +156,9 @@ export async function indexedBlock(db: Executor): Promise<bigint | null> {
 export const isIndexWhole = sql<boolean>`exists (select 1 from ${readyIndex}
   and ${latestBlock}::numeric >= coalesce((select scanned_block from app.event_log where id = 1), 0))`;
 
+/** SQL: the time (seconds) of the newest block that the views show; null while the indexer catches up. */
+export const indexedTime = sql<number>`(select substring(latest_checkpoint for 10)::int8 from ${readyIndex})`;
+
 export interface IndexedTarget {
   blockNumber: bigint;
   /** With `escrow`: also wait for an event of this escrow in exactly this block, which a reorg cannot fake. */

@@ -6,13 +6,14 @@
 
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { type SQL, sql } from "drizzle-orm";
+import { notInArray, type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { ChainClock } from "../chain/clients.js";
 import type { Database, Executor } from "../db/client.js";
 import { lockedUntil, openingEndsAtSql, votingClosesAtSql } from "../db/onchain.js";
 import { prepare } from "../db/statements.js";
 import { AppError } from "../errors.js";
+import { TOO_EARLY } from "../relayer/failures.js";
 import { MAX_QUEUED } from "../relayer/limits.js";
 import {
   claimDeferredOperation,
@@ -40,7 +41,7 @@ const LATE_SECONDS = 300;
 const LIMIT = 100;
 const DAY = 86_400;
 
-/** A rejected action is retried after this many seconds, doubled with each rejection, up to a day. */
+/** A rejected action is retried after this many seconds, doubled with each rejection, up to about four hours. */
 const RETRY_SECONDS = 30;
 /** Maximum seconds until a draw that drew no one is retried. */
 const DRAW_RETRY_SECONDS = 3600;
@@ -209,8 +210,10 @@ const ENDINGS = [
   ),
 ] as const;
 
-/** SQL: whether the contract had ended when the settlement was rejected. */
-const HAD_ENDED = sql`reason is distinct from 'WrongStatus'`;
+/** SQL: whether a rejected action had been due on chain, whose clock can stand still while ours runs on. */
+const WAS_DUE = notInArray(sql`coalesce(reason, '')`, [...TOO_EARLY]);
+/** SQL: whether, in addition, the contract had ended when the settlement was rejected. */
+const HAD_ENDED = sql`${WAS_DUE} and reason is distinct from 'WrongStatus'`;
 
 const findSettlements = ENDINGS.map(([phase, column]) => {
   const endedAt = sql`c.${sql.identifier(column)}`;
@@ -357,7 +360,7 @@ const readStakes = prepare<{ agent: Address; onceKey: string }>(
  */
 function notTried(
   onceKey: SQL,
-  { retrySeconds = RETRY_SECONDS, maxSeconds = DAY, lengthens = sql`true` } = {},
+  { retrySeconds = RETRY_SECONDS, maxSeconds = DAY, lengthens = WAS_DUE } = {},
 ): SQL {
   return sql`(
     select o.id from app.operation o where o.once_key = ${onceKey} and o.state <> 'rejected' limit 1) is null

@@ -4,7 +4,7 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
-import { isIndexWhole } from "../db/onchain.js";
+import { indexedTime, isIndexWhole } from "../db/onchain.js";
 import { createLoop, type Loop } from "../scheduling.js";
 
 const INTERVAL_MS = 60_000;
@@ -14,8 +14,11 @@ const BATCH = 500;
 /** A request that found an attempt's texts has ended after this time (seconds). */
 const REQUEST_SECONDS = 600;
 
+const ATTEMPT_SECONDS = LIMITS.pendingAttemptLifetime + REQUEST_SECONDS;
 /** A request can quote an attempt again until its row is deleted: the deletion looks at the age as well. */
-const isExpired = sql`first_quoted_at < now() - make_interval(secs => ${LIMITS.pendingAttemptLifetime + REQUEST_SECONDS})`;
+const isExpired = sql`first_quoted_at < now() - make_interval(secs => ${ATTEMPT_SECONDS})`;
+/** Its escrow can have been opened without this service. */
+const isIndexed = sql`${indexedTime} > extract(epoch from first_quoted_at) + ${ATTEMPT_SECONDS}`;
 
 /** Of deleted webhooks. */
 const withRetries = sql`, retries as (delete from app.webhook_retry where webhook_id in (select id from gone))`;
@@ -59,7 +62,7 @@ const PURGES: SQL[] = [
             where o.escrow = t.id and o.kind = 'create' and o.state <> 'rejected' limit 1) as is_live
         from app.terms t
         where t.opened_at is null and ${isIndexWhole}
-          and ${isExpired}) unopened
+          and ${isExpired} and ${isIndexed}) unopened
       where is_open or is_live is null
       order by first_quoted_at limit ${BATCH}),
     opened as (update app.terms set opened_at = now() where id in (select id from candidates where is_open)),

@@ -23,7 +23,7 @@ interface Verdict {
 }
 
 /** Errors that only time resolves. They occur when the keeper's clock is ahead of the chain's. */
-const TOO_EARLY: ReadonlySet<string> = new Set([
+export const TOO_EARLY: ReadonlySet<string> = new Set([
   "VotingOpen",
   "TallyNotDue",
   "PayoutHeld",

@@ -195,10 +195,13 @@ describe("the keeper", { timeout: 300_000 }, () => {
     ]);
   });
 
-  it("settles without delay although settlements stored with failed actions were rejected before", async () => {
-    const escrow = await delivered("approved in vain");
+  it.each([
+    ["stored with failed actions", "WrongStatus"],
+    ["due by our clock alone, while the chain stood still,", "PayoutHeld"],
+  ])("settles without delay although settlements %s were rejected before", async (_case, reason) => {
+    const escrow = await delivered(`approved in vain: ${reason}`);
     const failed = settleOperation({ escrow });
-    const rejected = { ...failed, state: "rejected", reason: "WrongStatus" } as const;
+    const rejected = { ...failed, state: "rejected", reason } as const;
     const ago = sql`now() - interval '31 seconds'`;
     await network.db
       .insert(operation)

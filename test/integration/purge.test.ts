@@ -164,7 +164,8 @@ const PURGES: Purged[] = [
 const CHAIN = `
   create schema onchain;
   create table onchain._ponder_meta as select 'app' as key, '{"is_ready": 1}'::jsonb as value;
-  create table onchain._ponder_checkpoint as select repeat('0', 41) || '7' || repeat('0', 33) as latest_checkpoint;
+  create table onchain._ponder_checkpoint as select
+    extract(epoch from now())::bigint || repeat('0', 31) || '7' || repeat('0', 33) as latest_checkpoint;
   insert into app.event_log (id, last_position, scanned_block) values (1, 0, 7);
   create table onchain.working_contract (id text, phase text, settled boolean, client text, worker text);
   insert into onchain.working_contract values
@@ -244,6 +245,21 @@ test.each(statements.filter(({ table }) => ["terms", "expired_attempt", "profile
     expect(await remaining()).toEqual([]);
   },
 );
+
+test("no attempt's texts are deleted before the index has come to its end: someone can have opened its escrow", async () => {
+  const purged = statements.find(({ table }) => table === "terms") as Purged;
+  const remaining = () => namesIn(purged, "id = 'opened unseen'");
+  const timeOfIndex = (time: string) =>
+    database.pool.query(`update onchain._ponder_checkpoint set latest_checkpoint = overlay(
+      latest_checkpoint placing extract(epoch from ${time})::bigint::text from 1 for 10)`);
+  await insertOld(purged, ["opened unseen"]);
+  await timeOfIndex("now() - interval '2 minutes'");
+  await purgeAll(database.db);
+  expect(await remaining()).toEqual(["opened unseen"]);
+  await timeOfIndex("now()");
+  await purgeAll(database.db);
+  expect(await remaining()).toEqual([]);
+});
 
 test.each([
   ["terms", "first_quoted_at = now()"],

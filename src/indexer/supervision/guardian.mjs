@@ -19,8 +19,8 @@ for await (const line of createInterface({ input: process.stdin })) {
 
 // SIGINT makes Postgres shut down cleanly at once; SIGTERM would wait for its clients.
 signalAll("SIGINT");
-const deadline = Date.now() + GRACE_MS;
-while (signalAll(0) > 0 && Date.now() < deadline) await delay(50);
+const deadline = performance.now() + GRACE_MS;
+while (signalAll(0) > 0 && performance.now() < deadline) await delay(50);
 signalAll("SIGKILL");
 
 function signalAll(signal) {

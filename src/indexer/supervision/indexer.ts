@@ -211,6 +211,10 @@ export async function takeIndexerLock(
      where datname = current_database() and usename = current_user and application_name in ($1, $2)`,
     [`${schema}_internal`, `${schema}_user`],
   );
+  // Ponder waits until the last heartbeat is 25 seconds old. The former host's clock can have been far ahead of this one.
+  const soonest =
+    "jsonb_set(value, '{heartbeat_at}', to_jsonb(least((value ->> 'heartbeat_at')::numeric, $1)))";
+  await updateMeta(client, schema, soonest, [Date.now()]);
   setInterval(() => client.query("select 1").catch(lose), LOCK_INTERVAL_MS).unref();
 }
 
@@ -219,12 +223,22 @@ export async function takeIndexerLock(
  * until the old heartbeat is 25 seconds old. Call it only when no other indexer is running.
  */
 export function unlock(databaseUrl: string, schema: string): Promise<void> {
-  return withConnection(databaseUrl, async (client) => {
-    const table = `${pg.escapeIdentifier(schema)}._ponder_meta`;
-    const { rows } = await client.query("select to_regclass($1) as meta", [table]);
-    if (rows[0]?.meta == null) return;
-    await client.query(`update ${table} set value = jsonb_set(value, '{is_locked}', '0') where key = 'app'`);
-  });
+  return withConnection(databaseUrl, (client) =>
+    updateMeta(client, schema, "jsonb_set(value, '{is_locked}', '0')"),
+  );
+}
+
+/** Sets the value of Ponder's row about the index, if there is one, to this SQL expression. */
+async function updateMeta(
+  client: pg.Client,
+  schema: string,
+  value: string,
+  params: unknown[] = [],
+): Promise<void> {
+  const table = `${pg.escapeIdentifier(schema)}._ponder_meta`;
+  const { rows } = await client.query("select to_regclass($1) as meta", [table]);
+  if (rows[0]?.meta == null) return;
+  await client.query(`update ${table} set value = ${value} where key = 'app'`, params);
 }
 
 /**

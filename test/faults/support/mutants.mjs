@@ -774,7 +774,12 @@ const BY_TEST_FILE = {
     "vain-settlement-counted": {
       file: "src/keeper/keeper.ts",
       edits: [["reason is distinct from 'WrongStatus'", "true"]],
-      only: "settles without delay",
+      only: "settles without delay although settlements stored",
+    },
+    "early-rejection-counted": {
+      file: "src/keeper/keeper.ts",
+      edits: [["[...TOO_EARLY]);", '["NoReason"]);']],
+      only: "settles without delay although settlements due",
     },
   },
   "test/integration/relayer-queue.test.ts": {
