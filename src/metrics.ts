@@ -115,7 +115,7 @@ export function createMetrics({
   });
   const carried = histogram(
     "working_contracts_relayer_operation_seconds",
-    "Time from storing an operation to its block",
+    "Time from storing an operation to recording its receipt",
     { buckets: [0.5, 1, 2, 3, 5, 10, 30, 60, 300] },
   );
   const paid = counter(

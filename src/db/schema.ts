@@ -123,10 +123,13 @@ export const expiredAttempt = app.table(
     bodyHash: text("body_hash").notNull(),
     escrowTerms: jsonb("escrow_terms").$type<Record<string, unknown>>().notNull(),
     expiredAt: at("expired_at").notNull().defaultNow(),
+    /** Once its escrow's events are passed over, because its texts are gone: the last event in the log, or an empty text. */
+    loggedUpTo: text("logged_up_to"),
   },
   (t) => [
     uniqueIndex("expired_attempt_by_bytes").on(t.caller, t.bodyHash),
     index("expired_attempt_by_time").on(t.expiredAt),
+    index("expired_attempt_passed_over").on(t.id).where(sql`logged_up_to is not null`),
   ],
 );
 
@@ -364,8 +367,7 @@ type BatchState = (typeof BATCH_STATES)[number];
 export interface BatchAttempt {
   raw: `0x${string}`;
   hash: `0x${string}`;
-  /** Absent in attempts that an earlier release stored. */
-  gas?: string;
+  gas: string;
   maxFeePerGas: string;
   maxPriorityFeePerGas: string;
   signedAtBlock: string;
@@ -487,7 +489,9 @@ export const event = app.table(
     uniqueIndex("event_source").on(t.source).where(sql`reverted_by is null`),
     index("event_staged").on(t.id).where(sql`position is null`),
     index("event_by_contract").on(t.contractId, t.position),
-    index("event_chain_tail").on(t.position).where(sql`chain_event_id is not null and reverted_by is null`),
+    index("event_chain_tail")
+      .on(t.chainEventId)
+      .where(sql`chain_event_id is not null and reverted_by is null`),
   ],
 );
 

@@ -5,7 +5,7 @@ import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { and, asc, eq, gt } from "drizzle-orm";
+import { and, asc, eq, gt, lte } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
 import { escrowEvent, workingContract } from "../db/onchain.js";
 import { terms } from "../db/schema.js";
@@ -17,8 +17,11 @@ type ChainRow = Awaited<ReturnType<typeof readChainEvents>>[number];
 
 type Known = ChainRow & { escrow: NonNullable<ChainRow["escrow"]>; terms: NonNullable<ChainRow["terms"]> };
 
-/** The indexer's next events after the given id, in chain order. */
-export function readChainEvents(db: Executor, { after, limit }: { after: string; limit: number }) {
+/** The indexer's next events after the given id, in chain order: of all escrows, or of one up to an id. */
+export function readChainEvents(
+  db: Executor,
+  { after, limit, of }: { after: string; limit: number; of?: { escrow: Address; upTo: string } },
+) {
   return db
     .select({
       event: escrowEvent,
@@ -28,7 +31,13 @@ export function readChainEvents(db: Executor, { after, limit }: { after: string;
     .from(escrowEvent)
     .leftJoin(workingContract, eq(workingContract.id, escrowEvent.contractId))
     .leftJoin(terms, eq(terms.id, escrowEvent.contractId))
-    .where(gt(escrowEvent.id, after))
+    .where(
+      and(
+        gt(escrowEvent.id, after),
+        of && eq(escrowEvent.contractId, of.escrow),
+        of && lte(escrowEvent.id, of.upTo),
+      ),
+    )
     .orderBy(asc(escrowEvent.id))
     .limit(limit);
 }

@@ -23,7 +23,7 @@ import {
   type Transaction,
 } from "../db/client.js";
 import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
-import { event, eventLog } from "../db/schema.js";
+import { event, eventLog, expiredAttempt, terms } from "../db/schema.js";
 import { insertRows, isOneOf, prepare } from "../db/statements.js";
 import { createLoop, type Loop, type Wakers } from "../scheduling.js";
 import { draftsOf, readChainEvents } from "./causes.js";
@@ -106,6 +106,7 @@ const readNews = prepare<{ news: boolean }>(
   sql`select exists (select 1 from app.event where position is null)
       or exists (select 1 from app.event_deadline where due_at <= ${sql.placeholder("now")})
       or exists (select 1 from onchain.escrow_event where id > coalesce(log.scanned_id, ''))
+      or exists (select 1 from app.expired_attempt e join app.terms t using (id) where e.logged_up_to is not null)
       or (log.scanned_id is not null and not exists (
         select 1 from onchain.escrow_event where id = log.scanned_id and block_hash = log.scanned_hash)) as news
     from app.event_log log where log.id = 1`,
@@ -160,7 +161,10 @@ async function revertUndone(log: Log, undone: ReadonlySet<Hex>, progress: IndexP
   return lost.length;
 }
 
-/** Appends chain events after the last scanned one, then due deadlines. Returns whether there is more. */
+/**
+ * Appends chain events after the last scanned one, then those passed over earlier, then due deadlines. Returns whether
+ * there is more.
+ */
 async function appendFromChain(log: Log, progress: IndexProgress): Promise<boolean> {
   const { state, tx } = log;
   if (!(await indexHolds(tx, state))) return false;
@@ -176,11 +180,38 @@ async function appendFromChain(log: Log, progress: IndexProgress): Promise<boole
   }
   const moved = drafts.filter(({ type }) => PHASE_TYPES.has(type)).map(({ contractId }) => contractId);
   await armDeadlines(tx, moved);
-  if (rows.length === BATCH) return true;
+  const passedOver = rows.filter(({ terms }) => terms === null).map(({ event }) => event.contractId);
+  if (passedOver.length > 0) {
+    await tx
+      .update(expiredAttempt)
+      .set({ loggedUpTo: "" })
+      .where(and(isOneOf(expiredAttempt.id, passedOver), isNull(expiredAttempt.loggedUpTo)));
+  }
+  if (rows.length === BATCH || (await appendPassedOver(log))) return true;
 
   const due = await takeDueDeadlines(tx, { now: progress.timestamp, limit: BATCH });
   await append(log, due.drafts);
   return due.taken === BATCH;
+}
+
+/** Appends events of a contract that were passed over, if its texts are back. Returns whether there was one. */
+async function appendPassedOver(log: Log): Promise<boolean> {
+  const { state, tx } = log;
+  const [attempt] = await tx
+    .select({ escrow: expiredAttempt.id, loggedUpTo: expiredAttempt.loggedUpTo })
+    .from(expiredAttempt)
+    .innerJoin(terms, eq(terms.id, expiredAttempt.id))
+    .where(isNotNull(expiredAttempt.loggedUpTo))
+    .limit(1);
+  if (attempt === undefined) return false;
+  const escrow = attempt.escrow as Address;
+  const of = { escrow, upTo: state.scannedId ?? "" };
+  const rows = await readChainEvents(tx, { after: attempt.loggedUpTo ?? "", limit: BATCH, of });
+  await append(log, await draftsOf(tx, rows));
+  const loggedUpTo = rows.length === BATCH ? (rows.at(-1)?.event.id ?? null) : null;
+  if (loggedUpTo === null) await armDeadlines(tx, [escrow]);
+  await tx.update(expiredAttempt).set({ loggedUpTo }).where(eq(expiredAttempt.id, escrow));
+  return true;
 }
 
 /**
@@ -196,7 +227,7 @@ async function indexHolds(db: Executor, { scannedId, scannedHash }: Log["state"]
   return row !== undefined;
 }
 
-/** The newest chain events in the log that are not reverted, and whether the index has each. */
+/** The chain's newest events in the log that are not reverted, and whether the index has each. */
 function readChainTail(db: Executor) {
   return db
     .select({ ...getTableColumns(event), indexed: isNotNull(escrowEvent.id).mapWith(Boolean) })
@@ -206,7 +237,7 @@ function readChainTail(db: Executor) {
       and(eq(escrowEvent.id, event.chainEventId), eq(escrowEvent.blockHash, event.blockHash)),
     )
     .where(and(isNotNull(event.chainEventId), isNull(event.revertedBy), isNotNull(event.position)))
-    .orderBy(desc(event.position))
+    .orderBy(desc(event.chainEventId))
     .limit(TAIL);
 }
 

@@ -125,7 +125,7 @@ export function cappedFees({
 
 /** What a transaction can cost at most, in wei: nodes require this balance. */
 export function maxCostOf(attempt: Pick<BatchAttempt, "gas" | "maxFeePerGas"> | undefined): bigint {
-  return attempt === undefined ? 0n : BigInt(attempt.gas ?? 0) * BigInt(attempt.maxFeePerGas);
+  return attempt === undefined ? 0n : BigInt(attempt.gas) * BigInt(attempt.maxFeePerGas);
 }
 
 /** Gas price of a transaction with these fees in a block with the base fee of `head`. */

@@ -232,6 +232,30 @@ describe("the event log", () => {
     await expectWhole();
   });
 
+  it("gets the events of a contract whose texts were dropped once they are back, in a block that a reorg leaves alone", async () => {
+    startWriter();
+    const forgotten = await actors.create({ title: "forgotten", initiator: client, matchIn: 86_400 });
+    await network.pool.query(
+      "insert into app.expired_attempt (id, caller, body_hash, escrow_terms) values ($1, '', '', '{}')",
+      [forgotten],
+    );
+    await actors.accept(worker, forgotten);
+    const known = [await createKnown("known"), await createKnown("known, too")];
+    const newest = [];
+    for (const escrow of known) newest.push(await actors.accept(worker, escrow));
+    for (const escrow of known) await untilTypes(escrow, ["contract.created", "contract.accepted"]);
+    expect(await typesOf(forgotten)).toEqual([]);
+
+    const { address: caller } = client.account;
+    await holdTerms(network.db, { escrow: forgotten, title: "forgotten", caller });
+    await untilTypes(forgotten, ["contract.created", "contract.accepted"]);
+    await removeBlocks(newest[0]?.blockNumber ?? 0n);
+    for (const escrow of known)
+      await untilTypes(escrow, ["contract.created", "contract.accepted", "event.reverted"]);
+    expect(await typesOf(forgotten)).toEqual(["contract.created", "contract.accepted"]);
+    await expectWhole();
+  });
+
   it("is seen to be late while no writer is running, and then no longer", async () => {
     startWriter();
     const first = await createKnown("in the log");

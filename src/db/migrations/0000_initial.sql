@@ -142,7 +142,8 @@ CREATE TABLE "app"."expired_attempt" (
 	"caller" text NOT NULL,
 	"body_hash" text NOT NULL,
 	"escrow_terms" jsonb NOT NULL,
-	"expired_at" timestamp with time zone DEFAULT now() NOT NULL
+	"expired_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"logged_up_to" text
 );
 
 CREATE TABLE "app"."gas_account" (
@@ -301,10 +302,11 @@ CREATE UNIQUE INDEX "event_position" ON "app"."event" USING btree ("position");
 CREATE UNIQUE INDEX "event_source" ON "app"."event" USING btree ("source") WHERE reverted_by is null;
 CREATE INDEX "event_staged" ON "app"."event" USING btree ("id") WHERE position is null;
 CREATE INDEX "event_by_contract" ON "app"."event" USING btree ("contract_id","position");
-CREATE INDEX "event_chain_tail" ON "app"."event" USING btree ("position") WHERE chain_event_id is not null and reverted_by is null;
+CREATE INDEX "event_chain_tail" ON "app"."event" USING btree ("chain_event_id") WHERE chain_event_id is not null and reverted_by is null;
 CREATE INDEX "event_deadline_due" ON "app"."event_deadline" USING btree ("due_at");
 CREATE UNIQUE INDEX "expired_attempt_by_bytes" ON "app"."expired_attempt" USING btree ("caller","body_hash");
 CREATE INDEX "expired_attempt_by_time" ON "app"."expired_attempt" USING btree ("expired_at");
+CREATE INDEX "expired_attempt_passed_over" ON "app"."expired_attempt" USING btree ("id") WHERE logged_up_to is not null;
 CREATE INDEX "gas_account_by_owed" ON "app"."gas_account" USING btree ("owed");
 CREATE INDEX "gas_account_unearned" ON "app"."gas_account" USING btree ("owed_at") WHERE earned = 0;
 CREATE INDEX "key_release_by_contract" ON "app"."key_release" USING btree ("contract_id","id");
