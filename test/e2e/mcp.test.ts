@@ -281,7 +281,8 @@ describe("a contract by tools", () => {
     const [client, worker, juror] = await Promise.all([
       users.newUser({ usd: "200" }).then((user) => openModel(WRITES, user)),
       users.newUser().then(async (user) => (await serveByHttp(user, WRITES)).connect(KEY)),
-      openModel(WRITES),
+      // Its program keeps running while the chain's time moves.
+      openModel(["--clock", "service", ...WRITES]),
     ]);
     await world.grantTokens(juror.user.address, 1000);
     expect(await juror.call<Stake>("stake")).toMatchObject({ staked: "1000.0", eligible: true });

@@ -13,7 +13,7 @@ import { codeBlocks } from "../support/text-blocks.js";
 import { useWorld } from "../support/world.js";
 
 const MAX_PACKAGES = 20;
-const MAX_CODE_BYTES = 100_000;
+const MAX_CODE_BYTES = 105_000;
 
 const world = await useWorld();
 const service = await useSandboxed(world);

@@ -10,7 +10,7 @@ import { addReceiptCommands, addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
 import { EXIT_HELP, exitCodeOf, refusalOf } from "./errors.js";
 import { type CommonOptions, PATIENCE, type World } from "./settings.js";
-import { jsonOf, plain } from "./terminal.js";
+import { indented, jsonOf } from "./terminal.js";
 
 /** Runs one command and returns its exit code. Prints errors to stderr. */
 export async function run(args: readonly string[], world: World): Promise<number> {
@@ -75,5 +75,5 @@ function describe(error: unknown): string {
   const { code, hint } = error as { code?: string; hint?: string };
   const message = shortOf(error as Error);
   const text = code === undefined ? message : `${code}: ${message}`;
-  return plain(hint === undefined ? text : `${text} ${hint}`);
+  return indented(hint === undefined ? text : `${text} ${hint}`);
 }

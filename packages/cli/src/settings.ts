@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
+import { requireNoPassword } from "@working-contracts/client/http";
 import { LOOPBACK_HOSTS } from "@working-contracts/client/signing";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { UsageError } from "./errors.js";
@@ -63,6 +64,7 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
   const givenUrl = options.url ?? (env.WC_URL || undefined);
   const givenNode = options.rpcUrl ?? (env.RPC_URL || undefined);
   const url = httpUrl("--url or WC_URL", givenUrl ?? running?.baseUrl ?? LOCAL_URL).replace(/\/+$/, "");
+  requireNoPassword(url);
   // Another service is on another chain.
   const local = running !== undefined && originOf(running.baseUrl) === originOf(url) ? running : undefined;
   const rpcUrl = givenNode === undefined ? local?.rpcUrl : httpUrl("--rpc-url or RPC_URL", givenNode);

@@ -57,7 +57,7 @@ export function oneLine(text: string): string {
   return plain(text).replaceAll(LINE_BREAKS, " ").replaceAll("\t", " ");
 }
 
-/** Keeps line breaks, but no line begins like one of ours. */
+/** Keeps line breaks, but no line after the first begins like one of ours. */
 export function indented(text: string): string {
   return plain(text).replaceAll(LINE_BREAKS, "\n  ");
 }
@@ -98,7 +98,7 @@ export function describeContract(contract: Contract): string {
       ["voters", String(contract.backupAgents.length)],
     ]),
     "",
-    indented(contract.taskDescription),
+    `  ${indented(contract.taskDescription)}`,
     "",
     ...contract.acceptanceCriteria.map(
       (text, i) => `${i}. [${criteriaMet?.[i] ?? "undecided"}] ${oneLine(text)}`,
@@ -125,7 +125,7 @@ export async function askSecret(question: string, otherwise: string): Promise<st
 export async function confirm(question: string): Promise<boolean> {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
+    return /^y(es)?$/i.test((await lines.question(`${oneLine(question)} [y/N] `)).trim());
   } finally {
     lines.close();
   }

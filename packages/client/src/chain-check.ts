@@ -23,7 +23,7 @@ import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/p
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { DEPLOYED_CODE } from "./deployed-code.js";
 import { ConnectionError, isOutage, NotOnChain, RefusedToSign } from "./errors.js";
-import { parse, reasonOf } from "./http.js";
+import { parse, readText, reasonOf } from "./http.js";
 import type { Session } from "./session.js";
 import type { Addresses, Contract } from "./types.js";
 import type { Protocol } from "./verify/read-chain.js";
@@ -466,7 +466,7 @@ export function requesterOf(node: Node): Rpc {
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
         signal: AbortSignal.timeout(NODE_TIMEOUT_MS),
       });
-      text = await response.text();
+      text = await readText(response);
     } catch (error) {
       throw failure(reasonOf(error));
     }
@@ -482,7 +482,7 @@ function withoutCredentials(node: string): { url: string; headers: Record<string
   if (!URL.canParse(node)) return { url: node, headers: {} };
   const url = new URL(node);
   const { username, password } = url;
-  if (username === "") return { url: node, headers: {} };
+  if (username + password === "") return { url: node, headers: {} };
   url.username = url.password = "";
   const pair = [username, password].map(decodeURIComponent).join(":");
   return { url: url.href, headers: { authorization: `Basic ${btoa(pair)}` } };

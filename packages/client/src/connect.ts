@@ -31,6 +31,7 @@ import {
   permissionOf,
   requireNotAhead,
   requireOwnDomain,
+  requireTime,
   signChallenge,
   wrongClock,
 } from "./signing.js";
@@ -120,7 +121,8 @@ export async function connect(options: ConnectOptions) {
   const network = lowerCase(pinned ?? (await readNetwork(http)));
   if (pinned === undefined) requireOwnDomain(options, network.domain);
   requireTwoCurrencies(network);
-  const now = async (): Promise<number> => Math.floor(Date.parse((await readNetwork(http)).time) / 1000);
+  const now = async (): Promise<number> =>
+    requireTime(Math.floor(Date.parse((await readNetwork(http)).time) / 1000));
   const signingTime = async (): Promise<number> => {
     const time = await now();
     if (options.clock !== "service") requireNotAhead(time);
@@ -140,6 +142,7 @@ export async function connect(options: ConnectOptions) {
       return time;
     },
     node: options.node,
+    clock: options.clock,
     maxGasCost: options.maxGasCost,
     onProgress: options.onProgress,
     submitted: options.submitted ?? inMemory(),

@@ -1,6 +1,6 @@
 /** The event log as an async iterator, and webhooks that push the same events. */
 import { ConnectionError, isOutage } from "./errors.js";
-import { parse, pause, refusalOf } from "./http.js";
+import { MAX_BYTES, MIN_PAUSE_MS, parse, pause, readText, refusalOf } from "./http.js";
 import { bytesOf } from "./payment.js";
 import { call, dataOf, requestOf, type Session } from "./session.js";
 import type { Event, EventQuery, WebhookChanges, WebhookDraft } from "./types.js";
@@ -39,11 +39,14 @@ export async function* followEvents(
       // A break before the first position would lose what happened since, so it begins at a known one.
       position ??= (await call(bounded, "GET /v1/events", { query: { after: "latest" } })).nextAfter;
       if (failures < STREAM_TRIES) {
+        let isSilent = true;
         for await (const { id, data } of openStream(session, { ...filter, after: position }, signal)) {
           position = id;
           failures = 0;
+          isSilent = false;
           if (data !== null) yield data;
         }
+        if (isSilent) broken(new Error("the stream ended before anything came"));
       } else {
         for (let poll = 0; poll < POLLS; poll++) {
           const query: EventQuery = { ...filter, after: position };
@@ -64,7 +67,7 @@ export async function* followEvents(
     }
     onInterruption?.(reason);
     const doublings = Math.min(Math.max(failures - STREAM_TRIES, 0), DOUBLINGS);
-    await pause(failures === 0 ? 0 : POLL_MS * 2 ** doublings, signal).catch(() => {});
+    await pause(failures === 0 ? MIN_PAUSE_MS : POLL_MS * 2 ** doublings, signal).catch(() => {});
   }
 }
 
@@ -98,16 +101,23 @@ async function* openStream(
   try {
     const response = await heard(session.http.open(request, closing.signal));
     if (!response.ok || response.body === null)
-      throw refusalOf(response, parse(await response.text().catch(broken)));
-    let text = "";
+      throw refusalOf(response, parse(await readText(response).catch(broken)));
+    /** Of the message that has begun: to search it again with each piece would take quadratic time. */
+    let pieces: string[] = [];
+    let size = 0;
     reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { done, value } = await heard(reader.read());
       if (closing.signal.aborted) broken(closing.signal.reason);
       if (done) return;
-      text += value;
-      const messages = text.split("\n\n");
-      text = messages.pop() ?? "";
+      const end = pieces.at(-1)?.at(-1) ?? "";
+      pieces.push(value);
+      size += value.length;
+      if (size > MAX_BYTES) broken(new Error(`an event is longer than ${MAX_BYTES} bytes`));
+      if (!(end + value).includes("\n\n")) continue;
+      const messages = pieces.join("").split("\n\n");
+      pieces = [messages.pop() ?? ""];
+      size = pieces[0]?.length ?? 0;
       for (const message of messages) {
         const fieldOf = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(message)?.[1];
         const [id, data] = [fieldOf("id"), fieldOf("data")];

@@ -45,12 +45,24 @@ export interface HttpOptions {
 const DEFAULT_PAUSE_MS = 1000;
 /** The first attempt gets at least this: the service can hold a paid call for 25 seconds. */
 const MIN_ATTEMPT_MS = 30_000;
+/** Also if the service asks for less. */
+export const MIN_PAUSE_MS = 100;
+/** Of a response, or of an event in a stream. A contract's checkpoints, which are not paged, can be 16 MiB and more. */
+export const MAX_BYTES = 64 * 2 ** 20;
 /** Shorter attempts would only hide the error of the one before. */
 const MIN_RETRY_MS = 2_000;
 /** The longest time that a timer can measure. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** Throws RangeError if the URL contains a name or a password: `fetch` refuses such a URL, and repeats it in its message. */
+export function requireNoPassword(url: string): void {
+  const { username, password } = URL.canParse(url) ? new URL(url) : { username: "", password: "" };
+  if (username + password !== "")
+    throw new RangeError("The URL of the service must not contain a name or a password. Remove them");
+}
+
 export function createHttp(options: HttpOptions): Http {
+  requireNoPassword(options.baseUrl);
   return {
     signal: options.signal,
     withoutSignal: () => createHttp({ ...options, signal: undefined }),
@@ -102,7 +114,7 @@ async function tryOnce(
       ...(body === undefined ? {} : { body }),
       signal: eitherOf(signal, timeout) as AbortSignal,
     });
-    text = await response.text();
+    text = await readText(response);
   } catch (cause) {
     signal?.throwIfAborted();
     const error = new ConnectionError(`${method} ${path}: ${reasonOf(cause)}`, { cause });
@@ -117,6 +129,24 @@ async function tryOnce(
     error: refusalOf(response, json),
     pauseMs: isLost && !repeatable ? null : pauseOf(response, json),
   };
+}
+
+/** The whole text of a response. Throws if it is too long. */
+export async function readText({ body }: Response): Promise<string> {
+  if (body === null) return "";
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  for (let size = 0; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    size += value.length;
+    if (size > MAX_BYTES) {
+      reader.cancel().catch(() => {});
+      throw new Error(`the response is longer than ${MAX_BYTES} bytes`);
+    }
+    text += decoder.decode(value, { stream: true });
+  }
 }
 
 /** The error in a response; ConnectionError if something other than the service sent it. */
@@ -140,7 +170,7 @@ function pauseOf({ status, headers }: Response, json: ServiceResponse["json"] | 
     (status === 429 && json?.error?.code === "rate_limited");
   if (!isTemporary) return null;
   const seconds = Number(headers.get("retry-after") ?? NaN);
-  return Number.isFinite(seconds) ? seconds * 1000 : DEFAULT_PAUSE_MS;
+  return Number.isFinite(seconds) ? Math.max(seconds * 1000, MIN_PAUSE_MS) : DEFAULT_PAUSE_MS;
 }
 
 /** Rejects with the signal's reason if it is aborted during the pause. */

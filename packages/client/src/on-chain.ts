@@ -5,7 +5,7 @@ import { encodeWords, keccak256, stringToHex, toHex } from "@working-contracts/p
 import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
 import { CHALLENGE_VALIDITY } from "@working-contracts/protocol/limits";
 import { bondNonce, findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { challengeText } from "@working-contracts/protocol/signatures";
+import { challengeText, MAX_DATED_AHEAD } from "@working-contracts/protocol/signatures";
 import { isVotingClosed, type Status } from "@working-contracts/protocol/status";
 import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
@@ -56,7 +56,7 @@ export interface OnChainOptions {
   rpcUrl: string;
   /** Signs, and pays the gas. */
   account: LocalAccount;
-  /** The pinned addresses of the protocol: payments and stakes need them. */
+  /** The pinned addresses of the protocol: payments, stakes and votes need them. */
   network?: Addresses | undefined;
   /** Called before each payment is signed. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
@@ -249,7 +249,7 @@ function unguarded({
   async function ballotOf(id: string, salt?: Hex) {
     const chainId = network?.chainId ?? (await getChainId(client));
     const ballot = { chainId, escrow: id.toLowerCase() as Address, voter: me };
-    return { ...ballot, salt: salt ?? (await voteSalt(signer, ballot)) };
+    return { ...ballot, salt: salt ?? (await voteSalt(signer, { ...pinned(), ...ballot })) };
   }
 
   return {
@@ -364,7 +364,14 @@ function unguarded({
       };
       const earlier = await grantAt(rpcUrl, pinned(), me);
       // The newest date counts; an earlier text can be dated ahead.
-      const issuedAt = Math.max(await nodeTime(), earlier.issuedAt + 1, earlier.revokedAt + 1);
+      const now = await nodeTime();
+      const issuedAt = Math.max(now, earlier.issuedAt + 1, earlier.revokedAt + 1);
+      // No contract has accepted such a date yet. The node could register the text later, and no other would replace it.
+      if (issuedAt > now + MAX_DATED_AHEAD)
+        throw new RefusedToSign(
+          "issuedAt",
+          `the node shows a text or revocation dated over ${MAX_DATED_AHEAD / 60} minutes ahead of its clock. Use another node`,
+        );
       const nonce = toHex(crypto.getRandomValues(new Uint8Array(32)));
       const dated = { nonce, issuedAt, expiresAt: issuedAt + CHALLENGE_VALIDITY };
       const delegation = { agent: me, operator: relay, ...permissionOf(operator), ...dated };

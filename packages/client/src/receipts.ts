@@ -1,5 +1,6 @@
 /** The signed offer and receipt of a payment (x402 extension `offer-receipt`), checked with the service's published key. */
 import { compactVerify, decodeProtectedHeader, importJWK } from "jose";
+import { readText } from "./http.js";
 import type { Expected, OfferReceipt, PaymentProof, QuotedPayment } from "./payment.js";
 import type { Session } from "./session.js";
 
@@ -17,6 +18,8 @@ interface Settled {
 type Facts = Record<string, unknown>;
 
 const TIMEOUT_MS = 3_000;
+/** With a symmetric one, everyone who can check a signature could make it. */
+const EDDSA = { algorithms: ["EdDSA"] };
 /** The service's clock can be ahead of the next block. */
 const TOLERANCE_SECONDS = 60;
 
@@ -58,7 +61,7 @@ async function signedBy(
 ): Promise<Facts[]> {
   const request = { method: "GET", path: "/.well-known/did.json", repeatable: true } as const;
   const response = await http.open(request, AbortSignal.timeout(TIMEOUT_MS));
-  const { verificationMethod } = (await response.json()) as DidDocument;
+  const { verificationMethod } = JSON.parse(await readText(response)) as DidDocument;
   const did = `did:web:${encodeURIComponent(new URL(network.baseUrl).host)}#`;
   const kids = [proof.offer, proof.receipt].map((jws) => jws && decodeProtectedHeader(jws).kid);
   for (const { id, publicKeyJwk } of verificationMethod)
@@ -71,11 +74,15 @@ export function factsOf({ offer, receipt, keys }: PaymentProof): Promise<Facts[]
   return Promise.all(
     Object.entries({ offer, receipt }).map(async ([name, jws]) => {
       if (jws === null) throw new Error(`the service signed no ${name}`);
-      const { payload } = await compactVerify(jws, ({ kid = "" }) => {
-        const key = keys[kid];
-        if (key === undefined) throw new Error(`the service does not publish the key of its ${name}`);
-        return importJWK(key, "EdDSA");
-      });
+      const { payload } = await compactVerify(
+        jws,
+        ({ kid = "" }) => {
+          const key = keys[kid];
+          if (key === undefined) throw new Error(`the service does not publish the key of its ${name}`);
+          return importJWK(key, "EdDSA");
+        },
+        EDDSA,
+      );
       return JSON.parse(new TextDecoder().decode(payload)) as Facts;
     }),
   );

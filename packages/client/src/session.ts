@@ -65,6 +65,8 @@ export interface Session {
   onReceipt?: ((proof: PaymentProof) => void) | undefined;
   /** The caller's own node of the chain, if it has one. */
   node?: Node | undefined;
+  /** Whether another clock may be ahead of this machine's. */
+  clock?: "local" | "service" | undefined;
   /** The most that the gas of a transaction of the agent's own may cost, in wei. */
   maxGasCost?: bigint | undefined;
   /** Called before a payment is signed. Throw to refuse the payment. */
@@ -386,27 +388,35 @@ async function pageOf<T>(response: Promise<{ data: T[]; nextCursor: string | nul
   return { items: data, nextCursor };
 }
 
-/** Every item of a list, page by page. `read` gets the query that asks for its page. */
+/** Pages of a list that ends. */
+const MAX_PAGES = 10_000;
+const endless = () => new Error(`The service's list did not end after ${MAX_PAGES} pages`);
+
+/** Every item of a list, page by page. Throws if it does not end. `read` gets the query that asks for its page. */
 export async function* everyItem<T>(
   read: (page: Pick<PageQuery, "cursor">) => Promise<{ data: T[]; nextCursor?: string | null }>,
 ): AsyncGenerator<T, void> {
   let cursor: string | null | undefined;
-  do {
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
     const page = await read(cursor ? { cursor } : {});
     yield* page.data;
     cursor = page.nextCursor;
-  } while (cursor);
+    if (!cursor) return;
+  }
+  throw endless();
 }
 
-/** Every logged event that matches. One page can be empty although later ones are not. */
+/** Every logged event that matches. One page can be empty although later ones are not. Throws if the log does not end. */
 export async function* everyEvent(
   read: (query: EventQuery) => Promise<ResponseOf<"GET /v1/events">>,
   query: EventQuery,
 ): AsyncGenerator<Event, void> {
-  for (let after = "0"; ; ) {
+  let after = "0";
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
     const page = await read({ ...query, after });
     yield* page.data;
     if (!page.hasMore) return;
     after = page.nextAfter;
   }
+  throw endless();
 }

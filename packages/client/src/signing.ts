@@ -150,9 +150,15 @@ export function permissionOf(operator: OperatorPermission): Permission {
   return { actions: actionBits(operator.actions), until };
 }
 
+/** Returns the time. Throws RefusedToSign unless it is an integer: with NaN, every later check would pass. */
+export function requireTime(time: number, teller = "the service"): number {
+  if (Number.isInteger(time)) return time;
+  throw new RefusedToSign("clock", `${teller} says no time that can be read`);
+}
+
 /** With a wrong clock it could ask for signatures that stay valid for years. */
 export function requireNotAhead(time: number, teller?: string): void {
-  if (time > Date.now() / 1000 + CLOCK_TOLERANCE) throw wrongClock(time, teller);
+  if (requireTime(time, teller) > Date.now() / 1000 + CLOCK_TOLERANCE) throw wrongClock(time, teller);
 }
 
 export const wrongClock = (time: number, teller = "the service") =>
@@ -161,7 +167,10 @@ export const wrongClock = (time: number, teller = "the service") =>
     `${teller} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. Check this machine's clock. For a sandbox whose clock was moved, use \`clock: "service"\` (\`--clock service\`)`,
   );
 
-/** A hand-written network can contain addresses in mixed case. */
+/**
+ * A hand-written network can contain addresses in mixed case. Throws RefusedToSign for anything but an address: the caller
+ * is asked to pay to it.
+ */
 export function lowerCase<N extends Addresses>(network: N): N {
   const addresses = [
     "factory",
@@ -171,11 +180,15 @@ export function lowerCase<N extends Addresses>(network: N): N {
     "registry",
     "protocolToken",
   ] as const;
-  const lowered = Object.fromEntries(addresses.map((name) => [name, network[name].toLowerCase()]));
+  const lower = (name: string, address: string): string => {
+    if (/^0x[0-9a-f]{40}$/i.test(address)) return address.toLowerCase();
+    throw new RefusedToSign(name, `${JSON.stringify(address)} is not an address`);
+  };
+  const lowered = Object.fromEntries(addresses.map((name) => [name, lower(name, network[name])]));
   return {
     ...network,
     ...lowered,
-    asset: { ...network.asset, address: network.asset.address.toLowerCase() },
+    asset: { ...network.asset, address: lower("asset", network.asset.address) },
   };
 }
 

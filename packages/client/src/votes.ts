@@ -14,7 +14,7 @@ import {
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import type { escrowAt, Node } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
-import { pause } from "./http.js";
+import { type Http, pause } from "./http.js";
 import type { OnChainOptions } from "./on-chain.js";
 import {
   call,
@@ -27,6 +27,7 @@ import {
   type ToEscrow,
   votesKey,
 } from "./session.js";
+import { requireNotAhead } from "./signing.js";
 import type { Outcome, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
 import { voteSalt } from "./wallets.js";
@@ -54,6 +55,9 @@ export interface OpenOptions {
 }
 
 const INTERVAL_MS = 15_000;
+/** How long the service can take to list votes, and how many it can list, for an agent with a node: others must not wait. */
+const LIST_MS = 600_000;
+const MAX_LISTED = 5_000;
 /** How long the node is asked whether a vote is open on chain, after the service said so. */
 const CONFIRMATION_MS = 10_000;
 /** Seconds after the voting window in which a vote that is not open yet can be the service's delay. */
@@ -70,23 +74,29 @@ export type Voting = ReturnType<typeof votes>;
 
 /** An agent's votes; actions.ts documents the two calls. */
 export function votes(session: Session, toEscrow: ToEscrow) {
-  const { network, signer, maxGasCost } = session;
+  const { network, signer, maxGasCost, clock } = session;
   const voter = signer.address.toLowerCase() as Address;
   const ballotOf = (id: string) => ({ chainId: network.chainId, escrow: id.toLowerCase() as Address, voter });
+  const saltOf = (id: string) => voteSalt(signer, { ...network, ...ballotOf(id) });
 
   const { get } = reads(session);
   const kept = votesKey(network);
   /** Contracts on which nothing is left to open. */
   const done = new Set<string>();
   const escrows = new Map<string, Awaited<ReturnType<typeof escrowAt>>>();
+  /** The agent's own transaction for each vote. A node that refuses it gets it again, and no other: each could cost gas. */
+  const signed = new Map<string, Hex>();
 
   /** The caller's votes in disputes, as the service lists them: whether only the caller can open them, by contract. */
-  async function listed(): Promise<Map<string, boolean>> {
+  async function listed(http: Http): Promise<Map<string, boolean>> {
     const isSealed = new Map<string, boolean>();
     const query = { backupAgent: voter, status: "disputed", limit: 200 };
     const read = (page: Pick<PageQuery, "cursor">) =>
-      call(session, "GET /v1/votes", { query: { ...query, ...page } });
-    for await (const { contractId, vote } of everyItem(read)) isSealed.set(contractId, vote === null);
+      call({ ...session, http }, "GET /v1/votes", { query: { ...query, ...page } });
+    for await (const { contractId, vote } of everyItem(read)) {
+      isSealed.set(contractId, vote === null);
+      if (session.node !== undefined && isSealed.size === MAX_LISTED) break;
+    }
     return isSealed;
   }
 
@@ -104,7 +114,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       commitment = data.commitment ?? commitment;
       isDue ||= data.deadline === "openingDeadline";
     }
-    return isDue && send(id, commitment as Hex, given);
+    return isDue && send(id, await openingOf(id, commitment as Hex, given));
   }
 
   /** Opens one vote if it is due, as the chain says. Throws if the service should have opened it, and has not. */
@@ -117,6 +127,8 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     escrows.set(id, escrow);
     const ballot = await escrow.ballotOf(voter);
     const dispute = await escrow.dispute();
+    // A node whose clock is ahead would have the vote opened early.
+    if (clock !== "service") requireNotAhead(dispute.now, "the node");
     const isSealed = isCommitment(ballot);
     const isOpened = !isSealed && BigInt(ballot) !== 0n;
     const isLate = dispute.now >= dispute.closesAt + GRACE;
@@ -139,16 +151,18 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         if (isOutage(error)) throw error;
       });
     const reasons = [`Your vote on ${id} is still sealed at the node: ${ALONE}`];
-    const isSent = await send(id, ballot, given).catch((error) => {
-      if (!isLate || !(isOutage(error) || error instanceof ServiceError)) throw error;
+    const opening = await openingOf(id, ballot, given);
+    // The service can withhold the vote with any answer.
+    const isSent = await send(id, opening).catch((error) => {
+      session.http.signal?.throwIfAborted();
+      if (!isLate && !wait) throw error;
       reasons.push(error.message);
       return null;
     });
-    if (isSent === false && wait && !isLate) return false;
+    if (!isSent && wait && !isLate) return false;
     if (isSent !== null && (await isOpen(CONFIRMATION_MS))) return true;
-    // The service can withhold the vote with any answer.
     if (isLate) {
-      const failure = await openAlone(id, node, given).catch((error: Error) => error);
+      const failure = await openAlone(id, node, opening.salt).catch((error: Error) => error);
       if (failure) reasons.push(failure.message);
       if (await isOpen(failure ? 0 : CONFIRMATION_MS)) return true;
     }
@@ -156,21 +170,30 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   }
 
   /** With a transaction of the agent's own, if it can send one. */
-  async function openAlone(id: string, rpcUrl: Node, salt?: Hex): Promise<void> {
+  async function openAlone(id: string, rpcUrl: Node, salt: Hex): Promise<void> {
     if (typeof rpcUrl !== "string" || !("signTransaction" in signer))
       throw new Error("this account sends no transactions");
     const { onChainActions } = await import("./on-chain.js");
-    const account = signer as unknown as OnChainOptions["account"];
-    // The node's clock said that it is late.
-    await onChainActions({ rpcUrl, account, network, maxGasCost, clock: "service" }).openVote(id, salt);
+    const own = signer as unknown as OnChainOptions["account"];
+    const account: typeof own = {
+      ...own,
+      async signTransaction(...input) {
+        const transaction = signed.get(id) ?? (await own.signTransaction(...input));
+        signed.set(id, transaction);
+        return transaction;
+      },
+    };
+    await onChainActions({ rpcUrl, account, network, maxGasCost, clock }).openVote(id, salt);
   }
 
-  async function send(id: string, commitment: Hex, given?: Hex): Promise<boolean> {
-    const salt = given ?? (await voteSalt(signer, ballotOf(id)));
+  async function openingOf(id: string, commitment: Hex, given?: Hex) {
+    const salt = given ?? (await saltOf(id));
     const words = findVotes(commitment, { ...ballotOf(id), salt });
-    if (words === null)
-      throw new NotOpened(`This salt does not open the vote on ${id}; pass the one of the vote`);
-    const body = { votes: entriesOf(words), salt };
+    if (words !== null) return { votes: entriesOf(words), salt };
+    throw new NotOpened(`This salt does not open the vote on ${id}; pass the one of the vote`);
+  }
+
+  async function send(id: string, body: Awaited<ReturnType<typeof openingOf>>): Promise<boolean> {
     try {
       await call(session, "POST /v1/contracts/{id}/votes/open", { path: { id }, body });
       return true;
@@ -188,7 +211,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       { entrust = false, salt }: VoteOptions = {},
     ): Promise<{ votes: Vote[]; salt: Hex }> {
       const random = () => toHex(crypto.getRandomValues(new Uint8Array(32)));
-      const sealing = salt ?? (entrust ? random() : await voteSalt(signer, ballotOf(id)));
+      const sealing = salt ?? (entrust ? random() : await saltOf(id));
       const commitment = voteCommitment({ ...ballotOf(id), votes: packOutcomes(words), salt: sealing });
       const expect = toEscrow(id, "disputed", ({ price, parameters, criteriaCount }) => {
         // A commitment to another number of outcomes could never be opened.
@@ -239,9 +262,22 @@ export function votes(session: Session, toEscrow: ToEscrow) {
           wait &&
           (isOutage(error) ||
             ![ServiceError, RefusedToSign, NotOpened].some((kind) => error instanceof kind));
-        const list = await listed().catch((error) => {
-          if (!isOutage(error) || (!wait && node === undefined)) throw error;
-          isWaiting = wait;
+        let unlisted: unknown;
+        const { http } = session;
+        const listing =
+          node === undefined
+            ? listed(http)
+            : waitUntil(
+                (signal) => listed(http.until(signal)),
+                () => true,
+                { timeoutMs: LIST_MS, intervalMs: Infinity },
+              );
+        const list = await listing.catch((error) => {
+          http.signal?.throwIfAborted();
+          if (node === undefined && !(wait && isOutage(error))) throw error;
+          // With a node, nothing that the service answers may keep a vote closed.
+          if (isOutage(error)) isWaiting = wait;
+          else unlisted = error;
           return null;
         });
         const ids = new Set<string>(await session.submitted.read(kept));
@@ -261,15 +297,15 @@ export function votes(session: Session, toEscrow: ToEscrow) {
               onOpened?.(id);
             } else isWaiting ||= !done.has(id);
           } catch (error) {
-            // A record of another chain.
-            if (error instanceof RefusedToSign && error.field === "payTo" && !list?.get(id)) done.add(id);
-            else if (isTemporary(error)) isWaiting = true;
+            // A record of another chain, or the node is behind: that keeps no one waiting.
+            if (error instanceof RefusedToSign && error.field === "payTo" && !list?.get(id)) continue;
+            if (isTemporary(error)) isWaiting = true;
             // One vote must not keep the others closed.
             else fail(error, id);
           }
         }
         if (!wait || !isWaiting) {
-          for (const error of failures.values()) throw error;
+          for (const error of [...failures.values(), unlisted]) if (error !== undefined) throw error;
           return opened;
         }
         await pause(intervalMs, signal);

@@ -132,10 +132,14 @@ export const servedKey = (session: Session, address: string) =>
 export const keyText = ({ network }: Session, address: string, key: string): string =>
   encryptionKeyText({ ...network, address: address as Address, key });
 
-/** The salt of the signer's vote on a contract. Throws RefusedToSign if its wallet signs differently each time. */
+/**
+ * The salt of the signer's vote on a contract, for one service: a vote's commitment is public, so any other service could
+ * ask to open it. Throws RefusedToSign if the wallet signs differently each time.
+ */
 export function voteSalt(
   signer: Pick<Signer, "signMessage">,
-  { chainId, escrow }: { chainId: number; escrow: Address },
+  { domain, chainId, escrow }: { domain: string; chainId: number; escrow: Address },
 ): Promise<Hex> {
-  return secretOf(signer, { purpose: "Seal my vote on a Working Contract.", chainId, contract: escrow });
+  const purpose = `Seal my vote on a Working Contract at ${domain}.`;
+  return secretOf(signer, { purpose, chainId, contract: escrow });
 }

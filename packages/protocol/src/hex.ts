@@ -36,6 +36,9 @@ export function padHex(hex: Hex, { size: bytes }: Size): Hex {
 
 /** Throws unless the number is an integer that fits. */
 export function numberToHex(value: bigint | number, bytes: Size): Hex {
+  // BigInt would take text.
+  if (typeof value !== "bigint" && !Number.isInteger(value))
+    throw new RangeError(`${value} is not an integer`);
   if (value < 0) throw new RangeError(`${value} is negative`);
   return padHex(`0x${BigInt(value).toString(16)}`, bytes);
 }

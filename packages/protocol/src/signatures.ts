@@ -84,6 +84,9 @@ function isoSeconds(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace(".000Z", "Z").replace(/^\+0*/, "");
 }
 
+/** Seconds that a sign-in can be dated ahead of the chain's clock at most: `CLOCK_TOLERANCE` of AgentDelegation.sol. */
+export const MAX_DATED_AHEAD = 900;
+
 /** Seconds for which a signature can be valid at most. */
 export const MAX_SIGNATURE_VALIDITY = 86_400;
 

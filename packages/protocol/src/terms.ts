@@ -71,12 +71,15 @@ const COMPUTED_CRITERIA = 2;
 const LENGTH_WITHOUT_COUNTERPARTY = 109;
 const LENGTH_WITH_COUNTERPARTY = 129;
 
-/** Packs the escrow's 109 or 129 immutable bytes (TermsCodec.pack). Throws if a number does not fit its field. */
+/**
+ * Packs the escrow's 109 or 129 immutable bytes (TermsCodec.pack). Throws if a value does not have the form of its field:
+ * terms that differ in form could otherwise lead to the same address.
+ */
 export function packTerms(terms: EscrowTerms): Hex {
   const flags =
     (terms.workerInitiated ? WORKER_INITIATED : 0) | (terms.computedCriteria ? COMPUTED_CRITERIA : 0);
   return concatHex([
-    lower(terms.initiator),
+    fixed(terms.initiator, 20),
     numberToHex(terms.price, { size: 10 }),
     numberToHex(terms.criteriaCount, { size: 1 }),
     numberToHex(flags, { size: 1 }),
@@ -84,9 +87,9 @@ export function packTerms(terms: EscrowTerms): Hex {
     numberToHex(terms.withdrawalDeadline, { size: 4 }),
     numberToHex(terms.deliveryDeadline, { size: 4 }),
     numberToHex(terms.reviewDeadline, { size: 4 }),
-    terms.termsHash,
+    fixed(terms.termsHash, 32),
     packParameters(terms.parameters),
-    terms.counterparty === ZERO_ADDRESS ? "0x" : lower(terms.counterparty),
+    terms.counterparty === ZERO_ADDRESS ? "0x" : fixed(terms.counterparty, 20),
   ]);
 }
 
@@ -151,6 +154,12 @@ export function escrowAddress(commitment: {
 }
 
 const lower = (hex: Hex): Hex => hex.toLowerCase() as Hex;
+
+/** Lower case. Throws unless it is exactly so many bytes. */
+function fixed(hex: Hex, length: number): Hex {
+  if (/^0x[0-9a-f]*$/i.test(hex) && hex.length === 2 + 2 * length) return lower(hex);
+  throw new RangeError(`${hex} is not ${length} bytes in hexadecimal`);
+}
 
 interface Parameter {
   width: number;

@@ -41,6 +41,11 @@ describe("the local network's node and deployment", () => {
     });
   });
 
+  it("are not used with a service whose URL contains a password, which is not repeated", () => {
+    const env = { WC_URL: "https://user:s3cret@contracts.example.com" };
+    expect(() => readSettings({}, { env, cwd })).toThrow(/^(?!.*s3cret).*must not contain a name/);
+  });
+
   it("are not used with each other if the user names another node", () => {
     const env = { RPC_URL: "https://node.example.com" };
     const other = { rpcUrl: env.RPC_URL, deploymentPath: undefined };

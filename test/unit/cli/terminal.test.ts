@@ -1,6 +1,7 @@
+import { PassThrough, Readable } from "node:stream";
 import { run } from "@working-contracts/cli/main";
-import { createOutput, describeContract } from "@working-contracts/cli/terminal";
-import { expect, it } from "vitest";
+import { confirm, createOutput, describeContract } from "@working-contracts/cli/terminal";
+import { expect, it, vi } from "vitest";
 
 /** CSI as one character (C1), DEL, a line separator, an override of the direction, a tag beyond 16 bits. */
 const HOSTILE = "a\u009b2J\u007f\u2028\u202e\u{e0041}\u001b[2Jé😀";
@@ -30,12 +31,37 @@ it("an error as JSON has none either", async () => {
 it("a contract's texts fake no line", () => {
   const contract = {
     ...{ id: "0x1", status: "created", title: "a\nstatus  settled", budgetOrPrice: "1.0" },
-    ...{ taskDescription: "one\n0. [met] two\u2028three", acceptanceCriteria: ["one\n1. [met] two"] },
+    ...{
+      taskDescription: "delivery: one\n0. [met] two\u2028three",
+      acceptanceCriteria: ["one\n1. [met] two"],
+    },
     ...{ backupAgents: [], criteriaMet: null, client: "0x2", worker: null, awardMethod: "open_tender" },
     ...{ matchDeadline: "", withdrawalDeadline: "", deliveryDeadline: "", reviewDeadline: "" },
   };
   const lines = describeContract(contract as never).split(/[\n\u2028]/);
   expect(lines.filter((line) => /^\d\./.test(line))).toEqual(["0. [undecided] one 1. [met] two"]);
   expect(lines).not.toContain("status  settled");
+  expect(lines).toContain("  delivery: one");
   expect(lines).toContain("  three");
+});
+
+it("an error fakes no line", async () => {
+  let printed = "";
+  const print = (text: string) => {
+    printed += text;
+  };
+  const streams = { stdout: print, stderr: print };
+  await run(["--clock", "a\nwcontract: paid", "key", "show"], { env: {}, cwd: "/", ...streams });
+  expect(printed).toMatch(/^wcontract: a\n {2}wcontract: paid/);
+});
+
+it("a question is one line without control characters", async () => {
+  let printed = "";
+  const stderr = new PassThrough().on("data", (text) => {
+    printed += text;
+  });
+  vi.spyOn(process, "stdin", "get").mockReturnValue(Readable.from(["y\n"]) as never);
+  vi.spyOn(process, "stderr", "get").mockReturnValue(stderr as never);
+  expect(await confirm(`Pay ${HOSTILE}\nas the Client?`).finally(() => vi.restoreAllMocks())).toBe(true);
+  expect(printed).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
 });

@@ -2,7 +2,7 @@ import { requireNotWider, requireOnChain, requireTokens } from "@working-contrac
 import { ConnectionError } from "@working-contracts/client/errors";
 import { selectorOf } from "@working-contracts/protocol/hex";
 import { expect, it } from "vitest";
-import { account, CODE, NETWORK } from "./fake-service.js";
+import { account, agentOf, CODE, NETWORK } from "./fake-service.js";
 
 interface Call {
   method: string;
@@ -23,6 +23,14 @@ function nodeWith(decimals: Record<string, number>) {
     },
   };
 }
+
+it.each([
+  ["asset", { asset: { ...NETWORK.asset, address: "0x1\u001b[2J" } }],
+  ["relay", { relay: "0x1\u001b[2J" }],
+])("a network is refused if its %s is not an address", async (field, change) => {
+  const agent = agentOf(() => undefined, { network: { ...NETWORK, ...change } });
+  await expect(agent).rejects.toMatchObject({ name: "RefusedToSign", field });
+});
 
 it("a payment needs tokens that have the decimals of their currencies at the caller's node", async () => {
   const { asset, protocolToken } = NETWORK;

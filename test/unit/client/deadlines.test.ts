@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentOf } from "./fake-service.js";
+import { agentOf, NETWORK } from "./fake-service.js";
 
 const HOUR_MS = 3_600_000;
 const AFTER = { match: "1h", withdrawal: "2h", delivery: "3h", review: "4h" } as const;
@@ -19,6 +19,17 @@ it.each([
     const trusting = await agentOf(() => undefined, { now, clock: "service" });
     const { matchDeadline } = await trusting.deadlines(AFTER);
     expect(Math.abs(Date.parse(matchDeadline) - now() - HOUR_MS)).toBeLessThan(10_000);
+  },
+);
+
+it.each(["local", "service"] as const)(
+  "are not counted from a clock that cannot be read (%s)",
+  async (clock) => {
+    const serve = () => Response.json({ data: { ...NETWORK, time: "soon" } });
+    const agent = await agentOf(serve, { clock });
+    const refusal = { name: "RefusedToSign", field: "clock" };
+    await expect(agent.now()).rejects.toMatchObject(refusal);
+    await expect(agent.deadlines(AFTER)).rejects.toMatchObject(refusal);
   },
 );
 

@@ -88,6 +88,36 @@ it("streams before it polls, and resumes a broken stream where it stopped", asyn
   expect(urls.slice(1)).toEqual(["/events/stream?after=7", "/events/stream?after=9"]);
 });
 
+const streamOf = (pieces: Iterable<string>): Responder => {
+  const text = new TextEncoder();
+  const rest = pieces[Symbol.iterator]();
+  return () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          const { done, value } = rest.next();
+          if (done) controller.close();
+          else controller.enqueue(text.encode(value));
+        },
+      }),
+    );
+};
+
+it("polls if streams end before anything comes", async () => {
+  const { session, urls } = scripted(page("7"), streamOf([]), streamOf([]), page("9", "8", "9"));
+  expect(await idsOf(session, 2)).toEqual(["8", "9"]);
+  expect(urls.at(-1)).toBe("/events?after=7");
+});
+
+it("reads events that come in pieces, and ends a stream whose event is too long", async () => {
+  const long: string[] = Array(20).fill("x".repeat(2 ** 22));
+  const events = 'id: 8\ndata: {"id":"8"}\n\nid: 9\ndata: {"id":"9"}\n\n';
+  const { session } = scripted(page("7"), streamOf(long), streamOf(events));
+  const reasons: string[] = [];
+  expect(await idsOf(session, 2, reasons)).toEqual(["8", "9"]);
+  expect(reasons).toEqual([expect.stringContaining("an event is longer than")]);
+});
+
 it("resumes a stream that fell silent, and keeps one with heartbeats", async () => {
   const silentAfter =
     (...texts: string[]): Responder =>

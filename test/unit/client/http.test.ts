@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import { ConnectionError, ServiceError } from "@working-contracts/client/errors";
 import { createHttp, type HttpOptions } from "@working-contracts/client/http";
-import { call } from "@working-contracts/client/session";
+import { call, everyEvent, everyItem } from "@working-contracts/client/session";
 import { afterEach, describe, expect, it } from "vitest";
 import { listen } from "../../support/listen.js";
 
@@ -24,9 +24,11 @@ async function httpTo(
   return { http, apiKey: "", requests: () => count };
 }
 
-const fail = (response: ServerResponse, status: number): void => {
+const fail = (response: ServerResponse, status: number, retryAfter = "0"): void => {
   const error = { code: "service_unavailable", message: "Try again later." };
-  response.writeHead(status, { "retry-after": "0", "x-request-id": "one" }).end(JSON.stringify({ error }));
+  response
+    .writeHead(status, { "retry-after": retryAfter, "x-request-id": "one" })
+    .end(JSON.stringify({ error }));
 };
 const succeed = (response: ServerResponse): void => void response.end(JSON.stringify({ data: { ok: true } }));
 
@@ -58,6 +60,34 @@ describe("a request", () => {
     expect(error).toBeInstanceOf(ConnectionError);
     expect(error.message).toContain("timeout");
     expect(session.requests()).toBe(2);
+  });
+
+  it("is not retried without end if the service names a pause in the past", async () => {
+    const session = await httpTo(
+      (response, count) => (count > 20 ? succeed(response) : fail(response, 503, "-1e12")),
+      { patienceMs: 300 },
+    );
+    await expect(call(session, "GET /v1/network")).rejects.toMatchObject({ status: 503 });
+  });
+
+  it("ends if its response is too long", async () => {
+    const long = `{"data":"${"x".repeat(64 * 2 ** 20)}"}`;
+    const http = createHttp({ baseUrl: "http://x", patienceMs: 0, fetch: async () => new Response(long) });
+    const reading = call({ http, apiKey: "" }, "GET /v1/network");
+    await expect(reading).rejects.toThrow("the response is longer than");
+  });
+
+  it("is not sent to a URL with a password, which no message repeats", () => {
+    for (const baseUrl of ["https://user:s3cret@x", "https://:s3cret@x"])
+      expect(() => createHttp({ baseUrl, patienceMs: 0, fetch })).toThrow(/^(?!.*s3cret).*password/);
+  });
+
+  it("for a list or a log that never ends is not repeated for ever", async () => {
+    let left = 50_000;
+    const list = everyItem(async () => ({ data: [], nextCursor: left-- > 0 ? "more" : null }));
+    await expect(list.next()).rejects.toThrow("did not end");
+    const log = everyEvent(async () => ({ data: [], nextAfter: "1", hasMore: left-- > 0 }), {});
+    await expect(log.next()).rejects.toThrow("did not end");
   });
 
   it("ends with the caller's reason if the caller aborts it", async () => {

@@ -31,6 +31,8 @@ it("names a node that does not respond, by its host alone", async () => {
   expect(error.name).toBe("ConnectionError");
   expect(error.message).toContain(`eth_chainId at the node ${new URL(url).host}: connect ECONNREFUSED`);
   expect(error.message).not.toContain(KEY);
+  const withPassword = url.replace("//", `//:${KEY}@`);
+  expect((await thrown(requesterOf(withPassword)("eth_chainId", []))).message).toContain("ECONNREFUSED");
   expect((await thrown(requesterOf(`node/${KEY}`)("eth_chainId", []))).message).not.toContain(KEY);
 });
 

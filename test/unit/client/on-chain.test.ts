@@ -1,9 +1,11 @@
 import { onChain, provenTerms } from "@working-contracts/client/index";
 import { escrowAbi } from "@working-contracts/protocol/abi";
+import { concatHex, encodeWords } from "@working-contracts/protocol/hex";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import { MAX_DATED_AHEAD } from "@working-contracts/protocol/signatures";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import { encodeFunctionResult, type Hex, toFunctionSelector, toHex } from "viem";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { type AskedCall, type FakeNode, json, startFakeNode } from "../chain/node.js";
 import { account, CODE, NETWORK } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
@@ -108,6 +110,25 @@ it("a node gets the transaction if the caller allows its fees", async () => {
   const own = await onChain({ rpcUrl: url, account, network: NETWORK, maxGasCost: 10n ** 18n });
   await expect(own.approve(ID)).rejects.toThrow();
   expect(wasSent()).toBe(true);
+});
+
+it("a node gets no text that is dated further ahead than a contract allows", async () => {
+  const now = Math.floor(Date.now() / 1000);
+  const words = (...values: (Hex | number)[]): Hex => concatHex(values.map((value) => encodeWords(value)));
+  const grants = words(now + MAX_DATED_AHEAD + 60, 0, 0, 0);
+  const results: Record<string, Hex> = {
+    "dependencies()": words(0, 0, NETWORK.relay as Hex),
+    "grants(address,address)": grants,
+  };
+  const read = (data: Hex): Hex =>
+    Object.entries(results).find(([name]) => data.startsWith(toFunctionSelector(name)))?.[1] ??
+    encodeWords(NETWORK.implementation as Hex);
+  const { url } = await nodeWith({ eth_getBlockByNumber: { ...BLOCK, timestamp: toHex(now) } }, read);
+  const signMessage = vi.fn(account.signMessage);
+  const own = await onChain({ rpcUrl: url, account: { ...account, signMessage }, network: NETWORK });
+  const refusal = { name: "RefusedToSign", field: "issuedAt" };
+  await expect(own.register("all")).rejects.toMatchObject(refusal);
+  expect(signMessage).not.toHaveBeenCalled();
 });
 
 it.each([

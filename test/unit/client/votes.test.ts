@@ -1,13 +1,19 @@
 import { toTheEnd } from "@working-contracts/client/index";
+import { voteSalt } from "@working-contracts/client/wallets";
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import { encodeWords, selectorOf } from "@working-contracts/protocol/hex";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
-import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import { isCommitment, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
+import { STATUSES } from "@working-contracts/protocol/status";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import type { Hex } from "@working-contracts/protocol/types";
-import { expect, it } from "vitest";
-import { account, agentOf, NETWORK, quoted } from "./fake-service.js";
+import { encodeFunctionResult, toHex } from "viem";
+import { afterEach, describe, expect, it } from "vitest";
+import { type AskedCall, json, startFakeNode } from "../chain/node.js";
+import { account, agentOf, CODE, NETWORK, quoted } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
 
-const { id: ID, terms } = servedTerms();
+const { id: ID, code, terms } = servedTerms();
 const SALT: Hex = `0x${"5a".repeat(32)}`;
 const ballot = { chainId: NETWORK.chainId, escrow: ID, voter: account.address.toLowerCase() as Hex };
 const commitment = voteCommitment({ ...ballot, votes: packOutcomes(["met"]), salt: SALT });
@@ -81,6 +87,116 @@ it.each<[string, Answer]>([
   const { agent, opened } = await sealed(() => page(EVENTS), failure);
   expect(await agent.openVotes({ intervalMs: 1, salts: { [ID]: SALT } })).toEqual([ID]);
   expect(opened).toEqual([OPENED]);
+});
+
+it("a vote that was cast at another service is not opened", async () => {
+  const salt = await voteSalt(account, { ...ballot, domain: "other.example" });
+  const elsewhere = voteCommitment({ ...ballot, votes: packOutcomes(["met"]), salt });
+  const events = [{ data: { commitment: elsewhere } }, ...EVENTS.slice(1)];
+  const { agent, opened } = await sealed(() => page(events));
+  await expect(agent.openVotes({ wait: false })).rejects.toThrow("This salt does not open the vote");
+  expect(opened).toEqual([]);
+});
+
+describe("with a node, a late vote", () => {
+  const { baVotingWindow } = DEFAULT_PARAMETERS;
+  const now = () => Math.floor(Date.now() / 1000);
+  let stop = () => {};
+  afterEach(() => stop());
+
+  /** A node that has the escrow and the vote, which each transaction opens if it `opens`, and an agent that remembers it. */
+  async function late(serve: Parameters<typeof agentOf>[0], chain: { clock?: number; opens?: boolean } = {}) {
+    const { clock = now(), opens = true } = chain;
+    const transactions: string[] = [];
+    const state = { code, ballot: commitment as Hex };
+    const jury = {
+      disputedAt: now() - baVotingWindow - 7200,
+      drawBlock: 0,
+      sealedVotes: 1,
+      drawn: false,
+      held: 0n,
+    };
+    const results: [call: string, result: () => Hex][] = [
+      ["status()", () => encodeWords(STATUSES.indexOf("disputed") + 1)],
+      ["jury()", () => encodeFunctionResult({ abi: escrowAbi, functionName: "jury", result: jury })],
+      ["ballotOf(address)", () => state.ballot],
+      ["openVote(address,uint24,bytes32)", () => "0x"],
+      ["", () => encodeWords(NETWORK.implementation as Hex)],
+    ];
+    const answers: Record<string, (params: [{ data: string }]) => unknown> = {
+      eth_chainId: () => toHex(NETWORK.chainId),
+      eth_getCode: ([at]) => ((at as unknown) === ID ? state.code : CODE),
+      eth_getBlockByNumber: () => ({ number: "0x1", timestamp: toHex(clock), baseFeePerGas: "0x1" }),
+      eth_call: ([{ data }]) => results.find(([call]) => !call || data.startsWith(selectorOf(call)))?.[1](),
+      eth_getTransactionCount: () => toHex(transactions.length),
+      eth_estimateGas: () => "0x186a0",
+      eth_maxPriorityFeePerGas: () => "0x1",
+      eth_sendRawTransaction([transaction]) {
+        transactions.push(String(transaction));
+        if (opens) state.ballot = encodeWords(packOutcomes(["met"]));
+        throw new Error("busy");
+      },
+    };
+    const node = await startFakeNode((response, [asked]) => {
+      const { id, method, params } = asked as AskedCall & { params: [{ data: string }] };
+      try {
+        json(response, { id, result: answers[method]?.(params) });
+      } catch (error) {
+        json(response, { id, error: { code: -32000, message: (error as Error).message } });
+      }
+    });
+    stop = () => void node.stop();
+    const submitted = { read: () => [ID], add: () => {} };
+    const agent = await agentOf(serve, { node: node.url, submitted });
+    const open = () => agent.openVotes({ wait: false, salts: { [ID]: SALT } });
+    return { open, transactions, state };
+  }
+
+  const refused = (status: number) =>
+    Response.json({ error: { code: "forbidden", message: "refused" } }, { status });
+
+  it.each<[string, (path: string) => Response | undefined]>([
+    ["a list that is refused", (path) => (path === "/v1/votes" ? refused(403) : undefined)],
+    ["a list that costs money", (path) => (path === "/v1/votes" ? refused(402) : undefined)],
+    [
+      "a list of another form",
+      (path) => (path === "/v1/votes" ? Response.json({ data: [null] }) : undefined),
+    ],
+    ["an opening that costs money", (path) => (path.endsWith("/open") ? refused(402) : undefined)],
+  ])("is opened by its voter in spite of %s", async (_, answer) => {
+    const { open, state } = await late((request) => {
+      const path = request.replace(/^\w+ |\?.*$/g, "");
+      const list = path === "/v1/votes" ? Response.json({ data: [], nextCursor: null }) : undefined;
+      return answer(path) ?? list ?? (path.endsWith("/open") ? refused(403) : undefined);
+    });
+    // A failure of the list is reported once nothing is left to do.
+    await open().catch(() => {});
+    expect(isCommitment(state.ballot)).toBe(false);
+  });
+
+  it("costs its voter one transaction at most, however often the node refuses it", async () => {
+    const { open, transactions } = await late(() => refused(403), { opens: false });
+    for (let round = 0; round < 2; round++) await expect(open()).rejects.toThrow("Missing or invalid");
+    expect(transactions).toEqual(Array(2).fill(transactions[0]));
+  });
+
+  it("is opened to no one before this machine's clock says so", async () => {
+    const requests: string[] = [];
+    const serve = (request: string) => void requests.push(request);
+    const { open, transactions } = await late(serve as never, { clock: now() + 3600 });
+    await expect(open()).rejects.toMatchObject({ name: "RefusedToSign", field: "clock" });
+    expect([requests.filter((one) => one.startsWith("POST")), transactions]).toEqual([[], []]);
+  });
+
+  it("is not forgotten because the node has no escrow for a while", async () => {
+    const { open, state } = await late((request) =>
+      request.startsWith("GET /v1/votes") ? Response.json({ data: [], nextCursor: null }) : refused(403),
+    );
+    state.code = "0x";
+    expect(await open()).toEqual([]);
+    state.code = code;
+    expect(await open()).toEqual([ID]);
+  });
 });
 
 it("a vote is remembered also if the response to it was lost", async () => {

@@ -88,5 +88,13 @@ it("packed terms reject values that do not fit and bytes that are too short", ()
   expect(() => packTerms({ ...terms, matchDeadline: 2 ** 32 })).toThrow();
   const parameters = { ...terms.parameters, protocolFee: 65_536 };
   expect(() => packTerms({ ...terms, parameters })).toThrow();
+  for (const change of [
+    { counterparty: "0x" },
+    { initiator: `0x${"g".repeat(40)}` },
+    { termsHash: "0x12" },
+    { matchDeadline: "1800000000" },
+    { price: "1" },
+  ])
+    expect(() => packTerms({ ...terms, ...change } as never), JSON.stringify(change)).toThrow(RangeError);
   expect(() => unpackTerms("0x00")).toThrow("neither 109 nor 129 bytes");
 });

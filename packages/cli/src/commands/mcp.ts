@@ -1,6 +1,7 @@
 /** `wcontract mcp`: the MCP server, on stdin and stdout or by HTTP. */
 import { once } from "node:events";
 import { join } from "node:path";
+import { pause } from "@working-contracts/client/http";
 import type { Agent } from "@working-contracts/client/index";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import type { Command } from "commander";
@@ -100,24 +101,27 @@ const OPENING_INTERVAL_MS = 60_000;
  * While the server runs, opens the agent's sealed votes, because one that is never opened loses its bond, and shares its
  * sealed deliveries with the Backup Agents who ask. Returns a function that stops both.
  */
-function attend(agent: Agent, out: Output): () => void {
-  const open = (): void => {
-    const onOpened = (id: string) => out.progress(`opened the vote on ${id}`);
-    agent
-      .openVotes({ wait: false, onOpened })
-      .catch((error: Error) => out.progress(`votes not opened: ${error.message}`));
-  };
-  open();
-  const opening = setInterval(open, OPENING_INTERVAL_MS);
+export function attend(
+  agent: Pick<Agent, "openVotes" | "serveJuries">,
+  out: Pick<Output, "progress">,
+): () => void {
   const stopped = new AbortController();
+  const open = async (): Promise<never> => {
+    const onOpened = (id: string) => out.progress(`opened the vote on ${id}`);
+    for (;;) {
+      await agent
+        .openVotes({ wait: false, onOpened })
+        .catch((error: Error) => out.progress(`votes not opened: ${error.message}`));
+      await pause(OPENING_INTERVAL_MS, stopped.signal);
+    }
+  };
+  // Ends when it is stopped.
+  open().catch(() => {});
   const onFailure = (error: Error) => {
     if (!stopped.signal.aborted) out.progress(`delivery not shared: ${error.message}`);
   };
   agent.serveJuries({ signal: stopped.signal, onFailure }).catch(onFailure);
-  return () => {
-    clearInterval(opening);
-    stopped.abort();
-  };
+  return () => stopped.abort();
 }
 
 function amountOf(option: string, text: string): bigint {

@@ -3,6 +3,7 @@
  * form, structured and as JSON text, or the service's error, so that the model can act on it.
  */
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { readText } from "@working-contracts/client/http";
 import type { Agent } from "@working-contracts/client/index";
 import { z } from "zod";
 import { refusalOf } from "../errors.js";
@@ -25,7 +26,7 @@ interface Media {
 export async function readOutputSchemas(url: string): Promise<OutputSchemas> {
   const response = await fetch(`${url}/openapi.json`);
   if (!response.ok) throw new Error(`${url}/openapi.json responded with ${response.status}`);
-  const { paths, components } = (await response.json()) as Document;
+  const { paths, components } = JSON.parse(await readText(response)) as Document;
   return (endpoint, part = "data") => {
     const [method = "", path = ""] = endpoint.split(" ");
     const responses = paths[path]?.[method.toLowerCase()]?.responses ?? {};
