@@ -3,21 +3,27 @@
  * service (docs/rules.md 12). It is credited if the call can still be performed; otherwise it is refunded.
  */
 
-import { escrowAbi } from "@working-contracts/protocol/abi";
+import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { type Log, parseEventLogs, type TransactionReceipt } from "viem";
+import { decodeFunctionData, type Log, parseEventLogs, type TransactionReceipt } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { tokenAbi } from "../chain/token.js";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { limitsOfMark, limitsOfRefund } from "../relayer/limits.js";
-import { createOperation, type NewOperation, refundDirectTransferOperation } from "../relayer/operations.js";
+import {
+  createOperation,
+  creationKey,
+  type NewOperation,
+  refundDirectTransferOperation,
+} from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
 import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
-import { settlementPending } from "./relayed-call.js";
+import { type CallIdentity, hashOfBody, requestHash, settlementPending } from "./relayed-call.js";
+import { inTokenForm } from "./verify-payment.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 /**
@@ -26,16 +32,28 @@ import type { PaymentAuthorization } from "./x402.js";
  * the opening took. Throws 503 `settlement_pending` while that transaction is not final: on another branch its payer can
  * have cancelled instead, and the money at the escrow can belong to someone else.
  */
-export async function isDirectTransfer(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
+export async function isDirectTransfer(
+  deps: Deps,
+  payment: PaymentAuthorization,
+  purpose: "credit" | "refund",
+): Promise<boolean> {
   const use = await findUse(deps, payment);
   if (use === null || !(await isTransferredDirectly(deps, payment, use))) return false;
-  if (await isTakenByOpening(deps, payment, use)) return false;
+  const opening = await readOpening(deps, payment.to);
+  if (opening === null) return false;
+  // Money from before can be what the escrow was opened with, and is booked then. Of its initiator's transfers of exactly
+  // the deposit, the escrow itself refunds all but one.
+  const isOwed =
+    !isBefore(opening, deps, payment, use) || (purpose === "refund" && isDeposit(opening, payment));
+  if (isOwed) await requireFinal(deps, use);
+  return isOwed;
+}
+
+async function requireFinal(deps: Deps, { blockNumber, blockHash }: TransactionReceipt): Promise<void> {
   const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
-  const isDeep = head - use.blockNumber + 1n >= BigInt(deps.config.confirmations);
+  const isDeep = head - blockNumber + 1n >= BigInt(deps.config.confirmations);
   // The receipt can come from a branch that the chain has left.
-  const isFinal = isDeep && (await isCanonical(deps, use.blockNumber, use.blockHash)) === true;
-  if (!isFinal) throw settlementPending();
-  return true;
+  if (!isDeep || (await isCanonical(deps, blockNumber, blockHash)) !== true) throw settlementPending();
 }
 
 /** Whether a transaction moved the money without a deposit of its payer at the escrow. */
@@ -44,38 +62,11 @@ async function isTransferredDirectly(
   payment: PaymentAuthorization,
   { logs }: TransactionReceipt,
 ): Promise<boolean> {
-  if (positionOf(logs, deps.deployment.asset.address, payment) === null) return false;
+  const position = positionOf(logs, deps.deployment.asset.address, payment);
+  if (position === null) return false;
   const events = parseEventLogs({ abi: escrowAbi, logs: emittedBy(payment.to, logs) });
-  for (const event of events) if (await isOfPayer(deps, payment, event)) return false;
+  for (const event of events) if (await isOfPayer(deps, payment, position, event)) return false;
   return true;
-}
-
-/**
- * Whether the escrow can have been opened from this money: then it is booked already, and what lies there unbooked is
- * other payers'. Of its initiator's transfers of exactly the deposit, the escrow itself keeps one and refunds the others.
- */
-async function isTakenByOpening(
-  { db, deployment }: Deps,
-  payment: PaymentAuthorization,
-  { logs, blockNumber }: TransactionReceipt,
-): Promise<boolean> {
-  const [opening] = await db
-    .select({
-      blockNumber: escrowEvent.blockNumber,
-      logIndex: escrowEvent.logIndex,
-      args: escrowEvent.args,
-      initiator: workingContract.initiator,
-    })
-    .from(escrowEvent)
-    .innerJoin(workingContract, eq(workingContract.id, escrowEvent.contractId))
-    .where(and(eq(escrowEvent.contractId, payment.to), eq(escrowEvent.name, "WorkingContractCreated")));
-  if (opening === undefined) return true;
-  const logIndex = positionOf(logs, deployment.asset.address, payment) ?? 0;
-  const isLater =
-    blockNumber === opening.blockNumber ? logIndex > opening.logIndex : blockNumber > opening.blockNumber;
-  const isDeposit =
-    payment.from === opening.initiator && payment.value === BigInt(String(opening.args.deposit));
-  return !isLater && !isDeposit;
 }
 
 type EscrowEvent = ReturnType<typeof parseEventLogs<typeof escrowAbi>>[number];
@@ -84,11 +75,14 @@ type EscrowEvent = ReturnType<typeof parseEventLogs<typeof escrowAbi>>[number];
 async function isOfPayer(
   { publicClient }: UseDeps,
   { from, to, nonce }: PaymentAuthorization,
-  { eventName, args }: EscrowEvent,
+  position: number,
+  { eventName, args, logIndex }: EscrowEvent,
 ): Promise<boolean> {
   const escrow = { address: to, abi: escrowAbi } as const;
   switch (eventName) {
     case "WorkingContractCreated": {
+      // What was there before it, the escrow did not take.
+      if (position < logIndex) return false;
       const { initiator } = await publicClient.readContract({ ...escrow, functionName: "terms" });
       return initiator.toLowerCase() === from;
     }
@@ -138,7 +132,7 @@ function emittedBy(emitter: Address, logs: Log[]): Log[] {
   return logs.filter(({ address }) => address.toLowerCase() === emitter);
 }
 
-interface Opening {
+interface OpeningOf {
   /** The transaction that moved the deposit. */
   transactionHash: Hex;
   /** The block that opened the escrow. */
@@ -150,16 +144,18 @@ interface Opening {
  * Finds how someone else opened the escrow with the caller's deposit: with this authorization itself, or from the
  * balance that it had brought before. Null if another payment opened it.
  */
-export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<Opening | null> {
+export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<OpeningOf | null> {
   if (!(await isUsed(deps, payment))) return null;
   const use = await findUse(deps, payment);
   if (use === null) return null;
   const { logs, transactionHash, blockNumber, blockHash } = use;
+  const position = positionOf(logs, deps.deployment.asset.address, payment);
+  if (position === null) return null;
   const own = emittedBy(payment.to, logs);
-  const atOnce = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs: own });
-  if (atOnce.length > 0) return { transactionHash, blockNumber, blockHash };
+  const [atOnce] = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs: own });
+  if (atOnce !== undefined && atOnce.logIndex < position) return { transactionHash, blockNumber, blockHash };
   if (!(await isTransferredDirectly(deps, payment, use))) return null;
-  const opened = await findOpeningFromBalance(deps, payment);
+  const opened = await findOpeningFromBalance(deps, payment, use);
   return opened === null ? null : { transactionHash, ...opened };
 }
 
@@ -170,47 +166,79 @@ export async function findOpening(deps: Deps, payment: PaymentAuthorization): Pr
 async function findOpeningFromBalance(
   deps: Deps,
   payment: PaymentAuthorization,
-): Promise<Pick<Opening, "blockNumber" | "blockHash"> | null> {
+  use: TransactionReceipt,
+): Promise<Pick<OpeningOf, "blockNumber" | "blockHash"> | null> {
   const { publicClient, deployment } = deps;
-  const deposit = await readDeposit(deps, payment);
-  if (deposit === null || deposit.amount !== payment.value) return null;
+  const opening = await readOpening(deps, payment.to);
+  if (opening === null || !isDeposit(opening, payment) || !isBefore(opening, deps, payment, use)) return null;
   const { logs, blockNumber, blockHash } = await publicClient.getTransactionReceipt({
-    hash: deposit.openedBy,
+    hash: opening.transactionHash,
   });
-  if (hasTransfer(logs, deployment.asset.address, payment)) return null;
+  const behind = logs.filter(({ logIndex }) => logIndex > opening.logIndex);
+  if (hasTransfer(behind, deployment.asset.address, payment)) return null;
 
-  const opening = { blockNumber, blockHash };
-  if (deposit.credited.length > 0) return deposit.credited.includes(payment.nonce) ? opening : null;
-  if ((await unbookedBalance(deps, payment.to)) < payment.value) return opening;
-  if (!(await isApplied(deps, await enqueueRefund(deps, payment, limitsOfMark)))) return opening;
-  const marked = await readDeposit(deps, payment);
-  return marked?.credited.includes(payment.nonce) === true ? opening : null;
+  const block = { blockNumber, blockHash };
+  if (opening.credited.length > 0) return opening.credited.includes(payment.nonce) ? block : null;
+  if ((await unbookedBalance(deps, payment.to)) < payment.value) return block;
+  await requireFinal(deps, use);
+  const answered = await findAnswered(deps, payment);
+  const mark = await enqueueRefund(deps, answered ?? payment, limitsOfMark);
+  if (!(await isApplied(deps, mark))) return answered === null ? block : null;
+  const marked = await readOpening(deps, payment.to);
+  return marked?.credited.includes(payment.nonce) === true ? block : null;
 }
 
-/** The deposit of an open escrow, and the nonces of the payer's authorizations that were marked as its source. */
-async function readDeposit(
-  { db }: Deps,
-  payment: PaymentAuthorization,
-): Promise<{ openedBy: Hex; amount: bigint; credited: Hex[] } | null> {
+/** The authorization whose call this service has answered with the opening, if its money was there before, too. */
+async function findAnswered(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
+  const created = await findByOnceKey(deps.db, creationKey(payment.to));
+  if (created === undefined || created.nonce === payment.nonce) return null;
+  const { functionName, args } = decodeFunctionData({ abi: factoryAbi, data: created.data as Hex });
+  if (functionName !== "create") return null;
+  const answered = { ...payment, ...args[1] };
+  if (!(await isUsed(deps, answered))) return null;
+  const use = await findUse(deps, answered);
+  return use !== null && (await isTransferredDirectly(deps, answered, use)) ? answered : null;
+}
+
+type Opening = NonNullable<Awaited<ReturnType<typeof readOpening>>>;
+
+/** How the index shows the opening of an escrow, and the nonces of transfers that were marked as its deposit. */
+async function readOpening({ db }: Pick<Deps, "db">, escrow: Address) {
   const events = await db
-    .select({ name: escrowEvent.name, args: escrowEvent.args, hash: escrowEvent.transactionHash })
+    .select({ event: escrowEvent, initiator: workingContract.initiator })
     .from(escrowEvent)
+    .innerJoin(workingContract, eq(workingContract.id, escrowEvent.contractId))
     .where(
       and(
-        eq(escrowEvent.contractId, payment.to),
+        eq(escrowEvent.contractId, escrow),
         inArray(escrowEvent.name, ["WorkingContractCreated", "DirectTransferCredited"]),
       ),
     );
-  const created = events.find(({ name }) => name === "WorkingContractCreated");
+  const created = events.find(({ event }) => event.name === "WorkingContractCreated");
   if (created === undefined) return null;
-  const amount = BigInt(String(created.args.deposit));
+  const { initiator, event } = created;
+  const deposit = BigInt(String(event.args.deposit));
   const credited = events.filter(
-    ({ name, args }) =>
+    ({ event: { name, args } }) =>
       name === "DirectTransferCredited" &&
-      String(args.payer).toLowerCase() === payment.from &&
-      BigInt(String(args.amount)) === amount,
+      String(args.payer).toLowerCase() === initiator &&
+      BigInt(String(args.amount)) === deposit,
   );
-  return { openedBy: created.hash, amount, credited: credited.map(({ args }) => args.nonce as Hex) };
+  return { ...event, initiator, deposit, credited: credited.map(({ event: { args } }) => args.nonce as Hex) };
+}
+
+const isDeposit = ({ initiator, deposit }: Opening, { from, value }: PaymentAuthorization): boolean =>
+  from === initiator && value === deposit;
+
+/** Whether the money came before the escrow was opened. */
+function isBefore(
+  opening: Opening,
+  { deployment }: UseDeps,
+  payment: PaymentAuthorization,
+  { logs, blockNumber }: TransactionReceipt,
+): boolean {
+  if (blockNumber !== opening.blockNumber) return blockNumber < opening.blockNumber;
+  return (positionOf(logs, deployment.asset.address, payment) ?? 0) < opening.logIndex;
 }
 
 /** Whether an operation was applied, and readers see it; throws 503 `settlement_pending` if that takes too long. */
@@ -241,13 +269,14 @@ export async function holdsAtLeast(deps: UseDeps, escrow: Address, amount: bigin
 export async function refundDirectTransfer(
   deps: Deps,
   payment: PaymentAuthorization,
-  hash: string,
+  call: CallIdentity,
 ): Promise<boolean> {
   const { db, deployment } = deps;
   const escrow = payment.to;
   if (payment.value === 0n) return false;
   const [row] = await db
     .select({
+      bodyHash: sql<string | null>`coalesce(${terms.bodyHash}, ${expiredAttempt.bodyHash})`,
       escrowTerms: sql<Record<
         string,
         unknown
@@ -266,29 +295,31 @@ export async function refundDirectTransfer(
   if (row.phase === null || row.phase === "none") {
     const onChain = parseStoredTerms(row.escrowTerms);
     const deposit = depositsOf(onChain).initiator;
-    if (onChain.initiator !== payment.from || !(await holdsAtLeast(deps, escrow, deposit))) return false;
+    // Its outcome answers the call that is stored with it, so only the creation of this escrow can be that.
+    const isOwn = onChain.initiator === payment.from && row.bodyHash === hashOfBody(call.rawBody);
+    if (!isOwn || !(await holdsAtLeast(deps, escrow, deposit))) return false;
     const gasLimits = await limitsOfRefund(deps, payment.from);
     const opening = createOperation({
       deployment,
       escrow,
       caller: payment.from,
       terms: onChain,
-      authorization: { ...payment, signature: withTokenV(payment.signature) },
-      requestHash: hash,
+      authorization: inTokenForm(payment, deployment),
+      requestHash: requestHash(call),
     });
     await enqueue(db, { ...opening, gasLimits });
     return true;
   }
   if ((await findRefund(deps, payment)) !== undefined) return true;
   if ((await unbookedBalance(deps, escrow)) < payment.value) return false;
-  if (!(await isDirectTransfer(deps, payment))) return false;
+  if (!(await isDirectTransfer(deps, payment, "refund"))) return false;
   await enqueueRefund(deps, payment);
   return true;
 }
 
-function refundOf(payment: PaymentAuthorization): NewOperation {
-  const authorization = { ...payment, signature: withTokenV(payment.signature) };
+function refundOf({ deployment }: Deps, payment: PaymentAuthorization): NewOperation {
   const { from: caller, to: escrow, value: amount } = payment;
+  const authorization = inTokenForm(payment, deployment);
   return refundDirectTransferOperation({ escrow, caller, amount, authorization });
 }
 
@@ -300,12 +331,12 @@ async function enqueueRefund(
   const earlier = await findRefund(deps, payment);
   if (earlier !== undefined) return earlier;
   const gasLimits = await limitsOf(deps, payment.from);
-  return (await enqueue(deps.db, { ...refundOf(payment), gasLimits })).operation;
+  return (await enqueue(deps.db, { ...refundOf(deps, payment), gasLimits })).operation;
 }
 
 /** Its refund, pending or done. */
-function findRefund({ db }: Deps, payment: PaymentAuthorization): Promise<OperationRow | undefined> {
-  return findByOnceKey(db, refundOf(payment).onceKey ?? "");
+function findRefund(deps: Deps, payment: PaymentAuthorization): Promise<OperationRow | undefined> {
+  return findByOnceKey(deps.db, refundOf(deps, payment).onceKey ?? "");
 }
 
 /** Money at an open escrow that its books do not contain. */
@@ -324,11 +355,4 @@ function balanceOf({ publicClient, deployment }: UseDeps, account: Address): Pro
     functionName: "balanceOf",
     args: [account],
   });
-}
-
-/** Some wallets sign with v 0 or 1; the token accepts only 27 or 28. */
-export function withTokenV(signature: Hex): Hex {
-  if (signature.length !== 132) return signature;
-  const v = Number.parseInt(signature.slice(-2), 16);
-  return v < 27 ? `${signature.slice(0, -2) as Hex}${(v + 27).toString(16)}` : signature;
 }

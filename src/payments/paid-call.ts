@@ -20,13 +20,7 @@ import {
 import type { NewOperation } from "../relayer/operations.js";
 import { enqueue, type OperationRow, queueFull, readOperation } from "../relayer/outbox.js";
 import { assertUnusable } from "./authorization-use.js";
-import {
-  findOpening,
-  holdsAtLeast,
-  isDirectTransfer,
-  refundDirectTransfer,
-  withTokenV,
-} from "./direct-transfer.js";
+import { findOpening, holdsAtLeast, isDirectTransfer, refundDirectTransfer } from "./direct-transfer.js";
 import {
   type AcceptedPayment,
   type Applied,
@@ -41,7 +35,7 @@ import {
   settlementPending,
   toOperation,
 } from "./relayed-call.js";
-import { verifyPayment } from "./verify-payment.js";
+import { inTokenForm, verifyPayment } from "./verify-payment.js";
 import {
   decodePayment,
   offerExtension,
@@ -213,8 +207,7 @@ async function acceptPayment(
   if (result.reason !== "authorization_used") return result;
 
   if (!(await isCreditable(deps, action, payment))) return result;
-  const authorization = { ...payment, signature: withTokenV(payment.signature) };
-  return { ok: true, authorization, isDirectTransfer: true };
+  return { ok: true, authorization: inTokenForm(payment, deps.deployment), isDirectTransfer: true };
 }
 
 /**
@@ -224,7 +217,7 @@ async function acceptPayment(
 async function isCreditable(deps: Deps, action: PaidAction, payment: PaymentAuthorization): Promise<boolean> {
   if (action.kind === "stake") return false;
   if (action.kind === "create" && (await holdsAtLeast(deps, action.payTo, action.amount))) return true;
-  return isDirectTransfer(deps, payment);
+  return isDirectTransfer(deps, payment, "credit");
 }
 
 /** 402 with the reason; 409 while an authorization that we published can still be used by anyone. */
@@ -337,7 +330,7 @@ async function recoverDirectTransfer(
     throw error;
   const adopted = await adoptOpening(deps, refused);
   if (adopted !== null) return adopted;
-  if (!(await refundDirectTransfer(deps, payment, requestHash(call)))) throw error;
+  if (!(await refundDirectTransfer(deps, payment, call))) throw error;
   await call.restore?.();
   throw new AppError(error.code, {
     ...error.options,

@@ -48,6 +48,9 @@ export function requestHash({ action, caller, rawBody }: CallIdentity): string {
   return createHash("sha256").update(`${action}\n${caller}\n`).update(rawBody).digest("hex");
 }
 
+/** SHA-256 over the body's raw bytes, hex. */
+export const hashOfBody = (rawBody: Uint8Array): string => createHash("sha256").update(rawBody).digest("hex");
+
 type OperationOutcome =
   | {
       ok: true;

@@ -261,9 +261,18 @@ function signatureFault(payment: PaymentAuthorization): Rejection {
   );
 }
 
+/** A transfer with its signature in the form that the token and the escrows accept, if its payer's own key made that. */
+export function inTokenForm(
+  payment: PaymentAuthorization,
+  stablecoin: Pick<PaymentQuote, "asset" | "chainId">,
+): PaymentAuthorization {
+  const digest = authorizationDigest(payment, stablecoin, "TransferWithAuthorization");
+  return { ...payment, signature: signatureOfKey(payment, digest) ?? payment.signature };
+}
+
 function authorizationDigest(
   payment: PaymentAuthorization,
-  quote: PaymentQuote,
+  stablecoin: Pick<PaymentQuote, "asset" | "chainId">,
   kind: AuthorizationKind,
 ): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = payment;
@@ -272,13 +281,13 @@ function authorizationDigest(
     primaryType: kind,
     data: { from, to, value, validAfter, validBefore, nonce },
   });
-  return keccak256(concat(["0x1901", separatorOf(quote), message]));
+  return keccak256(concat(["0x1901", separatorOf(stablecoin), message]));
 }
 
 const separators = new WeakMap<PaymentAsset, Hex>();
 
 /** The domain's hash depends on the token alone, and takes half the time of a digest. */
-function separatorOf({ asset, chainId }: PaymentQuote): Hex {
+function separatorOf({ asset, chainId }: Pick<PaymentQuote, "asset" | "chainId">): Hex {
   const { address: verifyingContract, name, version } = asset;
   const separator =
     separators.get(asset) ?? domainSeparator({ domain: { name, version, chainId, verifyingContract } });

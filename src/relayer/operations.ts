@@ -154,6 +154,9 @@ export function revokeDelegationOperation(action: AccountAction & { challengeId:
 /** Prepared: the selector is hashed once. */
 const create = prepareEncodeFunctionData({ abi: factoryAbi, functionName: "create" });
 
+/** Once-key of an escrow's creation. */
+export const creationKey = (escrow: Address): string => `create:${escrow}`;
+
 /** Deploys the escrow for `terms` and pays the initiator's deposit into it. */
 export function createOperation(action: AuthorizedAction & { terms: EscrowTerms }): NewOperation {
   const { deployment, escrow, caller, terms } = action;
@@ -163,7 +166,7 @@ export function createOperation(action: AuthorizedAction & { terms: EscrowTerms 
     target: deployment.factory,
     data: encodeFunctionData({ ...create, args: [packTerms(terms), authorizationOf(action)] }),
     payment: paymentOf(action),
-    onceKey: `create:${escrow}`,
+    onceKey: creationKey(escrow),
   });
 }
 

@@ -176,7 +176,8 @@ test("a payer's long searches that find no use run one at a time, with a pause b
 describe("a direct transfer by the same authorization", () => {
   const judged = (confirmations: number, publicClient = world.publicClient) => {
     const { db, deployment } = world;
-    return isDirectTransfer({ db, publicClient, deployment, config: { confirmations } } as Deps, payment);
+    const deps = { db, publicClient, deployment, config: { confirmations } } as Deps;
+    return isDirectTransfer(deps, payment, "credit");
   };
 
   test("is seen once its block is final", async () => {

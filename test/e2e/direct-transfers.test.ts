@@ -1,15 +1,17 @@
 /** Direct transfers by strangers to the escrow. Each is used if it did what was asked, and otherwise refunded. */
 
-import type { Hex } from "viem";
-import { expect, test } from "vitest";
+import { factoryAbi } from "@working-contracts/protocol/abi";
+import { concat, type Hex, hashTypedData, padHex, type TypedDataDefinition } from "viem";
+import { expect, onTestFinished, test } from "vitest";
+import { createSigningClient } from "../../src/chain/clients.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { frontRun, frontRunTogether, openFromBalance } from "../support/chain.js";
-import { created, draft } from "../support/contracts.js";
-import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
-import { useWorld } from "../support/world.js";
+import { frontRun, frontRunTogether, mined, openFromBalance } from "../support/chain.js";
+import { created, draft, ok } from "../support/contracts.js";
+import { authorize, quoteOf, type SignedPayment, signedCall, version2 } from "../support/payment.js";
+import { OWNER, useWorld } from "../support/world.js";
 
 const PRICE = 50_000_000n;
 const STAKE = 2_500_000n;
@@ -17,6 +19,9 @@ const REFUNDED = expect.stringContaining("refunded");
 
 const world = await useWorld();
 const stranger = await world.newAgent();
+const factory = { address: world.deployment.factory, abi: factoryAbi } as const;
+const { chain } = world.publicClient;
+const owner = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: OWNER });
 
 async function openWithTermsOf(id: Hex, client: Agent): Promise<void> {
   const { data } = await client.get<TermsView>(`/v1/contracts/${id}/terms`);
@@ -62,6 +67,30 @@ test("of two payments that a stranger transferred before opening the escrow, one
   expect((await post(first)).status).toBe(200);
   expect(await world.usdOf(quote.payTo)).toBe(PRICE);
 });
+
+test.each(["the service", "a stranger, in the same transaction,"])(
+  "of two payments that a stranger transferred before %s opened the escrow, one is the deposit and one is refunded",
+  async (opener) => {
+    const client = await world.newAgent({ usd: "100" });
+    const body = JSON.stringify(await draft(world));
+    const quote = quoteOf(await client.post("/v1/contracts", body));
+    const payments = [await authorize(client, quote, world), await authorize(client, quote, world)];
+    const [first, second] = payments as [SignedPayment, SignedPayment];
+    const { data } = await client.get<TermsView>(`/v1/contracts/${quote.payTo}/terms`);
+    await frontRunTogether(world, stranger, payments, opener === "the service" ? undefined : data);
+    await world.indexed();
+
+    const post = (payment: SignedPayment) =>
+      client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
+    expect((await post(first)).status).toBe(200);
+    expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
+    await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
+    await world.indexed();
+    expect((await post(first)).status).toBe(200);
+    expect((await post(second)).error).toMatchObject({ code: "duplicate_contract" });
+    expect(await world.usdOf(quote.payTo)).toBe(PRICE);
+  },
+);
 
 test("a payment at the escrow whose operation loses the race is refunded", async () => {
   const client = await world.newAgent({ usd: "100" });
@@ -144,4 +173,80 @@ test("money that opened the escrow is refunded to no one: what lies there afterw
   await expect.poll(() => world.usdOf(victim.address)).toBe(10_000_000n);
   expect(await world.usdOf(client.address)).toBe(0n);
   expect(await world.usdOf(id)).toBe(PRICE + STAKE);
+});
+
+test("money that opened the escrow pays for nothing else, even if an action costs as much", async () => {
+  const parameters = await world.publicClient.readContract({ ...factory, functionName: "parameters" });
+  const setBond = async (disputeBondRatio: number) => {
+    const args = [{ ...parameters, disputeBondRatio }] as const;
+    await mined(world, await owner.writeContract({ ...factory, functionName: "setParameters", args }));
+    await world.indexed();
+  };
+  await setBond(10_000);
+  onTestFinished(() => setBond(parameters.disputeBondRatio));
+  const client = await world.newAgent({ usd: "1" });
+  const [winner, victim] = [await world.newAgent({ usd: "1" }), await world.newAgent({ usd: "1" })];
+  const quote = quoteOf(
+    await client.post("/v1/contracts", JSON.stringify(await draft(world, { budgetOrPrice: 1 }))),
+  );
+  const id = quote.payTo;
+  const deposit = await authorize(client, quote, world);
+  await frontRun(world, stranger, deposit);
+  await openWithTermsOf(id, client);
+  const path = `/v1/contracts/${id}/accept`;
+  const others = [];
+  for (let i = 0; i < 20; i++) others.push(await signedCall(victim, path, { accept: true }, world));
+  ok(await winner.pay(path, { accept: true }));
+  for (const { payment } of others) await frontRun(world, stranger, payment);
+  ok(await winner.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
+
+  const dispute = `/v1/contracts/${id}/dispute`;
+  const bond = quoteOf(await client.post(dispute));
+  expect(bond.amount).toBe(quote.amount);
+  expect((await client.post(dispute, undefined, version2(bond, deposit))).status).toBe(402);
+  expect(others).toHaveLength(20);
+  for (const { send } of others) expect((await send()).error).toMatchObject({ hint: REFUNDED });
+  await expect.poll(() => world.usdOf(victim.address)).toBe(1_000_000n);
+});
+
+test("a call that is refused with a payment for another escrow neither opens that one, nor succeeds when it is repeated", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const { id } = await created(world, await world.newAgent({ usd: "100" }));
+  const path = `/v1/contracts/${id}/accept`;
+  ok(await (await world.newAgent({ usd: "10" })).pay(path, { accept: true }));
+  const own = await signedCall<ContractView>(client, "/v1/contracts", await draft(world), world);
+  await frontRun(world, stranger, own.payment);
+  for (let i = 0; i < 2; i++) {
+    const { error } = await client.post(path, { accept: true }, version2(own.quote, own.payment));
+    expect(error).toMatchObject({ code: "conflict" });
+    expect(error).not.toMatchObject({ hint: REFUNDED });
+    await world.indexed();
+  }
+  expect(ok(await own.send())).toMatchObject({ id: own.quote.payTo, status: "created" });
+});
+
+test("a contract wallet's payment is credited or refunded with the very signature that it made", async () => {
+  const agent = await world.newAgent({ usd: "10" });
+  // Accepts signatures whose first word is the digest; as in a Safe's, a last byte of 1 is no recovery byte.
+  await world.testClient.setCode({
+    address: agent.address,
+    bytecode: "0x60643560043514631626ba7e60e01b0260005260206000f3",
+  });
+  const signTypedData = async (typed: TypedDataDefinition) =>
+    concat([hashTypedData(typed), padHex("0x01", { size: 33 })]);
+  const wallet = { ...agent, account: { ...agent.account, signTypedData } as Agent["account"] };
+  const client = await world.newAgent({ usd: "100" });
+  const [open, taken] = [
+    await created<ContractView>(world, client),
+    await created<ContractView>(world, client),
+  ];
+  const pathOf = ({ id }: ContractView) => `/v1/contracts/${id}/accept`;
+  const accepting = await signedCall<ContractView>(wallet, pathOf(open), { accept: true }, world);
+  const late = await signedCall(wallet, pathOf(taken), { accept: true }, world);
+  ok(await (await world.newAgent({ usd: "10" })).pay(pathOf(taken), { accept: true }));
+  for (const { payment } of [accepting, late]) await frontRun(world, stranger, payment);
+
+  expect(ok(await accepting.send())).toMatchObject({ status: "matched", worker: agent.address });
+  expect((await late.send()).error).toMatchObject({ code: "conflict", hint: REFUNDED });
+  await expect.poll(() => world.usdOf(agent.address)).toBe(7_500_000n);
 });

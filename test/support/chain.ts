@@ -83,8 +83,14 @@ export async function openFromBalance(
   { escrowTerms }: Pick<TermsView, "escrowTerms">,
 ): Promise<void> {
   const wallet = await walletOf(world, stranger);
-  const hash = await wallet.writeContract({
-    address: world.deployment.factory,
+  const data = openingData({ escrowTerms });
+  await mined(world, await wallet.sendTransaction({ to: world.deployment.factory, data }));
+  await world.indexed();
+}
+
+/** The call of the factory that opens an escrow from its balance. */
+const openingData = ({ escrowTerms }: Pick<TermsView, "escrowTerms">): Hex =>
+  encodeFunctionData({
     abi: factoryAbi,
     functionName: "create",
     args: [
@@ -92,31 +98,34 @@ export async function openFromBalance(
       { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" },
     ],
   });
-  await mined(world, hash);
-  await world.indexed();
-}
 
-/** A stranger submits several authorizations to the token in one transaction, which creates a contract that calls it. */
+/**
+ * A stranger submits several authorizations to the token, and then opens an escrow from its balance if its terms are
+ * given: in one transaction, which creates a contract that makes these calls.
+ */
 export async function frontRunTogether(
   world: World,
   stranger: Agent,
   payments: readonly SignedPayment[],
+  opened?: Pick<TermsView, "escrowTerms">,
 ): Promise<Hex> {
   const token = world.deployment.asset.address;
-  const calls = payments.map(transferData);
+  const ofToken = payments.map((payment) => ({ to: token, call: transferData(payment) }));
+  const opening = opened && { to: world.deployment.factory, call: openingData(opened) };
+  const calls = [...ofToken, ...(opening ? [opening] : [])];
   const word = (number: number) => number.toString(16).padStart(4, "0");
   const CALL_BYTES = 39;
   let offset = calls.length * CALL_BYTES + 1;
-  const code = calls.map((call) => {
+  const code = calls.map(({ to, call }) => {
     const [length, at] = [word(size(call)), word(offset)];
     offset += size(call);
-    // CODECOPY the calldata to memory, CALL the token with it, POP.
-    return `61${length}61${at}5f395f5f61${length}5f5f73${token.slice(2)}5af150`;
+    // CODECOPY the calldata to memory, CALL the contract with it, POP.
+    return `61${length}61${at}5f395f5f61${length}5f5f73${to.slice(2)}5af150`;
   });
-  const data: Hex = `0x${code.join("")}00${calls.map((call) => call.slice(2)).join("")}`;
+  const data: Hex = `0x${code.join("")}00${calls.map(({ call }) => call.slice(2)).join("")}`;
   const wallet = await walletOf(world, stranger);
   // An estimate would do without calls that run out of gas.
-  return mined(world, await wallet.sendTransaction({ data, gas: 1_000_000n }));
+  return mined(world, await wallet.sendTransaction({ data, gas: 2_000_000n }));
 }
 
 /** The call that cancels the payer's authorization with this nonce. Anyone can send it. */

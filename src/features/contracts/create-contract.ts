@@ -3,7 +3,6 @@
  * ones per caller, for 30 minutes each. Ten minutes later the worker drops their texts (keeper/purge.ts), and a repeated
  * request stores them again.
  */
-import { createHash } from "node:crypto";
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { depositsOf } from "@working-contracts/protocol/ledger";
@@ -25,14 +24,19 @@ import { forEachCall, prepareShared, sharedCalls } from "../../db/statements.js"
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
-import { type PaidAction, type StoredResponse, settlementPending } from "../../payments/relayed-call.js";
+import {
+  hashOfBody,
+  type PaidAction,
+  type StoredResponse,
+  settlementPending,
+} from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
 import { sealReference } from "../references/vault.js";
 import { toWords, wordsOf } from "./list-contracts.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./schema.js";
 import { viewContract } from "./view.js";
 
-export interface CreateCall {
+interface CreateCall {
   caller: Address;
   rawBody: Uint8Array;
   headers: HeaderReader;
@@ -111,7 +115,7 @@ async function storeCreation(
 /** The attempt that these bytes were quoted or paid as. */
 async function readKnown({ db }: Deps, call: CreateCall) {
   const { caller, draft } = call;
-  const bodyHash = hashOf(call.rawBody);
+  const bodyHash = hashOfBody(call.rawBody);
   const [row] = await readAttempt(db, { caller, bodyHash, lifetime: LIMITS.pendingAttemptLifetime });
   if (row === undefined || row.id === null) return { row, attempt: null };
   const attempt: CreationAttempt = {
@@ -187,7 +191,7 @@ function newAttempt(
   return {
     id: escrowAddress({ factory, implementation, terms: escrowTerms }),
     caller,
-    bodyHash: hashOf(rawBody),
+    bodyHash: hashOfBody(rawBody),
     escrowTerms,
     document: canonicalTerms(document),
     draft,
@@ -223,10 +227,6 @@ async function parametersOnChain({ publicClient, deployment }: Deps): Promise<Pa
     abi: factoryAbi,
     functionName: "parameters",
   });
-}
-
-function hashOf(rawBody: Uint8Array): string {
-  return createHash("sha256").update(rawBody).digest("hex");
 }
 
 function duplicate(contractId: Address): AppError {

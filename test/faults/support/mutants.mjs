@@ -31,15 +31,45 @@ const BY_TEST_FILE = {
     },
     "direct-transfer-of-another-branch": {
       file: "src/payments/direct-transfer.ts",
-      edits: [["(await isCanonical(deps, use.blockNumber, use.blockHash)) === true", "true"]],
+      edits: [["(await isCanonical(deps, blockNumber, blockHash)) !== true", "false"]],
       only: "branch that the chain has left",
     },
   },
   "test/e2e/direct-transfers.test.ts": {
     "deposit-refunded-again": {
       file: "src/payments/direct-transfer.ts",
-      edits: [["return !isLater && !isDeposit;", "return opening === null;"]],
-      only: "money that opened the escrow",
+      edits: [["!isBefore(opening, deps, payment, use) || (", "opening.deposit > 0n || ("]],
+      only: "is refunded to no one",
+    },
+    "deposit-pays-again": {
+      file: "src/payments/direct-transfer.ts",
+      edits: [['(purpose === "refund" && isDeposit(opening, payment))', "isDeposit(opening, payment)"]],
+      only: "pays for nothing else",
+    },
+    "answered-payment-forgotten": {
+      file: "src/payments/direct-transfer.ts",
+      edits: [
+        [
+          "enqueueRefund(deps, answered ?? payment, limitsOfMark)",
+          "enqueueRefund(deps, payment, limitsOfMark)",
+        ],
+      ],
+      only: "before the service opened",
+    },
+    "outcome-of-another-call": {
+      file: "src/payments/direct-transfer.ts",
+      edits: [["payment.from && row.bodyHash === hashOfBody(call.rawBody);", "payment.from;"]],
+      only: "with a payment for another escrow",
+    },
+    "wallet-signature-changed": {
+      file: "src/payments/verify-payment.ts",
+      edits: [
+        [
+          "signatureOfKey(payment, digest) ?? payment.signature };",
+          "signatureOfKey(payment, digest) ?? payment.signature.replace(/..$/, '1c') };",
+        ],
+      ],
+      only: "with the very signature",
     },
   },
   "test/e2e/contract-interrupted.test.ts": {
