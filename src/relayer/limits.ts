@@ -209,7 +209,7 @@ function refuseThrottled(
 }
 
 /** The outbox as a paid call finds it, in one statement: its own earlier operations, recent failures, room in the queue. */
-export interface OutboxState extends RelayingState {
+interface OutboxState extends RelayingState {
   /** The operation of this payment's authorization, which a repeated request resumes. */
   earlier: bigint | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */

@@ -30,6 +30,7 @@ interface Consent {
   tokens?: string;
 }
 
+/** The agent signs in, and a password is asked for, only when a command calls for it. */
 export interface Context {
   settings: Settings;
   out: Output;
@@ -52,6 +53,7 @@ export interface Context {
 /** Practically unlimited: `beforePayment` decides whether to pay. */
 const NO_LIMIT = "10000000000";
 
+/** Reads the settings alone. Throws UsageError or RangeError if one is wrong. */
 export function createContext(options: CommonOptions, world: World): Context {
   const settings = readSettings(options, world);
   const out = createOutput(options, world);

@@ -21,6 +21,7 @@ const EXIT = {
   unknown: 5,
 } as const;
 
+/** Shown below the help of `wcontract`. Keep it equal to {@link EXIT}. */
 export const EXIT_HELP = `
 Exit codes:
   0  success
@@ -37,6 +38,7 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
+/** Separates an unknown outcome, after which a script repeats the command, from a refusal. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (error instanceof UsageError || error instanceof RangeError) return EXIT.usage;
@@ -48,7 +50,7 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /** An error as data. JSON omits undefined fields. */
-export interface Refusal {
+interface Refusal {
   /** The service's code, or the name of the error if it has none. */
   code: string;
   message: string;
@@ -56,6 +58,7 @@ export interface Refusal {
   hint: string | undefined;
 }
 
+/** Drops `details` if the message was shortened: both can contain the node's whole URL. */
 export function refusalOf(error: Error): Refusal {
   const { name, code, details, hint } = error as Error & Partial<Refusal>;
   const message = shortOf(error);

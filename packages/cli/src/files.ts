@@ -56,6 +56,7 @@ export function submittedIn(dir: string): Submitted {
   };
 }
 
+/** Creates the file, readable only by its owner, and its folder if they do not exist. */
 export function appendPrivateLine(path: string, line: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   appendFileSync(path, `${line}\n`, { mode: 0o600 });

@@ -31,6 +31,7 @@ export interface CommonOptions {
   maxGas?: string;
 }
 
+/** Contains secrets: the private key, the password and the MCP key. Never print it. */
 export interface Settings {
   url: string;
   /** Holds the keystore, the API keys and the MCP server's spending. */
@@ -59,6 +60,7 @@ const LOCAL_URL = "http://127.0.0.1:3000";
 /** MCP clients time out after a minute. A paid call makes two requests, of which the service holds one for up to 25 seconds. */
 export const PATIENCE = "28s";
 
+/** Throws UsageError if a value is wrong, or RangeError for a duration or a URL with a password. */
 export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">): Settings {
   const { network: running, ignored } = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
   const givenUrl = options.url ?? (env.WC_URL || undefined);

@@ -4,11 +4,13 @@ import { Writable } from "node:stream";
 import type { Contract } from "@working-contracts/client/index";
 import { UsageError } from "./errors.js";
 
+/** Both write the text as it is, without a line break after it. */
 export interface Streams {
   stdout: (text: string) => void;
   stderr: (text: string) => void;
 }
 
+/** Escapes everything that could control the terminal, also in texts of other parties. */
 export interface Output {
   /** Prints the result as JSON or as text. */
   result(value: unknown, human: () => string): void;
@@ -16,6 +18,7 @@ export interface Output {
   progress(line: string): void;
 }
 
+/** With `json`, results are printed as JSON, otherwise as text for people. */
 export function createOutput(
   { json = false }: { json?: boolean | undefined },
   { stdout, stderr }: Streams,
@@ -77,6 +80,7 @@ export function jsonOf(value: unknown, indent?: number): string {
   );
 }
 
+/** Several lines. No text of another party can look like one of ours. */
 export function describeContract(contract: Contract): string {
   const { criteriaMet } = contract;
   return [
@@ -106,6 +110,7 @@ export function describeContract(contract: Contract): string {
   ].join("\n");
 }
 
+/** Whether a person can be asked. Standard output can be a pipe. */
 export const isInteractive = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
 /** Reads a line without echoing it. Throws UsageError with the message `otherwise` if there is no terminal. */
@@ -122,6 +127,7 @@ export async function askSecret(question: string, otherwise: string): Promise<st
   }
 }
 
+/** Asks on stderr. Only `y` and `yes` confirm. */
 export async function confirm(question: string): Promise<boolean> {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {

@@ -20,6 +20,10 @@ import type { OpenOptions, VoteOptions, Voting } from "./votes.js";
 /** The longest time for which a payment that the client signs can be used. */
 const USABLE_MS = (VALIDITY_SECONDS + CLOCK_TOLERANCE) * 1000;
 
+/**
+ * Actions throw the errors of errors.ts. With a node, an action that changes a contract's status throws NotOnChain
+ * unless the node shows the change.
+ */
 export function actions(session: Session) {
   const { network, signer } = session;
   const caller = signer.address.toLowerCase() as Address;

@@ -497,6 +497,7 @@ export function withoutUrl(node: Node, error: Error & { shortMessage?: string })
   throw error.shortMessage === undefined ? error : new Error(`The node ${nameOf(node)}: ${shortOf(error)}`);
 }
 
+/** A node's name for messages: of its URL only the host, because the rest can contain a key. */
 export const nameOf = (node: Node): string => (typeof node === "string" ? hostOf(node) : "of the wallet");
 
 /** All of a node's URL that may be shown. */

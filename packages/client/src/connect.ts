@@ -40,6 +40,7 @@ import type { Verification, VerifyOptions } from "./verify/verify.js";
 import { type StatusPattern, type WaitOptions, waitForPayout, waitForStatus, waitUntil } from "./wait.js";
 import type { Signer } from "./wallets.js";
 
+/** Only `baseUrl` and `account` are needed. With these two, the agent reads and acts, but pays nothing. */
 export interface ConnectOptions {
   /** URL of the service. */
   baseUrl: string;
@@ -102,6 +103,7 @@ const SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 /** `90m`, `36h`, `2d`. */
 export type Duration = `${number}${keyof typeof SECONDS}`;
 
+/** The actions and reads of one signed-in address. Its `apiKey` is a secret. */
 export type Agent = Awaited<ReturnType<typeof connect>>;
 
 /**

@@ -16,6 +16,7 @@ const UNSEALED = "deliver with `seal: false` to let the service read the referen
 /** Loaded with the first use: agents that sign in and pay do not need the cipher. */
 const sealing = () => import("./sealing.js");
 
+/** By default a delivery is sealed if it can be (docs/rules.md 68); otherwise the service can read it. */
 export interface DeliverOptions {
   /**
    * Whether only the Client, and in a dispute the Backup Agents, can read the reference, and not the service. By default if
@@ -25,6 +26,7 @@ export interface DeliverOptions {
   seal?: boolean;
 }
 
+/** `onFailure` gets each error of sharing with one Backup Agent; the others still get their share. */
 export interface ServeOptions {
   signal?: AbortSignal;
   onFailure?: ((error: Error) => void) | undefined;

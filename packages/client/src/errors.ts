@@ -3,7 +3,9 @@ import type { RejectionReason } from "@working-contracts/protocol/types";
 import type { components } from "./api.js";
 import type { DeclaredError } from "./deployed-code.js";
 
+/** The `error` of a refused request. `details`, `hint` and `retryable` are optional (docs/rules.md 61). */
 export type ErrorBody = components["schemas"]["Error"]["error"];
+/** The service's reason to refuse a request. Later versions of `/v1` can add codes (docs/rules.md 63). */
 export type ErrorCode = ErrorBody["code"];
 
 /** The service refused the request: `code` says why, `message` says what to do. */

@@ -5,6 +5,7 @@ import { bytesOf } from "./payment.js";
 import { call, dataOf, requestOf, type Session } from "./session.js";
 import type { Event, EventQuery, WebhookChanges, WebhookDraft } from "./types.js";
 
+/** Without filters, the events of all contracts are followed. */
 export interface EventOptions extends EventQuery {
   signal?: AbortSignal;
   /** Called when the stream breaks and is resumed, or replaced by polling, with the reason. */
@@ -130,6 +131,7 @@ async function* openStream(
   }
 }
 
+/** The caller's own webhooks (Standard Webhooks). Each call throws ServiceError if the service refuses it. */
 export function webhooks(session: Session) {
   return {
     /** Sends events to a URL from now on. The response alone contains the secret for {@link verifyWebhook}. */

@@ -1,8 +1,10 @@
 /** HTTP over fetch: parses the response envelope and retries temporary failures. */
 import { ConnectionError, type ErrorBody, ServiceError } from "./errors.js";
 
+/** Upper case, as in the name of an operation: `GET /v1/contracts`. */
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
+/** Retries repeat all of it unchanged, also its `Idempotency-Key`. */
 export interface Request {
   method: Method;
   /** Path and query. */
@@ -14,6 +16,7 @@ export interface Request {
   repeatable: boolean;
 }
 
+/** A success or a 402. Any other status is thrown as an error. */
 export interface ServiceResponse {
   status: number;
   headers: Headers;
@@ -21,6 +24,7 @@ export interface ServiceResponse {
   json: { data?: unknown; error?: ErrorBody } & Record<string, unknown>;
 }
 
+/** Requests to one service. Every path starts at its base URL. */
 export interface Http {
   /** Returns a success or a 402. Throws ServiceError or ConnectionError once `patienceMs` is used up. */
   send(request: Request, onRetry?: () => void): Promise<ServiceResponse>;
@@ -33,6 +37,7 @@ export interface Http {
   until(signal: AbortSignal | undefined): Http;
 }
 
+/** `onWaiting` gets the reason before each retry. */
 export interface HttpOptions {
   baseUrl: string;
   fetch: typeof fetch;
@@ -61,6 +66,7 @@ export function requireNoPassword(url: string): void {
     throw new RangeError("The URL of the service must not contain a name or a password. Remove them");
 }
 
+/** Redirects count as failures. Throws RangeError if the URL contains a name or a password. */
 export function createHttp(options: HttpOptions): Http {
   requireNoPassword(options.baseUrl);
   return {
@@ -86,6 +92,7 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
+/** A signal that is aborted with the first of the two; undefined if there is none. */
 export function eitherOf(
   one: AbortSignal | undefined,
   other: AbortSignal | undefined,
@@ -189,6 +196,7 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
+/** The JSON object or list in a text; null if it is anything else. */
 export function parse(text: string): ServiceResponse["json"] | null {
   try {
     const json: unknown = JSON.parse(text);

@@ -52,6 +52,7 @@ import { requireBounds } from "./terms.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
 import { type Signer, voteSalt } from "./wallets.js";
 
+/** Without `network`, only actions on a contract are possible, and none that pays or votes. */
 export interface OnChainOptions {
   rpcUrl: string;
   /** Signs, and pays the gas. */
@@ -68,6 +69,7 @@ export interface OnChainOptions {
   maxGasCost?: bigint | undefined;
 }
 
+/** For continuous work. The delivery commits to both, so a checkpoint that is missing here can never be proven. */
 export interface DeliverOnChainOptions {
   /** All that were submitted, in order, or their hashes. */
   checkpoints?: readonly (Checkpoint | Hex)[];
@@ -78,6 +80,7 @@ export interface DeliverOnChainOptions {
 const POLLING_MS = 1_000;
 const MAX_GAS_COST = 10n ** 16n;
 
+/** The actions behind `onChain` of index.ts. No error contains the node's URL, which can hold a key. */
 export function onChainActions(options: OnChainOptions) {
   const actions = unguarded(options);
   const guarded = Object.entries(actions).map(([name, act]) => {

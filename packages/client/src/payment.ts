@@ -28,8 +28,10 @@ export interface Expected {
 type Documented = components["schemas"]["PaymentRequired"];
 /** A quote of x402 version 2, as the service documents it. Every field is checked before it is used. */
 type PaymentRequired = Partial<Omit<Documented, "extensions">> & { extensions?: OfferReceipt };
+/** An entry of `accepts` in a 402 response (x402 version 2), with its amount in base units. */
 export type Quote = Documented["accepts"][number];
 
+/** The first way to pay that a 402 response offers, and the whole quote. Neither is checked yet. */
 export interface QuotedPayment {
   quote: Quote;
   required: PaymentRequired;
@@ -91,6 +93,7 @@ export function requireExpected(
   }
 }
 
+/** The trusted address of the token, never the quoted one. */
 export function assetOf({ currency }: Expected, { asset, protocolToken }: Addresses): string {
   return currency === "stablecoin" ? asset.address : protocolToken;
 }
@@ -189,6 +192,7 @@ const AUTHORIZATION_FIELDS = [
   { name: "nonce", type: "bytes32" },
 ];
 
+/** Decodes base64. Throws a DOMException on other text, such as base64url with `-` or `_`. */
 export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
 }

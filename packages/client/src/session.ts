@@ -50,6 +50,7 @@ export interface Submitted {
 /** The key of `Submitted` for the contracts on which an agent cast sealed votes. */
 export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string => `votes-${factory}`;
 
+/** One signed-in address: its connection, keys, limits, and the addresses that it trusts. */
 export interface Session {
   http: Http;
   signer: Signer;
@@ -108,6 +109,7 @@ type InputOf<E extends Endpoint> = PathOf<OperationOf<E>> &
   QueryOf<OperationOf<E>> &
   BodyOf<OperationOf<E>> &
   (E extends (typeof KEYED)[number] ? { key?: string } : { key?: never });
+/** The input of a call, which can be omitted if nothing in it is required. */
 export type InputArguments<E extends Endpoint> =
   Record<string, never> extends InputOf<E> ? [input?: InputOf<E>] : [input: InputOf<E>];
 
@@ -156,6 +158,10 @@ interface Input {
   key?: string;
 }
 
+/**
+ * Path parameters become lower case. Sets a random `Idempotency-Key` if the operation takes one and the input has none
+ * (docs/rules.md 67).
+ */
 export function requestOf(
   { apiKey }: Pick<Session, "apiKey">,
   endpoint: Endpoint,
@@ -194,6 +200,7 @@ export type ToEscrow = (
   dueOf: (terms: EscrowTerms) => { amount: bigint; deadline?: number },
 ) => () => Promise<ExpectedPayment>;
 
+/** Input of {@link pay}, with the checks of the quote. */
 export interface PaidCall<E extends Endpoint, T> {
   path?: object;
   /** JSON text, because its bytes are hashed. */
@@ -272,6 +279,7 @@ function roleOf(status: Status | undefined, escrow: Expected["escrow"]): Planned
   return (escrow.isNew ?? false) === escrow.terms.workerInitiated ? "Worker" : "Client";
 }
 
+/** An expected payment as callers see it before it is signed. */
 export function plannedOf(expected: Expected, network: Addresses): PlannedPayment {
   const { amount, currency, resource, payTo, escrow, status } = expected;
   const decimals = currency === "protocol-token" ? TOKEN_DECIMALS : undefined;
@@ -323,18 +331,21 @@ async function sendSigned<T>(
   throw withPayment(new PaymentRejected(outcome.error, outcome.message), payment);
 }
 
+/** The items are in the list's order. */
 export interface Page<T> {
   items: T[];
   /** Cursor of the next page; null on the last page. */
   nextCursor: string | null;
 }
 
+/** By default the first page. `limit` is at most 200 (docs/rules.md 56). */
 export interface PageQuery {
   limit?: number;
   /** `nextCursor` of the page before. */
   cursor?: string;
 }
 
+/** Reads of the service. Nothing is signed, and nothing is compared with the chain. */
 export function reads(session: Session) {
   const me = session.signer.address;
 

@@ -24,6 +24,7 @@ import {
 } from "./session.js";
 import type { Addresses, PinnedNetwork } from "./types.js";
 
+/** This machine, in the spelling of `URL.hostname`. */
 export const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
@@ -141,8 +142,13 @@ const PROCESS_LAG = 60;
 /** How far a service's clock can be from this machine's, in seconds. */
 export const CLOCK_TOLERANCE = 300;
 
+/**
+ * Actions that the operator may take without a signature for each; without `until`, until revoked. The contracts
+ * enforce it (docs/rules.md 4).
+ */
 export type OperatorPermission = "none" | "all" | { actions: readonly AgentAction[]; until?: Date };
 
+/** The form that the contracts check, with `until` in seconds, rounded down. */
 export function permissionOf(operator: OperatorPermission): Permission {
   if (operator === "all") return FULL_PERMISSION;
   if (operator === "none") return { actions: 0, until: 0 };
@@ -161,6 +167,7 @@ export function requireNotAhead(time: number, teller?: string): void {
   if (requireTime(time, teller) > Date.now() / 1000 + CLOCK_TOLERANCE) throw wrongClock(time, teller);
 }
 
+/** The error for a `time`, in seconds, that differs too much from this machine's. `teller` names its source. */
 export const wrongClock = (time: number, teller = "the service") =>
   new RefusedToSign(
     "clock",

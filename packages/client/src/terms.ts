@@ -15,6 +15,7 @@ import type { components } from "./api.js";
 import { RefusedToSign } from "./errors.js";
 import type { PinnedNetwork, Terms } from "./types.js";
 
+/** The request that posts a contract. Its bytes decide the contract's address (docs/rules.md 19). */
 export type Posted = components["schemas"]["CreateContract"];
 
 /**

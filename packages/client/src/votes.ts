@@ -32,6 +32,7 @@ import type { Outcome, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
 import { voteSalt } from "./wallets.js";
 
+/** By default only the voter can open its vote, and needs to keep nothing for it. */
 export interface VoteOptions {
   /** Lets the service seal, keep and open the votes; it can read them before the tally. */
   entrust?: boolean;
@@ -39,6 +40,7 @@ export interface VoteOptions {
   salt?: Hex;
 }
 
+/** By default, every sealed vote of the agent is opened. Times are in milliseconds. */
 export interface OpenOptions {
   /** Whether to wait until every sealed vote of this agent could be opened; the default. */
   wait?: boolean;
@@ -70,6 +72,7 @@ const ALONE = "open it yourself (onChain of the client, wcontract on-chain open-
 /** A vote of which only the voter can learn more. */
 class NotOpened extends Error {}
 
+/** The two calls of actions.ts, which loads them with the first vote. */
 export type Voting = ReturnType<typeof votes>;
 
 /** An agent's votes; actions.ts documents the two calls. */

@@ -4,6 +4,7 @@ import { ConnectionError, isOutage, OutcomeUnknown } from "./errors.js";
 import { eitherOf, MAX_TIMER_MS, pause, textOf } from "./http.js";
 import type { Contract, Settlement } from "./types.js";
 
+/** By default the value is read every second (`intervalMs`), without an end. */
 export interface WaitOptions<T> {
   /** Throws after this time; by default there is no limit. */
   timeoutMs?: number;
@@ -102,6 +103,7 @@ export function waitForStatus(
   return waitUntil(get, isDone, { ...options, stateOf });
 }
 
+/** Whether the status is one of the patterns. A pattern that ends with `*` matches every status with that prefix. */
 export function matches(status: string, patterns: readonly string[]): boolean {
   return patterns.some((one) => (one.endsWith("*") ? status.startsWith(one.slice(0, -1)) : status === one));
 }

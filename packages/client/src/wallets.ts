@@ -91,6 +91,7 @@ async function secretOf(
 /** Turns 32 bytes into an X25519 private key in PKCS #8 (RFC 8410, section 7). */
 const PKCS8_PREFIX = "302e020100300506032b656e04220420";
 
+/** An X25519 key (RFC 7748), to which others seal deliveries. */
 export interface KeyPair {
   /** Public, base64url. */
   key: string;
@@ -126,9 +127,11 @@ export async function publishKey(session: Session, { key }: KeyPair): Promise<vo
   await call(session, "POST /v1/agents/me/encryption-key", { body: { key, signature } });
 }
 
+/** The encryption key of an agent as the service shows it. Its signature is not checked. */
 export const servedKey = (session: Session, address: string) =>
   dataOf(call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }));
 
+/** The text with which an address publishes a key at this service, on this chain. */
 export const keyText = ({ network }: Session, address: string, key: string): string =>
   encryptionKeyText({ ...network, address: address as Address, key });
 

@@ -1,5 +1,6 @@
 /** Amounts: integers in the token's smallest unit inside, decimal strings outside. The stablecoin has 6 decimals. */
 
+/** Clients refuse a stablecoin with other decimals, because prices and limits are decimal amounts. */
 export const STABLECOIN_DECIMALS = 6;
 /** Decimals of the protocol token. */
 export const TOKEN_DECIMALS = 18;

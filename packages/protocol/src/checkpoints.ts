@@ -7,6 +7,7 @@ import { concatHex, keccak256, stringToHex } from "./hex.js";
 import type { Outcome } from "./outcomes.js";
 import type { Hex } from "./types.js";
 
+/** The root of a contract without checkpoints. */
 export const ZERO_HASH: Hex = `0x${"0".repeat(64)}`;
 
 /** keccak256 of a Checkpoint's canonical JSON (RFC 8785), as the API serves it, without `id` and `createdAt`. */

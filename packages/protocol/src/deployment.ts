@@ -35,6 +35,7 @@ const DeploymentSchema = z.object({
   }),
 });
 
+/** The content of a deployment file. Its addresses are in lower case. */
 export type Deployment = z.infer<typeof DeploymentSchema>;
 
 /** Parses the text of a deployment file. Throws an error with one line per fault, each naming `path`. */

@@ -24,6 +24,7 @@ const CHAIN_TYPES = [
 
 /** Caused by time alone: the status changes at the deadline, regardless of who moves the money later. */
 export const TIMEOUT_TYPES = ["contract.unmatched", "contract.absent", "contract.review-timeout"] as const;
+/** If an action from before the deadline is indexed later, an `event.reverted` follows. */
 export type TimeoutType = (typeof TIMEOUT_TYPES)[number];
 
 /** Caused by a request to this service; nothing happens on chain. */
@@ -33,8 +34,10 @@ const SERVICE_TYPES = [
   "complaint.resolved",
   "key.released",
 ] as const;
+/** Its events have no block: their `chain` is null. */
 export type ServiceEventType = (typeof SERVICE_TYPES)[number];
 
+/** `deadline.approaching` announces a deadline. `event.reverted` names an event that no longer holds. */
 export const EVENT_TYPES = [
   ...CHAIN_TYPES,
   ...TIMEOUT_TYPES,
@@ -42,6 +45,7 @@ export const EVENT_TYPES = [
   "deadline.approaching",
   "event.reverted",
 ] as const;
+/** Later versions of `/v1` can add types (docs/rules.md 63), so readers skip those that they do not know. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** Deadlines that are announced in advance, then those at which time alone changes the status. */
@@ -56,6 +60,7 @@ const DEADLINE_NAMES = [
   "absent",
   "review-timeout",
 ] as const;
+/** With the contract's id, the key of a pending deadline in `app.event_deadline`. */
 export type DeadlineName = (typeof DEADLINE_NAMES)[number];
 
 /** Expands a comma-separated filter of types and prefixes (`contract.*`). Returns null if an entry matches no type. */

@@ -9,17 +9,22 @@ import type { Hex } from "./types.js";
 
 type Size = { size: number };
 
+/** Lower case, with the prefix `0x`. */
 export const toHex = (bytes: Uint8Array): Hex => `0x${bytesToHex(bytes)}`;
+/** Encodes the text as UTF-8. A lone surrogate becomes U+FFFD. */
 export const stringToHex = (text: string): Hex => toHex(utf8ToBytes(text));
 /** Throws on anything but whole bytes in hexadecimal. */
 export const hexToBytes = (hex: Hex): Uint8Array<ArrayBuffer> => Uint8Array.from(toBytes(hex.slice(2)));
 
+/** Hashes the bytes that the text stands for. Throws on anything but whole bytes in hexadecimal. */
 export const keccak256 = (hex: Hex): Hex => toHex(keccak_256(toBytes(hex.slice(2))));
+/** Hashes bytes, unlike {@link keccak256}, which takes hexadecimal. */
 export const sha256 = (bytes: Uint8Array): Hex => toHex(sha256Of(bytes));
 
 /** Number of bytes. */
 export const size = (hex: Hex): number => Math.ceil((hex.length - 2) / 2);
 
+/** Joins the digits as they are. The result is whole bytes only if each part is. */
 export const concatHex = (parts: readonly Hex[]): Hex => `0x${parts.map((part) => part.slice(2)).join("")}`;
 
 /** Bytes `start` to `end`, by default to the last. Throws if the text is shorter. */
@@ -58,5 +63,6 @@ export const encodeWords = (...values: readonly Word[]): Hex =>
     ),
   );
 
+/** Calldata of a function whose parameters have static types, one word each. Throws if a value is longer. */
 export const encodeCall = (signature: string, ...args: readonly Word[]): Hex =>
   concatHex([selectorOf(signature), encodeWords(...args)]);

@@ -16,12 +16,14 @@ import {
 import type { Parameters } from "./terms.js";
 import type { EscrowTerms } from "./types.js";
 
+/** Base units for each payee, without the jury's payouts. */
 export interface Payout {
   client: bigint;
   worker: bigint;
   treasury: bigint;
 }
 
+/** Payments to the parties and the Treasury (docs/rules.md 51). Those to Backup Agents are `jury-payout`. */
 export const LEG_NAMES = [
   "worker-pay",
   "protocol-fee",
@@ -34,6 +36,7 @@ export const LEG_NAMES = [
   "deposit-refund",
   "jury-leftover",
 ] as const;
+/** The `name` of a payment in the API's settlement. */
 export type LegName = (typeof LEG_NAMES)[number];
 
 /** One payment of the ledger. Legs of zero are omitted. */
@@ -79,7 +82,8 @@ export function released(price: bigint, tally: OutcomeTally): bigint {
   return (price * BigInt(2 * tally.met + tally.unclear)) / BigInt(2 * criteria);
 }
 
-export interface ResolvedContract {
+/** Amounts are in base units. */
+interface ResolvedContract {
   price: bigint;
   tally: OutcomeTally;
   /** Whether a Dispute Bond was posted. */
@@ -166,15 +170,16 @@ function nonZero(legs: Leg[]): Leg[] {
   return legs.filter((leg) => leg.amount !== 0n);
 }
 
-export type BondOutcome = "returned" | "slashed" | "partially slashed";
+/** The result of a Backup Agent's bond for one criterion (docs/rules.md 46). */
+type BondOutcome = "returned" | "slashed" | "partially slashed";
 
 /** Number of opened votes on one criterion, by outcome, and of sealed votes that were never opened. */
-export interface CriterionVotes extends OutcomeTally {
+interface CriterionVotes extends OutcomeTally {
   unopened: number;
 }
 
 /** A Backup Agent's payout for one criterion: money in base units, reward in whole tokens. */
-export interface CriterionDue {
+interface CriterionDue {
   majorityOutcome: Outcome;
   bondOutcome: BondOutcome;
   bondBack: bigint;
@@ -182,7 +187,8 @@ export interface CriterionDue {
   reward: number;
 }
 
-export interface BallotDue {
+/** A Backup Agent's payout for all criteria: `amount` in base units, `reward` in whole tokens. */
+interface BallotDue {
   criteria: CriterionDue[];
   amount: bigint;
   reward: number;
@@ -209,7 +215,7 @@ export function pot(
 }
 
 /** Counts the votes on one criterion over packed ballots. A null ballot was never opened. */
-export function countVotes(ballots: readonly (number | null)[], criterion: number): CriterionVotes {
+function countVotes(ballots: readonly (number | null)[], criterion: number): CriterionVotes {
   const votes = ballots.map((ballot) => (ballot === null ? null : outcomeAt(ballot, criterion)));
   return { ...countOutcomes(votes), unopened: votes.filter((vote) => vote === null).length };
 }
@@ -236,7 +242,9 @@ export function verdictOn(
 export const REWARD_PER_FEE = 200n;
 const STABLECOIN_UNIT = 1_000_000n;
 
+/** Whole tokens for a vote with the majority: if it is decisive, and if it is unclear (docs/rules.md 46). */
 export type Rewards = Pick<Parameters, "tokenMintRewardFull" | "tokenMintRewardReduced">;
+/** The parameters that divide price, Worker Stake and Dispute Bond (docs/rules.md 51), in basis points. */
 export type FeeParameters = Pick<
   Parameters,
   "workerStakeRatio" | "disputeBondRatio" | "protocolFee" | "absentNoneMetClientShare"
@@ -289,7 +297,7 @@ function juryDue(
 }
 
 /** Slashed bonds that no voter receives: pots without winners, and division remainders. */
-export function juryLeftover(
+function juryLeftover(
   votesByCriterion: readonly CriterionVotes[],
   { price, parameters }: { price: bigint; parameters: Parameters },
 ): bigint {

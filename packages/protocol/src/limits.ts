@@ -4,8 +4,9 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Separate exports, so that the client does not bundle `LIMITS`. */
+/** Seconds. Exported apart, as the next one is, so that the client does not bundle `LIMITS`. */
 export const CHALLENGE_VALIDITY = 5 * MINUTE;
+/** Characters of a delivery or of supplementary materials (docs/rules.md 23). */
 export const REFERENCE_LENGTH = 4_096;
 
 /** Lengths in characters, sizes in bytes, durations in seconds. */

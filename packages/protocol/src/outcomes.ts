@@ -2,9 +2,12 @@
 import { encodeWords, keccak256 } from "./hex.js";
 import type { Address, Hex } from "./types.js";
 
+/** The words of the API. The two bits on chain are the position in this list plus one; zero is undecided. */
 export const OUTCOMES = ["met", "not met", "unclear"] as const;
+/** A vote on an acceptance criterion, or the result of the votes on it. */
 export type Outcome = (typeof OUTCOMES)[number];
 
+/** Acceptance criteria of one Working Contract (docs/rules.md 23). */
 export const MAX_CRITERIA = 10;
 
 /** Number of criteria of one Working Contract, by outcome. */
@@ -48,6 +51,7 @@ export function tallyOutcomes(packed: number, criteriaCount: number): OutcomeTal
   return countOutcomes(Array.from({ length: criteriaCount }, (_, i) => outcomeAt(packed, i) ?? "unclear"));
 }
 
+/** Counts each outcome. A null, such as a vote that was never opened, counts as none of them. */
 export function countOutcomes(outcomes: readonly (Outcome | null)[]): OutcomeTally {
   const count = (wanted: Outcome): number => outcomes.filter((outcome) => outcome === wanted).length;
   return { met: count("met"), notMet: count("not met"), unclear: count("unclear") };

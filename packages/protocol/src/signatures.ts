@@ -13,8 +13,10 @@ export const AGENT_ACTIONS = [
   "unstake",
   "complain",
 ] as const;
+/** Unless left to the operator, each needs the agent's own signature or transaction (docs/rules.md 4). */
 export type AgentAction = (typeof AGENT_ACTIONS)[number];
 
+/** A bit for each action, as {@link actionBits} packs them. */
 export const ALL_ACTIONS = (1 << AGENT_ACTIONS.length) - 1;
 
 /** A bit per action, the first lowest. */
@@ -29,6 +31,7 @@ export interface Permission {
   until: number;
 }
 
+/** Every action, until it is revoked. */
 export const FULL_PERMISSION: Permission = { actions: ALL_ACTIONS, until: 0 };
 
 /** A sign-in: `Delegation` in Types.sol. */
@@ -43,7 +46,8 @@ export interface Delegation extends Permission {
   expiresAt: number;
 }
 
-export interface ChallengeFields extends Delegation {
+/** A sign-in, and the deployment for which alone it counts. */
+interface ChallengeFields extends Delegation {
   /** Name of the service that AgentDelegation was deployed with. */
   domain: string;
   factory: Address;
@@ -99,6 +103,7 @@ const ACTION_TYPES = {
   ],
 } as const;
 
+/** One action that an agent allows, at this contract and on this chain alone. */
 export interface SignedAction {
   chainId: number;
   /** The escrow, or for an unstake the registry. */

@@ -29,6 +29,7 @@ export const STATUSES = [
   "cancelled-withdrawn",
   "cancelled-absent",
 ] as const;
+/** Holds at one point in time: {@link statusOf} derives it from the stored phase and the deadlines. */
 export type Status = (typeof STATUSES)[number];
 
 /** Groups for list filters; every status belongs to exactly one (docs/rules.md 50, 56). */
@@ -161,8 +162,9 @@ export const ENDINGS = [
   "cancelled",
   "unmatched",
 ] as const;
-export type Ending = (typeof ENDINGS)[number];
+type Ending = (typeof ENDINGS)[number];
 
+/** Inputs of {@link settlementLegs}. Amounts are in base units of the stablecoin. */
 export interface SettlementFacts extends StatusFacts {
   workerInitiated: boolean;
   /** Slashed jury bonds that no voter receives (`juryDues` in ledger.ts). Counts only if the dispute was tallied. */

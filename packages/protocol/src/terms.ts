@@ -18,7 +18,8 @@ export interface TermsDocument {
   verificationMode: string;
 }
 
-export interface TermsText {
+/** The optional fields can be null or absent: both give the same document. */
+interface TermsText {
   title: string;
   taskDescription: string;
   acceptanceCriteria: string[];
@@ -56,6 +57,7 @@ export function canonicalTerms(document: TermsDocument): string {
   return text;
 }
 
+/** keccak256 of the text of {@link canonicalTerms}, which the escrow's address commits to. Throws if that does. */
 export function termsHash(document: TermsDocument): Hex {
   return keccak256(stringToHex(canonicalTerms(document)));
 }
@@ -193,10 +195,13 @@ const PARAMETERS = {
   payoutHold: { width: 3, value: 0, max: 3 * DAY },
 } as const satisfies Record<string, Parameter>;
 
-export type ParameterName = keyof typeof PARAMETERS;
+type ParameterName = keyof typeof PARAMETERS;
+/** The values that one Working Contract keeps (docs/rules.md 25): ratios in basis points, whole tokens, seconds. */
 export type Parameters = Record<ParameterName, number>;
 
+/** In packing order (TermsCodec.sol). */
 export const PARAMETER_NAMES: readonly ParameterName[] = Object.keys(PARAMETERS) as ParameterName[];
+/** Packed bytes of each parameter, 29 together. */
 export const PARAMETER_WIDTHS = eachParameter((name) => PARAMETERS[name].width);
 /** The specification's values. */
 export const DEFAULT_PARAMETERS: Parameters = eachParameter((name) => PARAMETERS[name].value);

@@ -1,7 +1,9 @@
 /** Types that all modules share. Field names and units match contracts/types/Types.sol. */
 import type { Parameters } from "./terms.js";
 
+/** 20 bytes in hexadecimal, in lower case inside. The type checks neither the length nor the case. */
 export type Address = `0x${string}`;
+/** Bytes in hexadecimal. The type checks only the prefix. */
 export type Hex = `0x${string}`;
 
 /** Everything that an escrow's address commits to, in the shape of the ABI's `Terms`. */
@@ -37,8 +39,10 @@ export const PHASES = [
   "cancelled",
   "withdrawn",
 ] as const;
+/** `none` is an escrow that was never paid. The status follows from the phase and the time (`statusOf`). */
 export type Phase = (typeof PHASES)[number];
 
+/** As a counterparty in {@link EscrowTerms}: anyone may accept. */
 export const ZERO_ADDRESS: Address = "0x0000000000000000000000000000000000000000";
 
 /** Why a payment is refused: the names of the x402 specification, then two of our own. */
@@ -59,4 +63,5 @@ export const REJECTION_REASONS = [
   "authorization_used",
 ] as const;
 
+/** The `error` of a 402 response to a payment that was rejected (docs/rules.md 14). */
 export type RejectionReason = (typeof REJECTION_REASONS)[number];

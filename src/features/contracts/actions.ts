@@ -142,7 +142,7 @@ function passedDeadline({ chain }: ContractRow, status: Status): string {
 /** A caller's request, whose bytes identify it. */
 export type ActionRequest = Omit<CallIdentity, "action"> & { signature?: ActionHeaders };
 
-export interface UnpaidCall extends ActionRequest {
+interface UnpaidCall extends ActionRequest {
   action: string;
   /** The escrow acted on; for an action on none, its kind and the once-key of this very action. */
   subject: { escrow: Address } | { kind: OperationKind; onceKey: string };

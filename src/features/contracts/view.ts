@@ -266,7 +266,7 @@ export function phasesOf(statuses: readonly Status[]): Phase[] {
 }
 
 /** Contracts of one phase that are paid out, or are not: contiguous rows in the lists' indexes. */
-export interface Partition {
+interface Partition {
   phase: Phase;
   settled: boolean;
 }

@@ -36,7 +36,7 @@ export interface BallotEntry {
   vote: Outcome;
 }
 
-export interface VoteCall {
+interface VoteCall {
   id: Address;
   caller: Address;
   rawBody: Uint8Array;

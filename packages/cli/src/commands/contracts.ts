@@ -61,6 +61,7 @@ const ACTIONS = [
 const POLL_MS = 500;
 const collect = (value: string, earlier: string[]): string[] => [...earlier, value];
 
+/** Adds the commands that need the service: to post, find, perform, judge and settle contracts. */
 export function addContractCommands(program: Command, contextOf: (command: Command) => Context): void {
   program
     .command("post")
@@ -331,7 +332,7 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
   };
   await read("supplementaryMaterials");
   const failure = await read("delivery").catch((error: Error) => {
-    // The service can have a break. What is wrong with the delivery must not hide the contract.
+    // The service can have a break. A fault of the delivery must not hide the contract.
     if (error instanceof ServiceError || error instanceof ConnectionError) throw error;
     return error;
   });
@@ -356,6 +357,7 @@ function settlementText({ status, ending, legs }: Settlement): string {
   return `${status}, ended by ${ending}\n${table(["payment", "to", "address", "amount", "state"], rows)}`;
 }
 
+/** Accepts `not-met`, which a shell takes without quotes. Throws UsageError for any other word. */
 export function outcomeOf(word: string): Outcome {
   const found = OUTCOMES.find((outcome) => outcome === word.replace("-", " "));
   if (found === undefined)

@@ -6,6 +6,7 @@ import { UsageError } from "../errors.js";
 import { addressOf, writeKeystore } from "../keystore.js";
 import { askSecret, plain, table } from "../terminal.js";
 
+/** Adds `key` and its commands. Only `list` and `revoke` call the service. */
 export function addKeyCommands(program: Command, contextOf: (command: Command) => Context): void {
   const key = program.command("key").description("the key that signs, and the API keys of its address");
 

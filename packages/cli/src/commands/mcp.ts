@@ -21,6 +21,7 @@ interface McpOptions {
 /** Guessing a shorter key could succeed. */
 const MIN_KEY_LENGTH = 16;
 
+/** Adds `mcp`. It pays nothing unless `--allow-writes` and the caps are given. */
 export function addMcpCommand(program: Command, contextOf: (command: Command) => Context): void {
   program
     .command("mcp")

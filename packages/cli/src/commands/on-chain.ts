@@ -60,6 +60,7 @@ export function checkpointsIn(path: string): (Checkpoint | Hex)[] {
 const isCheckpoint = (one: Partial<Checkpoint> | undefined): boolean =>
   one?.contractId !== undefined && one.merkleRoot !== undefined;
 
+/** Adds `on-chain` and its commands, which throw UsageError without a node. */
 export function addOnChainCommands(program: Command, contextOf: (command: Command) => Context): void {
   const group = program
     .command("on-chain")

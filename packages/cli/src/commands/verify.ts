@@ -12,6 +12,7 @@ import { type Context, deploymentOf } from "../context.js";
 import { UsageError } from "../errors.js";
 import { plain, table } from "../terminal.js";
 
+/** Adds `verify`, which fails if a field differs from the chain. It also runs without the service. */
 export function addVerifyCommand(program: Command, contextOf: (command: Command) => Context): void {
   program
     .command("verify <id>")
@@ -60,6 +61,7 @@ function textOf({ fields, steps }: Verification): string {
   return `${compared}\n\n${allowed}`;
 }
 
+/** Adds `receipts`, whose `check` works offline and fails if any receipt proves nothing. */
 export function addReceiptCommands(program: Command, contextOf: (command: Command) => Context): void {
   program
     .command("receipts")

@@ -11,6 +11,7 @@ const PATH = "/mcp";
 /** Limit for the owner's sessions, and separately for all others: beyond it, the least recently used one is closed. */
 const MAX_SESSIONS = 64;
 
+/** `createServer` is called for each session. */
 export interface HttpOptions {
   /** On 127.0.0.1; 0 for any free one. */
   port: number;

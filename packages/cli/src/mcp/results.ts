@@ -58,11 +58,13 @@ function structureOf(schema: JsonSchema, components: Record<string, JsonSchema>)
   } as JsonSchema;
 }
 
+/** An address in any letter case (docs/rules.md 5). */
 export const ContractIdSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
   .describe("Contract id: the address of its escrow");
 
+/** Never rejects: an error becomes a tool error for the model. */
 export async function toolResult(perform: () => Promise<object>): Promise<CallToolResult> {
   try {
     const result = await perform();

@@ -15,6 +15,7 @@ const deadline = (fallback: string) =>
     .default(fallback)
     .describe("Time from now, such as 90m, 36h or 2d, or an ISO 8601 time");
 
+/** Adds one tool per action, and `resume_call` for calls of unknown outcome. */
 export function addWriteTools(
   server: McpServer,
   { agent, outputs, unfinished }: { agent: Agent; outputs: OutputSchemas; unfinished: UnfinishedCalls },
@@ -252,6 +253,7 @@ interface UnfinishedCall {
 /** Calls whose caller has not seen the outcome. None is forgotten while a repeat of it could pay again. */
 export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
 
+/** Keeps at most `max` calls, in memory. */
 export function createUnfinishedCalls(max = MAX_CALLS) {
   const calls = new Set<UnfinishedCall>();
   const taken = (isWanted: (call: UnfinishedCall) => boolean): UnfinishedCall | undefined => {

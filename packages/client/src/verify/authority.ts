@@ -37,6 +37,7 @@ import {
   tokenAbi,
 } from "./read-chain.js";
 
+/** An event of a contract, and the reason why the escrow accepted it. */
 export interface Step {
   step: string;
   /** It signed what allowed the step; it sent the transaction of a step that anyone can take. */
@@ -51,6 +52,7 @@ const PAYMENT = "its payment authorization";
 /** The escrow takes either for a payment that the operator credits to it. */
 const USED_BEFORE = `${PAYMENT}, used or cancelled at the token`;
 
+/** One step per event, in order, without events that only follow from another one. Throws if the node fails. */
 export async function stepsOf(
   client: Client,
   { id, escrow, network }: { id: Address; escrow: EscrowOnChain; network: Protocol },
@@ -203,6 +205,7 @@ export async function stepsOf(
   return Promise.all(events.filter(({ name }) => !NO_STEPS.has(name)).map(stepOf));
 }
 
+/** The result of checking one complaint's signature. */
 export interface ComplaintSigner {
   complaint: Complaint;
   /** The party that should have signed; null if the contract has none. */
@@ -214,6 +217,7 @@ export interface ComplaintSigner {
 const walletAbi = parseAbi(["function isValidSignature(bytes32, bytes) view returns (bytes4)"]);
 const ERC1271_VALID = "0x1626ba7e";
 
+/** Recovers each signer, or asks the filer's wallet (ERC-1271). Throws if the node fails. */
 export function signersOf(
   client: Client,
   complaints: readonly Complaint[],

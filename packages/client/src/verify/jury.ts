@@ -74,6 +74,7 @@ export async function juryByRule(
   return { seed, poolSize, candidates, drawn };
 }
 
+/** The opened votes, each with the commitment that was paid for and the one that its opening leads to. */
 export async function openedVotes(
   client: Client,
   { id, escrow, network }: { id: Address; escrow: EscrowOnChain; network: Pick<Protocol, "chainId"> },

@@ -15,6 +15,7 @@ export const tokenAbi = parseAbi([
 /** The addresses that a verification trusts. */
 export type Protocol = Omit<Addresses, "domain" | "asset"> & { asset: { address: string } };
 
+/** An event that the escrow emitted and the protocol's ABI declares. */
 export interface EscrowEvent {
   /** Without the prefix `WorkingContract`. */
   name: string;
@@ -26,6 +27,7 @@ export interface EscrowEvent {
   logIndex: number;
 }
 
+/** All facts about one escrow at one block. Amounts are in base units. */
 export type EscrowOnChain = Awaited<ReturnType<typeof readEscrow>>;
 
 /** Reads everything at one block, by default the newest. Throws if there is no escrow at the address. */
@@ -110,6 +112,7 @@ async function timesOf(client: Client, blocks: readonly bigint[]): Promise<Map<b
   return new Map(times);
 }
 
+/** Changes `sums`. An address without a sum starts at zero. */
 export function addTo(sums: Map<string, bigint>, payee: string, amount: bigint): void {
   sums.set(payee, (sums.get(payee) ?? 0n) + amount);
 }

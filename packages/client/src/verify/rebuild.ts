@@ -18,6 +18,7 @@ const ENDS = ["Declined", "Cancelled", "Withdrawn", "Approved", "Tallied"];
 /** The events that begin a phase. */
 const PHASES = ["Created", "Matched", "Delivered", "Disputed", ...ENDS];
 
+/** The API's fields by the chain alone, and facts to compare the service's texts with. */
 export type Rebuilt = ReturnType<typeof rebuild>;
 
 /** Throws if the escrow was never opened. */

@@ -15,6 +15,7 @@ import { juryByRule, openedVotes } from "./jury.js";
 import { type Protocol, readEscrow } from "./read-chain.js";
 import { type Rebuilt, rebuild } from "./rebuild.js";
 
+/** The verification trusts these nodes and addresses, and nothing that the service says. */
 export interface VerifyOptions {
   /** Nodes of the chain. The first is compared with the service; the others have to report the same as the first. */
   nodes: readonly Node[];
@@ -33,6 +34,7 @@ export interface Comparison {
   equal: boolean | null;
 }
 
+/** The contract by the chain, compared with the service, and the party behind each step. */
 export interface Verification {
   id: string;
   /** Whether no field differs. */
