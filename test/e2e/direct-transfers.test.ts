@@ -227,10 +227,10 @@ test("a call that is refused with a payment for another escrow neither opens tha
 
 test("a contract wallet's payment is credited or refunded with the very signature that it made", async () => {
   const agent = await world.newAgent({ usd: "10" });
-  // Accepts signatures whose first word is the digest; as in a Safe's, a last byte of 1 is no recovery byte.
+  // Accepts signatures whose first word is the digest and whose last byte is 1: no recovery byte, as in a Safe's.
   await world.testClient.setCode({
     address: agent.address,
-    bytecode: "0x60643560043514631626ba7e60e01b0260005260206000f3",
+    bytecode: "0x6064356004351460a43560f81c60011416631626ba7e60e01b0260005260206000f3",
   });
   const signTypedData = async (typed: TypedDataDefinition) =>
     concat([hashTypedData(typed), padHex("0x01", { size: 33 })]);
