@@ -1,6 +1,7 @@
 /** Composition root: builds and connects every part of the service. */
 import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
+import type { Socket } from "node:net";
 import { getRequestListener, RequestError } from "@hono/node-server";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
@@ -32,6 +33,8 @@ const KEEPER_INTERVAL_MS = 2000;
  * Payment headers can hold contract wallets' long signatures; idle connections must outlive the client's own timeout.
  */
 const SERVER_OPTIONS = { maxHeaderSize: 64 * 1024, keepAliveTimeout: 65_000 };
+/** Requests of one connection without a response. Each costs time before any limit, and Node.js reads hundreds at once. */
+const MAX_PIPELINED = 16;
 /** A connection silent for this long beyond the longest call is closed: its client has probably stopped reading. */
 const STALL_MS = 120_000;
 const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
@@ -175,9 +178,9 @@ export async function createService(
 }
 
 /** The response to a request that does not reach the app. */
-function refuse(message: string): Response {
-  const error = { code: "invalid_request", message };
-  return Response.json({ error }, { status: 400, headers: { "X-Request-Id": randomUUID() } });
+function refusal(message: string) {
+  const headers = { "Content-Type": "application/json", "X-Request-Id": randomUUID() };
+  return { body: JSON.stringify({ error: { code: "invalid_request", message } }), status: 400, headers };
 }
 
 const LISTEN_FAULTS: Record<string, (host: string, port: number) => string> = {
@@ -190,19 +193,32 @@ const LISTEN_FAULTS: Record<string, (host: string, port: number) => string> = {
 
 function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const answer: typeof app.fetch = (request, ...rest) =>
-      request.url.length > LIMITS.urlLength
-        ? refuse(`The URL is longer than ${LIMITS.urlLength} characters.`)
-        : app.fetch(request, ...rest);
-    const listener = getRequestListener(answer, {
+    const listener = getRequestListener(app.fetch, {
       hostname: host,
       errorHandler(error) {
         // The app answers every error itself, unless its error handler fails.
         if (!(error instanceof RequestError)) return new Response(null, { status: 500 });
-        return refuse("The URL or the Host header is malformed.");
+        const { body, ...rest } = refusal("The URL or the Host header is malformed.");
+        return new Response(body, rest);
       },
     });
-    const server = createServer(SERVER_OPTIONS, listener);
+    const pending = new WeakMap<Socket, number>();
+    const server = createServer(SERVER_OPTIONS, (incoming, outgoing) => {
+      const { socket, url = "", headers } = incoming;
+      const count = (pending.get(socket) ?? 0) + 1;
+      if (count > MAX_PIPELINED) socket.destroy();
+      if (socket.destroyed) return;
+      pending.set(socket, count);
+      outgoing.once("close", () => pending.set(socket, (pending.get(socket) ?? 1) - 1));
+      // Before they are parsed, which takes a tenth of a second if both are as long as a header can be.
+      if (`http://${headers.host}${url}`.length <= LIMITS.urlLength) return void listener(incoming, outgoing);
+      const {
+        body,
+        status,
+        headers: given,
+      } = refusal(`The URL is longer than ${LIMITS.urlLength} characters.`);
+      outgoing.writeHead(status, { ...given, Connection: "close" }).end(body);
+    });
     server.listen(port, host, () => resolve(server));
     server.once("error", (error: NodeJS.ErrnoException) => {
       const advice = LISTEN_FAULTS[error.code ?? ""];

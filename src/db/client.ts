@@ -7,7 +7,7 @@ import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { ConfigError } from "../config.js";
-import { prepare } from "./statements.js";
+import { CONNECTION_SECONDS, prepare } from "./statements.js";
 
 export type Database = NodePgDatabase & { $client: pg.Pool };
 export type Transaction = Parameters<Parameters<NodePgDatabase["transaction"]>[0]>[0];
@@ -74,6 +74,7 @@ export function createDatabase(
     ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
     connectionTimeoutMillis: 10_000,
+    maxLifetimeSeconds: CONNECTION_SECONDS,
     application_name: "working-contracts",
     stream: () => openSocket(silenceMs),
   });

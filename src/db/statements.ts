@@ -5,6 +5,9 @@ import { type PgColumn, PgDialect, type PgTable } from "drizzle-orm/pg-core";
 import pg from "pg";
 import type { Executor } from "./client.js";
 
+/** How long a connection to Postgres is used at most. */
+export const CONNECTION_SECONDS = 600;
+
 const dialect = new PgDialect({ casing: "snake_case" });
 
 /** Times stay text. */
@@ -104,21 +107,45 @@ export function prepareShared<Row extends object>(
   };
 }
 
-/** Beyond this number of shapes, which callers choose, connections would keep ever more statements. */
-const MAX_SHAPES = 100;
+/** Weight of the shapes, which callers choose, that connections keep: each unit is a quarter of a megabyte in each of them. */
+const MAX_WEIGHT = 120;
+/** After this, others get their turn. Postgres forgets the statements with their connections ({@link CONNECTION_SECONDS}). */
+const SHAPES_MS = CONNECTION_SECONDS * 1000;
 
-/** Prepared statements of a query whose text depends on its shape. Shapes beyond {@link MAX_SHAPES} are not prepared. */
+/**
+ * Prepared statements of a query whose text depends on its shape. `weight`: how many selects the text combines. Beyond
+ * {@link MAX_WEIGHT} together a statement is not kept: it is planned at each call.
+ */
 export function prepareShapes<Row extends object>(name: string) {
   const known = new Map<string, Statement<Row>>();
-  return (shape: string, build: () => SQL): Statement<Row> => {
+  let weights = 0;
+  let generation = 0;
+  let endsAt = performance.now() + SHAPES_MS;
+  return (
+    shape: string,
+    build: () => { text: SQL; weight: number },
+  ): { run: Statement<Row>; isKept: boolean } => {
+    if (performance.now() >= endsAt) {
+      known.clear();
+      weights = 0;
+      generation++;
+      endsAt = performance.now() + SHAPES_MS;
+    }
     const found = known.get(shape);
-    if (found !== undefined) return found;
-    if (known.size >= MAX_SHAPES) return prepare<Row>(undefined, build());
-    const made = prepare<Row>(`${name}_${known.size}`, build());
-    known.set(shape, made);
-    return made;
+    if (found !== undefined) return { run: found, isKept: true };
+    const { text, weight } = build();
+    if (weights + weight > MAX_WEIGHT) return { run: prepare<Row>(undefined, text), isKept: false };
+    const run = prepare<Row>(`${name}_${generation}_${known.size}`, text);
+    known.set(shape, run);
+    weights += weight;
+    return { run, isKept: true };
   };
 }
+
+const SIZES = [1, 10, 25, 50, 100, 200];
+
+/** Rows that a statement reads for a page with this limit, so that lists have few shapes: the limit, or a few more. */
+export const sizeOf = (limit: number): number => SIZES.find((size) => size >= limit) ?? limit;
 
 /** SQL: the list of columns after `select`, under the names of the rows' members. */
 export function selected(columns: Record<string, SQL | PgColumn>): SQL {

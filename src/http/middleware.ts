@@ -90,15 +90,21 @@ export function requestContext({ logger, metrics }: Pick<Deps, "logger" | "metri
     const code = c.get("errorCode");
     metrics?.observeRequest({ method, route: routeOf(c), status, code, seconds: ms / 1000 });
     const caller = c.get("identity") ?? undefined;
-    // A flood beyond the limits would fill the disk; metrics count it.
-    const level = c.get("isBeyondRate") ? "debug" : "info";
-    ends[level]({ requestId, method, path, status, code, ms: Math.round(ms), caller }, "request");
+    // A flood beyond the limits, or of what has none, would fill the disk; metrics count it.
+    const isUnlimited = method === "OPTIONS" || (status === 404 && routeOf(c) === UNMATCHED);
+    const level = c.get("isBeyondRate") || isUnlimited ? "debug" : "info";
+    const logged = path.slice(0, LOGGED_LENGTH);
+    ends[level]({ requestId, method, path: logged, status, code, ms: Math.round(ms), caller }, "request");
   });
 }
 
+const UNMATCHED = "unmatched";
+/** Characters of a path in the log. */
+const LOGGED_LENGTH = 200;
+
 /** Pattern of the route that responded. */
 function routeOf(c: Context): string {
-  return matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path ?? "unmatched";
+  return matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path ?? UNMATCHED;
 }
 
 /**

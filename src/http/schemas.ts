@@ -156,6 +156,9 @@ export const rawBody = (limit: number) =>
     await next();
   });
 
+/** Of a body without an announced length: each costs as much as a kilobyte. */
+const MAX_PIECES = 4_096;
+
 async function readBytes(request: Request, limit: number): Promise<Buffer> {
   const announced = request.headers.get("content-length");
   if (Number(announced ?? 0) > limit) throw tooLarge(limit);
@@ -166,7 +169,7 @@ async function readBytes(request: Request, limit: number): Promise<Buffer> {
     let length = 0;
     for await (const chunk of request.body ?? []) {
       length += chunk.byteLength;
-      if (length > limit) throw tooLarge(limit);
+      if (length > limit || chunks.length === MAX_PIECES) throw tooLarge(limit);
       chunks.push(chunk);
     }
     return Buffer.concat(chunks, length);
@@ -178,7 +181,7 @@ async function readBytes(request: Request, limit: number): Promise<Buffer> {
 
 function tooLarge(limit: number): AppError {
   return new AppError("payload_too_large", {
-    message: `The request body is larger than ${limit} bytes.`,
+    message: `The request body is larger than ${limit} bytes, or comes in more than ${MAX_PIECES} pieces.`,
     headers: { Connection: "close" },
   });
 }

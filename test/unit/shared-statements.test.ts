@@ -1,9 +1,9 @@
 /** Statements that calls share, in sequence: each waits for the one before it, but not for one that hangs. */
 import { setImmediate } from "node:timers/promises";
 import { sql } from "drizzle-orm";
-import { expect, it, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { databaseOn } from "../../src/db/client.js";
-import { prepareShared, sharedCalls } from "../../src/db/statements.js";
+import { prepareShapes, prepareShared, sharedCalls } from "../../src/db/statements.js";
 
 const statement = prepareShared<{ value: string }>(
   "in_sequence",
@@ -51,4 +51,21 @@ it("a statement that hangs does not stop the next ones", async () => {
   }
   ends[0]?.();
   expect(await hung).toEqual([{ value: "a" }]);
+});
+
+it("statements of shapes that callers choose are kept up to a weight, and others get their turn after a while", async () => {
+  const query = vi.fn(async (_query: { name?: string }) => ({ rows: [] }));
+  const db = databaseOn({ query } as never);
+  const statementOf = prepareShapes("shaped");
+  const run = async (shape: number, weight = 8) => {
+    const { run, isKept } = statementOf(String(shape), () => ({ text: sql`select ${shape}`, weight }));
+    await run(db, {});
+    return [isKept, query.mock.lastCall?.[0].name];
+  };
+  for (let shape = 0; shape < 15; shape++) expect(await run(shape)).toEqual([true, `shaped_0_${shape}`]);
+  expect(await run(15)).toEqual([false, undefined]);
+  expect(await run(14)).toEqual([true, "shaped_0_14"]);
+  const now = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 601_000);
+  onTestFinished(() => now.mockRestore());
+  expect(await run(15)).toEqual([true, "shaped_1_0"]);
 });

@@ -65,7 +65,8 @@ export type DeadlineName = (typeof DEADLINE_NAMES)[number];
 
 /** Expands a comma-separated filter of types and prefixes (`contract.*`). Returns null if an entry matches no type. */
 export function parseEventTypes(text: string): EventType[] | null {
-  const named = text.split(",").map((word) => typesOf(word.trim()));
+  const words = new Set(text.split(",").map((word) => word.trim()));
+  const named = [...words].map(typesOf);
   return named.some((types) => types.length === 0) ? null : [...new Set(named.flat())];
 }
 

@@ -153,14 +153,17 @@ async function findSigned(
   tx: Transaction,
   filed: Pick<ComplaintRow, "contractId" | "filedBy" | "evidence" | "signed">,
 ): Promise<ComplaintView | undefined> {
-  const message = ({ signed, evidence }: typeof filed) =>
-    canonicalize({ nonce: signed?.nonce, deadline: signed?.deadline, evidence });
+  const { nonce, deadline } = filed.signed ?? {};
+  const evidence = canonicalize(filed.evidence);
   const ofFiler = and(eq(complaint.contractId, filed.contractId), eq(complaint.filedBy, filed.filedBy));
   const rows = await tx
     .select()
     .from(complaint)
     .where(and(ofFiler, isNotNull(complaint.signed)));
-  const found = rows.find((row) => message(row) === message(filed));
+  const found = rows.find(
+    ({ signed, evidence: stored }) =>
+      signed?.nonce === nonce && signed?.deadline === deadline && canonicalize(stored) === evidence,
+  );
   return found && toComplaint(found);
 }
 

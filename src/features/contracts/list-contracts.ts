@@ -9,7 +9,7 @@ import { and, eq, gte, isNotNull, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
-import { prepare, prepareShapes } from "../../db/statements.js";
+import { prepare, prepareShapes, sizeOf } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { decodeCursor, encodeCursor, type Page } from "../../http/schemas.js";
@@ -44,7 +44,7 @@ export type ContractFilter = z.output<typeof ListQuerySchema>;
 export const WALK = 20_000;
 
 /** Walks of one page. A range of prices that would need more is searched in all prices. */
-const MOST_WALKS = 24;
+const MOST_WALKS = 8;
 
 /** A page ends with the contract that brings its texts to this length (bytes); the next continues behind it. */
 export const PAGE_LENGTH = 1024 * 1024;
@@ -74,6 +74,7 @@ export async function listContracts(
   if (words?.length === 0) return { data: [], nextCursor: null };
   const now = deps.clock.now();
   const { sort, limit, status, cursor, q: _, ...equal } = filter;
+  const sized = { ...filter, limit: sizeOf(limit) };
   const after =
     cursor === undefined ? undefined : decodeCursor(CursorSchema, cursor, (of) => of.sort === sort);
   const search = words && ((await areCommon(deps.db, words, limit)) ? "common" : "rare");
@@ -82,10 +83,10 @@ export async function listContracts(
     .map(([name]) => name);
   const bands = bandsOf({ ...filter, search });
 
-  const shape = JSON.stringify([sort, limit, status ?? null, search, given, bands.length]);
-  const statement = statementOf(shape, () => listSql({ ...filter, search }));
+  const shape = JSON.stringify([sort, sized.limit, status ?? null, search, given, bands.length]);
+  const { run, isKept } = statementOf(shape, () => listSql({ ...sized, search }));
   const read = () =>
-    statement(deps.db, {
+    run(deps.db, {
       ...equal,
       workerInitiated: filter.initiator === "worker",
       status,
@@ -95,7 +96,7 @@ export async function listContracts(
       key: after?.key,
       id: after?.id,
     });
-  const rows = words === null ? await read() : await inSearchQueue(reader, read);
+  const rows = words === null && isKept ? await read() : await inSearchQueue(reader, read);
 
   // Behind the first row at which a walk ended, the others can lack rows of it; behind a full page's last there are none.
   const end = rows.findIndex((row) => row.ended);
@@ -113,7 +114,7 @@ export async function listContracts(
 /** How a search finds its words: see {@link areCommon}. Null without a search. */
 type Search = "common" | "rare" | null;
 
-function listSql(filter: ContractFilter & { search: Search }): SQL {
+function listSql(filter: ContractFilter & { search: Search }): { text: SQL; weight: number } {
   const direction = isDescending(filter.sort) ? sql`desc` : sql`asc`;
   const walks = walksOf(filter);
   const rows = Math.ceil(WALK / walks.length);
@@ -126,9 +127,11 @@ function listSql(filter: ContractFilter & { search: Search }): SQL {
     from (${sql.join(pages, sql` union all `)}) page
     left join lateral (${shownContracts(eq(w.id, sql`page.id`))}) shown on page.matched
     order by ${order} limit ${filter.limit + 1}`;
-  return sql`select listed.*, listed."walkEnded" or listed.total >= ${PAGE_LENGTH} as ended from (${rowsOfPage}) listed
+  const text = sql`
+    select listed.*, listed."walkEnded" or listed.total >= ${PAGE_LENGTH} as ended from (${rowsOfPage}) listed
     where listed.total - listed.added < ${PAGE_LENGTH}
     order by listed."walkedKey" ${direction}, listed."walkedId" ${direction}`;
+  return { text, weight: walks.length };
 }
 
 /** The first rows of a walk that pass the filter, and the row at which it ended, if it did. */

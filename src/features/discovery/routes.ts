@@ -69,9 +69,11 @@ export function discoveryRoutes(deps: Deps) {
   const router = createRouter();
   for (const path of TEXT_PATHS) {
     const type = path.endsWith(".md") ? "text/markdown; charset=utf-8" : "text/plain; charset=utf-8";
-    router.get(path, (c) => c.body(textOf(path, deps), 200, { "Content-Type": type, ...CACHING }));
+    const text = textOf(path, deps);
+    router.get(path, (c) => c.body(text, 200, { "Content-Type": type, ...CACHING }));
   }
-  router.get("/.well-known/did.json", (c) => c.json(didDocument(deps.config), 200, CACHING));
+  const document = didDocument(deps.config);
+  router.get("/.well-known/did.json", (c) => c.json(document, 200, CACHING));
   return router;
 }
 

@@ -11,7 +11,7 @@ import { created, data, endpoints, IdempotencyKeySchema, resourceId } from "../.
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 
 /** Composing accents takes quadratic time. */
-const MAX_UNITS = 8_192;
+const MAX_UNITS = 2_048;
 
 /** The length counts after cleaning: invisible characters are free, up to {@link MAX_UNITS}. */
 const text = (limit: number) =>

@@ -14,7 +14,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
 import { type IndexedRow, isIndexWhole, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { sealedVote, terms } from "../../db/schema.js";
-import { prepareShapes, selected } from "../../db/statements.js";
+import { prepareShapes, selected, sizeOf } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AddressViewSchema, decodeCursor, encodeCursor } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/view.js";
@@ -137,13 +137,14 @@ export async function listVotes(
   const given = Object.entries(filter)
     .filter(([name, member]) => name !== "limit" && member !== undefined)
     .map(([name]) => name as keyof VoteFilter);
-  const statement = statementOf(
-    JSON.stringify([limit, given]),
-    () => sql`${shownVotes(and(...given.map((name) => CONDITIONS[name])))}
+  const size = sizeOf(limit);
+  const { run } = statementOf(JSON.stringify([size, given]), () => ({
+    weight: 1,
+    text: sql`${shownVotes(and(...given.map((name) => CONDITIONS[name])))}
       order by ${desc(vote.sealedAt)}, ${desc(vote.contractId)}, ${desc(vote.position)}, ${criterion}
-      limit ${limit + 1}`,
-  );
-  const rows = await statement(db, {
+      limit ${size + 1}`,
+  }));
+  const rows = await run(db, {
     ...equal,
     caller,
     status,
@@ -152,8 +153,8 @@ export async function listVotes(
     majority: majorityOutcome && OUTCOMES.indexOf(majorityOutcome) + 1,
     ...after,
   });
-  await requireIndex(db, rows);
   const page = rows.slice(0, limit);
+  await requireIndex(db, page);
   const last = page.at(-1);
   return {
     data: page.map(toVote),
