@@ -1,24 +1,32 @@
 /** The service's settings, parsed once from the environment. */
 import { isIPv6 } from "node:net";
-import { parseGwei, parseUnits } from "viem";
+import { isPrivate } from "tiny-secp256k1";
+import { hexToBytes, parseGwei, parseUnits } from "viem";
 import { z } from "zod";
 
 const hex32 = z
-  .string()
+  .string("is required")
   .regex(/^(0x)?[0-9a-fA-F]{64}$/, "must be 32 bytes in hex")
   .transform((text): `0x${string}` => `0x${text.replace(/^0x/, "").toLowerCase()}`);
 
+/** 32 bytes in hex, with or without `0x`, from which a signer can be made. */
+export const privateKey = hex32.refine(
+  (key) => isPrivate(hexToBytes(key)),
+  "must be a private key of the curve secp256k1",
+);
+
 /** Comma-separated. */
-const hex32List = z
-  .string()
-  .default("")
-  .transform((list) =>
-    list
-      .split(",")
-      .map((key) => key.trim())
-      .filter((key) => key !== ""),
-  )
-  .pipe(z.array(hex32));
+const listOf = (key: typeof hex32) =>
+  z
+    .string()
+    .default("")
+    .transform((list) =>
+      list
+        .split(",")
+        .map((text) => text.trim())
+        .filter((text) => text !== ""),
+    )
+    .pipe(z.array(key));
 
 const wholeNumber = (fallback: number, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}) =>
   z
@@ -66,12 +74,18 @@ const EnvironmentSchema = z
     RPC_URL: httpUrl,
     DEPLOYMENT: z.string(),
     ROLES: roleList.optional(),
-    RELAYER_PRIVATE_KEYS: hex32List,
+    RELAYER_PRIVATE_KEYS: listOf(privateKey),
     MASTER_KEY: hex32,
-    MASTER_KEYS_OLD: hex32List,
+    MASTER_KEYS_OLD: listOf(hex32),
     HOST: z.string().default("127.0.0.1"),
     PORT: wholeNumber(3000, { max: 65_535 }),
-    BASE_URL: httpUrl.transform((text) => text.replace(/\/+$/, "")).optional(),
+    BASE_URL: httpUrl
+      .refine((text) => {
+        const { username, password, search, hash } = new URL(text);
+        return username + password + search + hash === "";
+      }, "must have no user name, password, query or fragment")
+      .transform((text) => text.replace(/\/+$/, ""))
+      .optional(),
     WC_ENV: z.enum(["live", "test"], "must be live or test").default("test"),
     MINIMUM_PRICE: z
       .string()
@@ -237,7 +251,7 @@ export const parseDatabaseUrl = (env: Environment): string =>
 
 /** The master keys, for commands that rewrap secrets. Throws a {@link ConfigError} if one is missing or wrong. */
 export function parseMasterKeys(env: Environment): Pick<Config, "masterKey" | "masterKeysOld"> {
-  const keys = parse(z.object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: hex32List }), env);
+  const keys = parse(z.object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: listOf(hex32) }), env);
   return { masterKey: keys.MASTER_KEY, masterKeysOld: keys.MASTER_KEYS_OLD };
 }
 

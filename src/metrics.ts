@@ -230,7 +230,8 @@ export function createMetrics({
 }
 
 async function deferredPayouts(pool: Database["$client"]): Promise<number> {
-  const query = "select count(*)::int as count from onchain.deferred_payout where amount > 0";
+  const query = `select count(*)::int as count from onchain.deferred_payout d
+    where amount > 0 and exists (select 1 from app.terms t where t.id = d.contract_id)`;
   const { rows } = await pool.query<{ count: number }>(query);
   return rows[0]?.count ?? 0;
 }

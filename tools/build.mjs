@@ -166,13 +166,17 @@ const sourceUrls = (dir) => ({
 });
 
 async function bundlePackages() {
-  const newestSource = Math.max(...SOURCES.flatMap(filesIn).map(timeOf));
+  const sources = [...SOURCES.flatMap(filesIn), join(ROOT, "package-lock.json")];
+  const newestSource = Math.max(...sources.map(timeOf));
   for (const { entry, outfile, ...options } of BUNDLES) {
     if (timeOf(outfile) >= newestSource) continue;
-    rmSync(dirname(outfile), { recursive: true, force: true });
+    const to = dirname(outfile);
+    // Beside it: a build that is interrupted must not pass as complete.
+    const outdir = `${to}.new`;
+    rmSync(outdir, { recursive: true, force: true });
     await build({
       entryPoints: [{ in: entry, out: basename(outfile, ".js") }],
-      outdir: dirname(outfile),
+      outdir,
       bundle: true,
       ...options,
       alias: Object.fromEntries(
@@ -181,7 +185,9 @@ async function bundlePackages() {
       target: "es2022",
       logLevel: "error",
     });
-    if (options.splitting) dropBareImports(dirname(outfile));
+    if (options.splitting) dropBareImports(outdir);
+    rmSync(to, { recursive: true, force: true });
+    renameSync(outdir, to);
   }
 }
 

@@ -1,6 +1,6 @@
 /** Deploys the protocol to RPC_URL and writes deployments/<chainId>.json. Sends nothing if a setting is wrong. */
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { boundsOf, PARAMETER_NAMES } from "@working-contracts/protocol/terms";
 import { createPublicClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -8,7 +8,7 @@ import { z } from "zod";
 import { createChainClients, createSigningClient } from "../src/chain/clients.js";
 import { deployProtocol } from "../src/chain/deploy.js";
 import { NETWORKS, type NetworkName, networkFaults, writeDeployment } from "../src/chain/deployment.js";
-import { httpUrl } from "../src/config.js";
+import { httpUrl, privateKey } from "../src/config.js";
 import { refuse as refuseError } from "../src/logger.js";
 import { ROOT } from "../src/root.js";
 import { compileContracts } from "./local/foundry.js";
@@ -34,16 +34,13 @@ Settings, as environment variables:
 
 const address = z
   .string("is required")
-  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address")
+  .regex(/^0x(?!0{40})[0-9a-fA-F]{40}$/, "must be an address other than zero")
   .transform((text) => text as `0x${string}`);
 
 const SettingsSchema = z
   .object({
     RPC_URL: httpUrl,
-    DEPLOYER_PRIVATE_KEY: z
-      .string("is required")
-      .regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex")
-      .transform((text) => text as `0x${string}`),
+    DEPLOYER_PRIVATE_KEY: privateKey,
     NETWORK: z
       .enum(Object.keys(NETWORKS) as NetworkName[], `must be ${Object.keys(NETWORKS).join(" or ")}`)
       .optional(),
@@ -111,6 +108,12 @@ async function deploy(): Promise<void> {
   const faults = network === undefined ? [] : await networkFaults(node, network);
   if ((await node.getBalance({ address: account.address })) === 0n) {
     faults.push(`The deployer ${account.address} has nothing to pay gas with on chain ${chainId}.`);
+  }
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    accessSync(dirname(path), constants.W_OK);
+  } catch (error) {
+    faults.push(`DEPLOYMENT: cannot write ${path} (${(error as Error).message})`);
   }
   if (faults.length > 0) refuse(faults);
 

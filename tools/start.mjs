@@ -8,7 +8,9 @@ import { ensureInstalled } from "./install.mjs";
 const parent = process.ppid;
 const described = describeProcess(parent);
 const isLauncher = /npm|yarn|bun|start/.test(described);
-const launcher = { shell: isLauncher ? parent : null, npm: Number.parseInt(described, 10) };
+// Some shells become the command that they run: then the parent is npm, and its own parent is someone else's shell.
+const isShell = described.includes("tools/start.mjs");
+const launcher = { shell: isLauncher ? parent : null, npm: isShell ? Number.parseInt(described, 10) : 0 };
 
 await ensureInstalled({ development: false });
 const { run } = await import("../dist/service/local.mjs");

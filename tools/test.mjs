@@ -101,7 +101,8 @@ async function testContracts() {
   );
   const passed = withStatus("Success").length;
   const skipped = withStatus("Skipped").length;
-  if (code !== 0 && failures.length === 0) return { ...CRASHED, passed, output: stderr };
+  if (tests.length === 0 || (code !== 0 && failures.length === 0))
+    return { ...CRASHED, passed, output: stderr };
   return { output: "", passed, failed: failures.length, skipped, failures };
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { visibleJson } from "@working-contracts/protocol/json";
 import { isoTime } from "@working-contracts/protocol/time";
 import { type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
@@ -164,7 +165,7 @@ async function complaintResolve(args: string[]): Promise<void> {
 }
 
 function print(row: ComplaintRow): void {
-  console.log(JSON.stringify({ ...toComplaint(row), filedBy: row.filedBy }));
+  console.log(visibleJson({ ...toComplaint(row), filedBy: row.filedBy }));
 }
 
 /** `grant <address> <tokens>`: grants protocol tokens as the token's owner, and prints when they can be minted. */

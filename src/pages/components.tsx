@@ -1,5 +1,6 @@
 /** Components that several pages share, and how they put times, amounts and states into words. */
 
+import { visibleJson } from "@working-contracts/protocol/json";
 import type { Outcome } from "@working-contracts/protocol/outcomes";
 import type { Status } from "@working-contracts/protocol/status";
 import type { Child, PropsWithChildren } from "hono/jsx";
@@ -242,14 +243,14 @@ const MAX_JSON = 4_096;
 
 /** Stored JSON as text; the beginning of a long one. */
 export function Json({ value, summary }: { value: unknown; summary: string }) {
-  const text = JSON.stringify(value);
+  const text = visibleJson(value);
   const isLong = text.length > MAX_JSON;
   return (
     <details>
       <summary>
         {isLong ? `${summary} (the first ${MAX_JSON} of ${text.length} characters)` : summary}
       </summary>
-      <pre>{isLong ? text.slice(0, MAX_JSON) : JSON.stringify(value, null, 2)}</pre>
+      <pre>{isLong ? text.slice(0, MAX_JSON) : visibleJson(value, 2)}</pre>
     </details>
   );
 }

@@ -34,7 +34,10 @@ export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
       {
         title: "Contracts",
         section: "/",
-        dataPath: feedPath(query, {}).replace("/", "/contracts.json"),
+        dataPath: feedPath(query, { cursor: query.cursor ?? "", limit: String(parsed.data.limit) }).replace(
+          "/",
+          "/contracts.json",
+        ),
         live: {},
       },
     );

@@ -122,6 +122,18 @@ describe("a faulty environment", () => {
     ]);
   });
 
+  it("has neither keys that sign nothing nor a password in its own URL, and shows neither", () => {
+    const env = {
+      ...complete,
+      ...{ RELAYER_PRIVATE_KEYS: `${"11".repeat(32)},${"ff".repeat(32)}` },
+      ...{ BASE_URL: "https://user:password@contracts.example" },
+    };
+    expect(faultsOf(env).sort()).toEqual([
+      "BASE_URL: must have no user name, password, query or fragment",
+      "RELAYER_PRIVATE_KEYS: must be a private key of the curve secp256k1",
+    ]);
+  });
+
   it("of an indexer gets every fault reported at once, too", () => {
     const faulty = {
       ...{ DATABASE_URL: "", INDEXER_PORT: "any", PONDER_LOG_LEVEL: "loud", PONDER_RPC_URL: "localhost" },

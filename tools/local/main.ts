@@ -1,5 +1,6 @@
 /** `npm start`: the whole service on this machine, supervised. Ctrl-C ends all of it. */
 import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { isIPv6 } from "node:net";
 import { join, relative } from "node:path";
 import { destination } from "pino";
 import { ConfigError } from "../../src/config.js";
@@ -11,6 +12,7 @@ import { freePort, listenOnFreePort } from "./ports.js";
 import { createSandbox, type Sandbox } from "./sandbox/sandbox.js";
 import { type Environment, type LocalSettings, readSettings, wantedPort } from "./settings.js";
 
+const LOOPBACK = "127.0.0.1";
 const BLOCK_TIME_SECONDS = 1;
 const READY_TIMEOUT_MS = 120_000;
 const LAUNCHER_CHECK_MS = 500;
@@ -57,7 +59,8 @@ export async function run(env: Environment, args: readonly string[], launcher: L
       { wanted, host: env.HOST || undefined },
       async (candidate) => {
         const config = settings.serviceConfig({ ...network, port: candidate });
-        const { baseUrl } = config;
+        // BASE_URL can be a proxy's.
+        const baseUrl = urlOf(config);
         sandbox = network.parts.chain === undefined ? undefined : createSandbox({ ...network, baseUrl });
         const logger = createLogger(config.logLevel, logs);
         return createService(config, { logger, routes: sandbox?.routes });
@@ -67,7 +70,8 @@ export async function run(env: Environment, args: readonly string[], launcher: L
     closing.push(() => sandbox?.stop());
     if (wanted !== 0 && port !== wanted) report(`Port ${wanted} is in use: taking ${port}.`);
     // The indexer reports that it is ready before it has indexed the newest blocks.
-    await until("the service is ready", async () => isStopping || (await fetch(`${service.url}/ready`)).ok, {
+    const isReady = async () => (await fetch(`${urlOf({ host: env.HOST || LOOPBACK, port })}/ready`)).ok;
+    await until("the service is ready", async () => isStopping || (await isReady()), {
       timeoutMs: READY_TIMEOUT_MS,
     });
     if (isStopping) return;
@@ -108,6 +112,12 @@ async function requireGivenPort({ PORT, HOST }: Environment): Promise<void> {
   );
 }
 
+/** Where a service that listens on this host and port can be reached from this machine. */
+function urlOf({ host, port }: { host: string; port: number }): string {
+  const name = ["0.0.0.0", "::"].includes(host) ? LOOPBACK : host;
+  return `http://${isIPv6(name) ? `[${name}]` : name}:${port}`;
+}
+
 /** Renames a file that is larger than `maxBytes`, in place of the one that was renamed before. */
 export function setAside(path: string, maxBytes: number): void {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -118,6 +128,7 @@ export function setAside(path: string, maxBytes: number): void {
 interface Launcher {
   /** Null if the launcher had ended already. */
   shell: number | null;
+  /** 0 if the parent is npm. */
   npm: number;
 }
 

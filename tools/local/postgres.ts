@@ -128,7 +128,7 @@ function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): 
 
   const copy = join(options.fallbackDir, "native");
   if (!existsSync(join(copy, "complete"))) {
-    mkdirSync(copy, { recursive: true });
+    makeReachable(copy);
     cpSync(packaged, copy, { recursive: true, verbatimSymlinks: true });
     writeFileSync(join(copy, "complete"), "");
   }
@@ -161,10 +161,17 @@ function reachableDir({ dir, fallbackDir, report }: PostgresOptions, runAs: RunA
     chownSync(dir, runAs.uid, runAs.gid);
     return dir;
   }
-  mkdirSync(fallbackDir, { recursive: true });
+  makeReachable(fallbackDir);
   chownSync(fallbackDir, runAs.uid, runAs.gid);
   report(`Postgres refuses to run as root, and its user cannot reach ${dir}. Its data is in ${fallbackDir}.`);
   return fallbackDir;
+}
+
+/** Makes a folder, and those above it, that every user can enter, whatever the umask. */
+function makeReachable(dir: string): void {
+  const first = mkdirSync(dir, { recursive: true });
+  if (first === undefined) return;
+  for (let path = dir; path.length >= first.length; path = dirname(path)) chmodSync(path, 0o755);
 }
 
 /** Whether that user can enter every folder down to `path`. */

@@ -1,6 +1,14 @@
 /** The settings of `npm start`: what exists and what it has to start. Reports all faults of the environment at once. */
 import { createHash, randomBytes } from "node:crypto";
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 import { type Config, ConfigError, parseConfig, parsePonderEnvironment } from "../../src/config.js";
 import { ROOT } from "../../src/root.js";
@@ -125,9 +133,15 @@ function localSecret(dir: string): string {
   const path = join(dir, "secret");
   try {
     mkdirSync(dir, { recursive: true });
-    if (!existsSync(path)) writeFileSync(path, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+    if (!existsSync(path)) {
+      const fresh = `${path}.${process.pid}`;
+      writeFileSync(fresh, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+      renameSync(fresh, path);
+    }
     accessSync(dir, constants.W_OK);
-    return readFileSync(path, "utf8").trim();
+    const secret = readFileSync(path, "utf8").trim();
+    if (/^[0-9a-f]{64}$/.test(secret)) return secret;
+    throw new Error(`${path} does not hold the secret that was written to it`);
   } catch (cause) {
     throw new ConfigError(`DATA_DIR: cannot write to ${dir} (${(cause as Error).message})`, { cause });
   }

@@ -1,5 +1,7 @@
 /** Entry point of `wcontract`. */
+
 import { shortOf } from "@working-contracts/client/chain-check";
+import { visibleJson } from "@working-contracts/protocol/json";
 import { Command, CommanderError } from "commander";
 import manifest from "../package.json" with { type: "json" };
 import { addContractCommands } from "./commands/contracts.js";
@@ -10,7 +12,7 @@ import { addReceiptCommands, addVerifyCommand } from "./commands/verify.js";
 import { type Context, createContext } from "./context.js";
 import { EXIT_HELP, exitCodeOf, refusalOf } from "./errors.js";
 import { type CommonOptions, PATIENCE, type World } from "./settings.js";
-import { indented, jsonOf } from "./terminal.js";
+import { indented } from "./terminal.js";
 
 /** Runs one command and returns its exit code. Prints errors to stderr. */
 export async function run(args: readonly string[], world: World): Promise<number> {
@@ -24,7 +26,7 @@ export async function run(args: readonly string[], world: World): Promise<number
     if (error instanceof CommanderError) return code;
     const { json } = program.opts<CommonOptions>();
     world.stderr(
-      `${json ? jsonOf({ error: refusalOf(error as Error) }) : `wcontract: ${describe(error)}`}\n`,
+      `${json ? visibleJson({ error: refusalOf(error as Error) }) : `wcontract: ${describe(error)}`}\n`,
     );
     return code;
   }

@@ -2,6 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { Contract } from "@working-contracts/client/index";
+import { visibleJson } from "@working-contracts/protocol/json";
 import { UsageError } from "./errors.js";
 
 /** Both write the text as it is, without a line break after it. */
@@ -25,7 +26,7 @@ export function createOutput(
 ): Output {
   return {
     result(value, human) {
-      stdout(`${json ? jsonOf(value, 2) : plain(human())}\n`);
+      stdout(`${json ? visibleJson(value, 2) : plain(human())}\n`);
     },
     progress(line) {
       stderr(`${oneLine(line)}\n`);
@@ -68,16 +69,6 @@ export function indented(text: string): string {
 /** Makes text from others safe for a terminal: an escape sequence in a title could rewrite the output. */
 export function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (char) => (char === "\n" || char === "\t" ? char : "�"));
-}
-
-/** JSON that is safe for a terminal: escapes what `plain` replaces, and line separators, which `plain` keeps. */
-export function jsonOf(value: unknown, indent?: number): string {
-  const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return JSON.stringify(value, null, indent).replaceAll(
-    /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    // A character beyond 16 bits is two units.
-    (char) => char.split("").map(escaped).join(""),
-  );
 }
 
 /** Several lines. No text of another party can look like one of ours. */

@@ -11,6 +11,8 @@ export interface Guardian {
   readonly pid: number;
   watch(pid: number): void;
   forget(pid: number): void;
+  /** Once it is being stopped, no one would end a new child. */
+  readonly isStopping: boolean;
   /** Has the guardian end all remaining children, and resolves once it has exited itself. */
   stop(): Promise<void>;
 }
@@ -55,11 +57,16 @@ export function startGuardian(): Guardian {
   const stdin = child.stdin;
   stdin.on("error", () => {});
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  let isStopping = false;
   return {
     pid: child.pid ?? 0,
+    get isStopping() {
+      return isStopping;
+    },
     watch: (pid) => stdin.write(`+${pid}\n`),
     forget: (pid) => stdin.write(`-${pid}\n`),
     async stop() {
+      isStopping = true;
       stdin.end();
       await exited;
     },
@@ -104,7 +111,7 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
         `${options.name} exited (${ending}). Restarting in ${backoff / 1000} s. Log: ${options.logPath}`,
       );
       await delay(backoff, undefined, { signal: stopping.signal }).catch(() => {});
-      if (stopping.signal.aborted) return;
+      if (stopping.signal.aborted || options.guardian.isStopping) return;
       backoff = Math.min(backoff * 2, MAX_BACKOFF_MS);
       await startAgain();
       if (stopping.signal.aborted) await current.stop();

@@ -1,3 +1,4 @@
+import { visibleJson } from "@working-contracts/protocol/json";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
@@ -115,7 +116,7 @@ function Task({ data: { contract, terms } }: { data: ContractPageData }) {
             <OutcomeBadge outcome={criteriaMet?.[i] ?? null} />
             {Array.isArray(rules) && rules[i] !== undefined && (
               <small>
-                Rule: <code>{JSON.stringify(rules[i])}</code>
+                Rule: <code>{visibleJson(rules[i])}</code>
               </small>
             )}
           </li>

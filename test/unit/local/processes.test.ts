@@ -2,6 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { writeDeployment } from "../../../src/chain/deployment.js";
 import { indexerCommand } from "../../../src/indexer/supervision/indexer.js";
@@ -42,6 +43,27 @@ it("the log of a child names no URL, which can hold a key, also if it comes in p
   });
   await part.stop();
   expect(logged()).toBe("failed: [url] twice\n");
+});
+
+it("a child is not started again once the guardian stops: no one would end it", async () => {
+  let starts = 0;
+  const reports: string[] = [];
+  const part = await supervise({
+    name: "The child",
+    guardian,
+    logPath: join(dir, "child.log"),
+    report: (line) => reports.push(line),
+    plan: async () => {
+      starts++;
+      return PLAN;
+    },
+    ready: async () => {},
+  });
+  await guardian.stop();
+  await expect.poll(() => reports.join()).toContain("Restarting in 1 s");
+  await delay(1_500);
+  expect(starts).toBe(1);
+  await part.stop();
 });
 
 it("a child that is being restarted while everything stops does not survive", async () => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -25,6 +25,13 @@ describe("the settings of npm start", () => {
     expect(settings.remoteChain).toBeUndefined();
     expect(statSync(join(dir, "secret")).mode & 0o777).toBe(0o600);
     expect(readSettings({ DATA_DIR: dir }).serviceConfig(found).masterKey).toBe(config.masterKey);
+  });
+
+  it("refuse a secret that was not written to its end: it would make keys that everyone knows", () => {
+    const dir = join(parent, "cut off");
+    mkdirSync(dir);
+    writeFileSync(join(dir, "secret"), "");
+    expect(() => readSettings({ DATA_DIR: dir })).toThrow("does not hold the secret that was written to it");
   });
 
   it("give each folder a separate master key", () => {
