@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { challengeText, type Permission } from "@working-contracts/protocol/signatures";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, eq, isNull, lt, sql } from "drizzle-orm";
+import { and, eq, isNotNull, isNull, lt, max, sql } from "drizzle-orm";
 import { hashMessage } from "viem";
 import { type SignatureVerdict, verifySignature } from "../../chain/signatures.js";
 import type { Executor, Transaction } from "../../db/client.js";
@@ -122,8 +122,9 @@ function invalidSignature(reason: keyof typeof SIGNATURE_FAULTS, triesLeft: numb
 const PURGED_AT_ONCE = 20;
 
 /**
- * Issues a challenge for `address`, dated strictly after its last revocation on chain: AgentDelegation refuses an
- * older one. Also deletes some expired challenges, which bounds their number.
+ * Issues a challenge for `address`, dated strictly after its last revocation on chain, because AgentDelegation refuses an
+ * older one, and after its last sign-in: of two texts of one second AgentDelegation keeps the one that it gets first. Also
+ * deletes some expired challenges, which bounds their number.
  */
 export async function requestChallenge(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "outbox" | "config">,
@@ -132,7 +133,11 @@ export async function requestChallenge(
   await awaitRevocation(deps, address);
   const { revokedAt } = await readGrant(deps, address);
   const now = deps.clock.now();
-  const issuedAt = Math.max(now, revokedAt + 1);
+  const [last] = await deps.db
+    .select({ signedInAt: max(challenge.issuedAt) })
+    .from(challenge)
+    .where(and(eq(challenge.address, address), isNotNull(challenge.signature)));
+  const issuedAt = Math.max(now, revokedAt + 1, (last?.signedInAt ?? 0) + 1);
   const expiresAt = issuedAt + LIMITS.challengeValidity;
   const nonce: Hex = `0x${randomBytes(32).toString("hex")}`;
   const { domain, relay: operator, factory, chainId } = deps.deployment;
