@@ -221,7 +221,7 @@ export function parseStatuses(text: string): Status[] | null {
 
 function statusesOf(word: string): readonly Status[] {
   if (Object.hasOwn(STATUS_GROUPS, word)) return STATUS_GROUPS[word as keyof typeof STATUS_GROUPS];
-  if (/.\*$/.test(word)) return STATUSES.filter((status) => status.startsWith(word.slice(0, -1)));
+  if (word.endsWith("*")) return STATUSES.filter((status) => status.startsWith(word.slice(0, -1)));
   return STATUSES.filter((status) => status === word);
 }
 
