@@ -34,10 +34,7 @@ export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
       {
         title: "Contracts",
         section: "/",
-        dataPath: feedPath(query, { cursor: query.cursor ?? "", limit: String(parsed.data.limit) }).replace(
-          "/",
-          "/contracts.json",
-        ),
+        dataPath: feedPath(query, { cursor: query.cursor ?? "" }).replace("/", "/contracts.json"),
         live: {},
       },
     );
