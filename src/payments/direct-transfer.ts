@@ -132,7 +132,7 @@ function emittedBy(emitter: Address, logs: Log[]): Log[] {
   return logs.filter(({ address }) => address.toLowerCase() === emitter);
 }
 
-interface OpeningOf {
+interface PaidOpening {
   /** The transaction that moved the deposit. */
   transactionHash: Hex;
   /** The block that opened the escrow. */
@@ -144,7 +144,7 @@ interface OpeningOf {
  * Finds how someone else opened the escrow with the caller's deposit: with this authorization itself, or from the
  * balance that it had brought before. Null if another payment opened it.
  */
-export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<OpeningOf | null> {
+export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<PaidOpening | null> {
   if (!(await isUsed(deps, payment))) return null;
   const use = await findUse(deps, payment);
   if (use === null) return null;
@@ -167,7 +167,7 @@ async function findOpeningFromBalance(
   deps: Deps,
   payment: PaymentAuthorization,
   use: TransactionReceipt,
-): Promise<Pick<OpeningOf, "blockNumber" | "blockHash"> | null> {
+): Promise<Pick<PaidOpening, "blockNumber" | "blockHash"> | null> {
   const { publicClient, deployment } = deps;
   const opening = await readOpening(deps, payment.to);
   if (opening === null || !isDeposit(opening, payment) || !isBefore(opening, deps, payment, use)) return null;
@@ -200,7 +200,7 @@ async function findAnswered(deps: Deps, payment: PaymentAuthorization): Promise<
   return use !== null && (await isTransferredDirectly(deps, answered, use)) ? answered : null;
 }
 
-type Opening = NonNullable<Awaited<ReturnType<typeof readOpening>>>;
+type IndexedOpening = NonNullable<Awaited<ReturnType<typeof readOpening>>>;
 
 /** How the index shows the opening of an escrow, and the nonces of transfers that were marked as its deposit. */
 async function readOpening({ db }: Pick<Deps, "db">, escrow: Address) {
@@ -227,12 +227,12 @@ async function readOpening({ db }: Pick<Deps, "db">, escrow: Address) {
   return { ...event, initiator, deposit, credited: credited.map(({ event: { args } }) => args.nonce as Hex) };
 }
 
-const isDeposit = ({ initiator, deposit }: Opening, { from, value }: PaymentAuthorization): boolean =>
+const isDeposit = ({ initiator, deposit }: IndexedOpening, { from, value }: PaymentAuthorization): boolean =>
   from === initiator && value === deposit;
 
 /** Whether the money came before the escrow was opened. */
 function isBefore(
-  opening: Opening,
+  opening: IndexedOpening,
   { deployment }: UseDeps,
   payment: PaymentAuthorization,
   { logs, blockNumber }: TransactionReceipt,

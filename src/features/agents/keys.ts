@@ -153,7 +153,7 @@ async function requireAgreement(tx: Transaction, proof: AddressProof): Promise<v
   const others = await tx.$count(
     challenge,
     and(
-      isEarlierSignIn(proof),
+      isOtherSignIn(proof),
       eq(challenge.issuedAt, proof.issuedAt),
       sql`(${challenge.actions}, ${challenge.until}) <> (${actions}, ${until})`,
     ),
@@ -167,8 +167,8 @@ async function hasActiveKey(tx: Transaction, address: Address): Promise<boolean>
 }
 
 /**
- * For a call that took longer than its key was checked: waits for revocations of the caller's keys, and delays new ones until
- * the transaction ends. Throws `unauthorized` if the caller has no active key any more.
+ * For calls that take time after their key was checked: waits for pending revocations of the caller's keys, and delays
+ * new ones until the transaction ends. Throws `unauthorized` if no active key is left.
  */
 export async function requireActiveKey(tx: Transaction, caller: Address): Promise<void> {
   await lockAddress(tx, caller);
@@ -181,11 +181,11 @@ async function forgetOlderSignatures(tx: Transaction, proof: AddressProof): Prom
   await tx
     .update(challenge)
     .set({ signature: null })
-    .where(and(isEarlierSignIn(proof), lte(challenge.issuedAt, proof.issuedAt)));
+    .where(and(isOtherSignIn(proof), lte(challenge.issuedAt, proof.issuedAt)));
 }
 
-/** SQL: a challenge of the address that has issued a key, and whose signature is still kept. */
-const isEarlierSignIn = ({ address, challengeId }: AddressProof): SQL | undefined =>
+/** SQL: another challenge of the address that has issued a key, and whose signature is still kept. */
+const isOtherSignIn = ({ address, challengeId }: AddressProof): SQL | undefined =>
   and(
     eq(challenge.address, address),
     eq(challenge.purpose, "issue"),
