@@ -8,6 +8,7 @@ import { meaningOf } from "../chain/errors.js";
 import { operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
+import { PAYMENT_USED } from "../relayer/failures.js";
 import type { GasLimits } from "../relayer/gas-accounts.js";
 import {
   assertRelayable,
@@ -281,7 +282,7 @@ async function storeOperation(
 }
 
 /** Reasons that say only that the money could not be taken, or that the authorization has expired. */
-const PAYMENT_FAULTS = new Set(["PaymentFailed", "Expired"]);
+const PAYMENT_FAULTS = new Set(["PaymentFailed", PAYMENT_USED, "Expired"]);
 
 /** The chain's reason, or that of the relayer's simulation; null if the payment was at fault. */
 function refusalOnChain(rejected: OperationRow, action: PaidAction): AppError | null {

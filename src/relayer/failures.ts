@@ -12,8 +12,9 @@ import { decodeRevert } from "../chain/errors.js";
 import { isPaused, tokenAbi } from "../chain/token.js";
 import type { Transaction } from "../db/client.js";
 import type { Candidate } from "./choose.js";
-import type { SignerContext } from "./context.js";
-import { stateOf } from "./transaction.js";
+import type { Head, SignerContext } from "./context.js";
+import type { OperationRow } from "./outbox.js";
+import { type SimulationResult, stateOf } from "./transaction.js";
 
 interface Verdict {
   /** `reject`: no retry can succeed. `hold`: the cause is outside the operation and can go away. */
@@ -30,6 +31,8 @@ export const TOO_EARLY: ReadonlySet<string> = new Set([
   "NoDraw",
   "DirectTransferNotRefundable",
 ]);
+/** Reason of an operation whose payment was used or cancelled before its batch. It counts for no limit on failures. */
+export const PAYMENT_USED = "AuthorizationUsed";
 /** Hold reason while the stablecoin is paused. */
 export const TOKEN_PAUSED = "TokenPaused";
 /** Tries of a keeper's operation that is too early (about four minutes); after that the keeper enqueues a new one. */
@@ -130,6 +133,25 @@ export async function readAllowances(
         order by id desc limit ${MAX_ALLOWANCE}) newest)) as allowance
     from unnest(${sql.param([...crowded])}::text[]) as asked (caller)`);
   return new Map(rows.map(({ caller, allowance }) => [caller, allowance]));
+}
+
+/** Ids of the operations whose payment the simulation on this block refused because it was used or cancelled before. */
+export async function usedPayments(
+  { publicClient, deployment }: SignerContext,
+  operations: readonly OperationRow[],
+  results: readonly SimulationResult[],
+  head: Head,
+): Promise<Set<bigint>> {
+  const used = operations.map(async ({ id, asset, payer, nonce }, index) => {
+    const result = results[index];
+    if (payer === null || nonce === null || result === undefined || result.success) return [];
+    if (!REFUSED_PAYMENT.has(failureReason(result.data, result))) return [];
+    const address = (asset ?? deployment.asset.address) as Address;
+    const args = [payer as Address, nonce as Hex] as const;
+    const ask = { address, abi: tokenAbi, functionName: "authorizationState", args } as const;
+    return (await publicClient.readContract({ ...ask, ...stateOf(head) })) ? [id] : [];
+  });
+  return new Set((await Promise.all(used)).flat());
 }
 
 interface SignedRow extends Record<string, unknown> {

@@ -8,7 +8,7 @@ import { type BatchAttempt, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
 import { claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
-import { failureReason, judgeFailure, TOKEN_PAUSED } from "./failures.js";
+import { failureReason, judgeFailure, PAYMENT_USED, TOKEN_PAUSED, usedPayments } from "./failures.js";
 import type { OperationRow } from "./outbox.js";
 import { recordGivenUp } from "./results.js";
 import {
@@ -150,6 +150,7 @@ async function judge(
 ): Promise<Unsent & { passed: OperationRow[] }> {
   const { publicClient, deployment } = context;
   const judged: Unsent & { passed: OperationRow[] } = { passed: [], rejected: [], held: [], released: [] };
+  const used = await usedPayments(context, operations, results, head);
   const touched = new Set<string>();
   let tokenPaused: boolean | undefined;
   for (const [index, row] of operations.entries()) {
@@ -170,7 +171,8 @@ async function judge(
       tokenPaused ??= await isPaused(publicClient, deployment.asset.address, stateOf(head));
     }
     const isOver = row.notAfter !== null && row.notAfter < head.timestamp;
-    const reason = isOver ? "Expired" : failureReason(result.data, result);
+    const cause = used.has(row.id) ? PAYMENT_USED : failureReason(result.data, result);
+    const reason = isOver ? "Expired" : cause;
     const verdict = judgeFailure({
       reason,
       data: result.data,

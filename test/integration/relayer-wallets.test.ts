@@ -191,8 +191,10 @@ describe("an ordinary account", () => {
         network.producer.resume();
       },
     });
-    const { state, publishedAt, blockNumber } = await network.outcome(acceptance);
+    const { state, publishedAt, blockNumber, reason } = await network.outcome(acceptance);
     expect([state, publishedAt !== null, blockNumber]).toEqual(["rejected", true, null]);
+    // Not one of the reasons that are limited.
+    expect(reason).toBe("AuthorizationUsed");
     for (const other of others) expect((await network.outcome(other)).reason).toBeNull();
     expect(await network.balanceOf(escrow)).toBe(PRICE + STAKE);
   });
