@@ -54,7 +54,7 @@ export function createMetrics({
   db: Database;
   /** This process's connection pools, by purpose. */
   pools: Record<string, Pick<Database["$client"], "totalCount" | "idleCount" | "waitingCount">>;
-  publicClient: Pick<PublicClient, "getBalance" | "getBlockNumber">;
+  publicClient: Pick<PublicClient, "getBalance" | "getBlock" | "getBlockNumber">;
   /** Accounts that pay for this process's batches. */
   signers: readonly Address[];
   /** Maximum fee per gas in wei. */
@@ -160,6 +160,10 @@ export function createMetrics({
       indexedBlock(db),
     ]);
     return indexed === null ? Number.NaN : Math.max(0, Number(head - indexed));
+  });
+  read("working_contracts_chain_head_age_seconds", "Age of the node's newest block", async () => {
+    const { timestamp } = await publicClient.getBlock();
+    return Math.max(0, Date.now() / 1000 - Number(timestamp));
   });
   /** At the index's time: what the index does not show yet is not late. */
   const atIndexTime = async (find: (db: Database, now: number) => Promise<number>): Promise<number> => {

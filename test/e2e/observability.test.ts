@@ -106,7 +106,7 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   expect(grown("relayer_operation_seconds_count")).toBeGreaterThanOrEqual(5);
   expect(sample(after, "index_lag_blocks")).toBeLessThan(30);
   const gas = ["gas_allowance", "gas_budget", "gas_per_fee"].map((name) => `relayer_${name}`);
-  for (const name of ["late_settlements", "event_log_lag_seconds", ...gas]) {
+  for (const name of ["chain_head_age_seconds", "late_settlements", "event_log_lag_seconds", ...gas]) {
     expect(after).toMatch(new RegExp(`^working_contracts_${name} \\d`, "m"));
   }
 

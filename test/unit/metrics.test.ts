@@ -24,7 +24,7 @@ it("exposes metrics while the node and the database accept connections but never
 
   const { text } = await metrics.expose();
 
-  for (const name of ["index_lag_blocks", "late_settlements", "deferred_payouts"]) {
+  for (const name of ["index_lag_blocks", "chain_head_age_seconds", "late_settlements", "deferred_payouts"]) {
     expect(text).toMatch(new RegExp(`^working_contracts_${name} Nan$`, "m"));
   }
   expect(text).not.toMatch(/^working_contracts_(relayer_signer_balance_wei|outbox_operations)\{/m);
