@@ -29,7 +29,7 @@ export interface Account {
   /**
    * Performs an action, then shows its result. Selects the service's chain first, unless the action needs none. Reports
    * progress and failure in words. While the outcome of a signed payment is unknown, resumes the call with that payment,
-   * until it has expired. Returns whether all of it succeeded.
+   * until it has expired. Returns whether the action succeeded, also if its result cannot be shown.
    */
   perform<T>(
     what: string,
@@ -188,8 +188,12 @@ export function createAccount(place: HTMLElement): Account {
         const result = await toTheEnd(() => action(by), { onUnknown }).finally(() =>
           removeEventListener("beforeunload", keepOpen),
         );
-        await show?.(result, by);
-        tell(`${what}: done`);
+        try {
+          await show?.(result, by);
+          tell(`${what}: done`);
+        } catch (error) {
+          failed(`${what}: done, but this page does not show it yet; reload it`, error);
+        }
         return true;
       } catch (error) {
         failed(what, error);
