@@ -52,8 +52,11 @@ export interface OpenOptions {
   salts?: Record<string, Hex>;
   /** Called for each vote that is opened. */
   onOpened?: (id: string) => void;
-  /** Called at once, and once, for each vote that cannot be opened, while others are waited for. */
-  onFailure?: (error: Error, id: string) => void;
+  /**
+   * Called at once, and once, for each vote that the service refuses to open, or that cannot be opened; without an id if
+   * the service refuses to list the votes. Others are still waited for.
+   */
+  onFailure?: (error: Error, id?: string) => void;
 }
 
 const INTERVAL_MS = 15_000;
@@ -64,6 +67,8 @@ const MAX_LISTED = 5_000;
 const CONFIRMATION_MS = 10_000;
 /** Seconds after the voting window in which a vote that is not open yet can be the service's delay. */
 const GRACE = 3600;
+/** Account nonces that a node can name for the transaction that opens a vote: the chain takes one for each. */
+const MAX_NONCES = 4;
 /** Seconds after the voting window in which a vote can be opened. */
 const OPENING = 86_400;
 const BEFORE_DISPUTE = ["created", "matched", "under-review", undefined];
@@ -87,8 +92,8 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   /** Contracts on which nothing is left to open. */
   const done = new Set<string>();
   const escrows = new Map<string, Awaited<ReturnType<typeof escrowAt>>>();
-  /** The agent's own transaction for each vote. A node that refuses it gets it again, and no other: each could cost gas. */
-  const signed = new Map<string, Hex>();
+  /** The account nonces of the agent's own transactions for each vote. */
+  const nonces = new Map<string, Set<number>>();
 
   /** The caller's votes in disputes, as the service lists them: whether only the caller can open them, by contract. */
   async function listed(http: Http): Promise<Map<string, boolean>> {
@@ -124,7 +129,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   async function openProven(
     id: string,
     node: Node,
-    { wait, given }: { wait: boolean; given?: Hex | undefined },
+    { wait, given, onRefused }: { wait: boolean; given?: Hex | undefined; onRefused(error: Error): void },
   ) {
     const escrow = escrows.get(id) ?? (await (await import("./chain-check.js")).escrowAt(node, network, id));
     escrows.set(id, escrow);
@@ -159,6 +164,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     const isSent = await send(id, opening).catch((error) => {
       session.http.signal?.throwIfAborted();
       if (!isLate && !wait) throw error;
+      if (!isOutage(error)) onRefused(error);
       reasons.push(error.message);
       return null;
     });
@@ -180,10 +186,11 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     const own = signer as unknown as OnChainOptions["account"];
     const account: typeof own = {
       ...own,
-      async signTransaction(...input) {
-        const transaction = signed.get(id) ?? (await own.signTransaction(...input));
-        signed.set(id, transaction);
-        return transaction;
+      async signTransaction(transaction, ...rest) {
+        const named = nonces.get(id) ?? new Set();
+        nonces.set(id, named.add(Number(transaction.nonce)));
+        if (named.size > MAX_NONCES) throw new Error("the node names one account nonce after the other");
+        return own.signTransaction(transaction, ...rest);
       },
     };
     await onChainActions({ rpcUrl, account, network, maxGasCost, clock }).openVote(id, salt);
@@ -253,10 +260,11 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       const { node } = session;
       const opened: string[] = [];
       const failures = new Map<string, unknown>();
+      const reported = new Set<string | undefined>();
       const givenSalts = new Map(Object.entries(salts ?? {}).map(([id, salt]) => [id.toLowerCase(), salt]));
-      const fail = (error: unknown, id: string): void => {
-        if (!failures.has(id)) onFailure?.(error as Error, id);
-        failures.set(id, error);
+      const report = (error: unknown, id?: string): void => {
+        if (!reported.has(id)) onFailure?.(error as Error, id);
+        reported.add(id);
       };
       for (;;) {
         let isWaiting = false;
@@ -280,7 +288,10 @@ export function votes(session: Session, toEscrow: ToEscrow) {
           if (node === undefined && !(wait && isOutage(error))) throw error;
           // With a node, nothing that the service answers may keep a vote closed.
           if (isOutage(error)) isWaiting = wait;
-          else unlisted = error;
+          else {
+            unlisted = error;
+            report(error);
+          }
           return null;
         });
         const ids = new Set<string>(await session.submitted.read(kept));
@@ -293,7 +304,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
             const isOpened =
               node === undefined
                 ? await openListed(id, list, given)
-                : await openProven(id, node, { wait, given });
+                : await openProven(id, node, { wait, given, onRefused: (error) => report(error, id) });
             if (isOpened) {
               done.add(id);
               opened.push(id);
@@ -304,7 +315,10 @@ export function votes(session: Session, toEscrow: ToEscrow) {
             if (error instanceof RefusedToSign && error.field === "payTo" && !list?.get(id)) continue;
             if (isTemporary(error)) isWaiting = true;
             // One vote must not keep the others closed.
-            else fail(error, id);
+            else {
+              failures.set(id, error);
+              report(error, id);
+            }
           }
         }
         if (!wait || !isWaiting) {

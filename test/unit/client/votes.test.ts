@@ -1,4 +1,4 @@
-import { toTheEnd } from "@working-contracts/client/index";
+import { type OpenOptions, toTheEnd } from "@working-contracts/client/index";
 import { voteSalt } from "@working-contracts/client/wallets";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { encodeWords, selectorOf } from "@working-contracts/protocol/hex";
@@ -108,7 +108,7 @@ describe("with a node, a late vote", () => {
   async function late(serve: Parameters<typeof agentOf>[0], chain: { clock?: number; opens?: boolean } = {}) {
     const { clock = now(), opens = true } = chain;
     const transactions: string[] = [];
-    const state = { code, ballot: commitment as Hex };
+    const state = { code, ballot: commitment as Hex, nonce: 0 };
     const jury = {
       disputedAt: now() - baVotingWindow - 7200,
       drawBlock: 0,
@@ -128,7 +128,7 @@ describe("with a node, a late vote", () => {
       eth_getCode: ([at]) => ((at as unknown) === ID ? state.code : CODE),
       eth_getBlockByNumber: () => ({ number: "0x1", timestamp: toHex(clock), baseFeePerGas: "0x1" }),
       eth_call: ([{ data }]) => results.find(([call]) => !call || data.startsWith(selectorOf(call)))?.[1](),
-      eth_getTransactionCount: () => toHex(transactions.length),
+      eth_getTransactionCount: () => toHex(state.nonce),
       eth_estimateGas: () => "0x186a0",
       eth_maxPriorityFeePerGas: () => "0x1",
       eth_sendRawTransaction([transaction]) {
@@ -148,7 +148,8 @@ describe("with a node, a late vote", () => {
     stop = () => void node.stop();
     const submitted = { read: () => [ID], add: () => {} };
     const agent = await agentOf(serve, { node: node.url, submitted });
-    const open = () => agent.openVotes({ wait: false, salts: { [ID]: SALT } });
+    const open = (options?: OpenOptions) =>
+      agent.openVotes({ wait: false, salts: { [ID]: SALT }, ...options });
     return { open, transactions, state };
   }
 
@@ -174,10 +175,24 @@ describe("with a node, a late vote", () => {
     expect(isCommitment(state.ballot)).toBe(false);
   });
 
-  it("costs its voter one transaction at most, however often the node refuses it", async () => {
-    const { open, transactions } = await late(() => refused(403), { opens: false });
-    for (let round = 0; round < 2; round++) await expect(open()).rejects.toThrow("Missing or invalid");
-    expect(transactions).toEqual(Array(2).fill(transactions[0]));
+  it("is opened after another transaction used its account nonce, a few times at most", async () => {
+    const { open, transactions, state } = await late(() => refused(403), { opens: false });
+    for (let round = 0; round < 6; round++) {
+      await expect(open()).rejects.toThrow(
+        round < 5 ? "Missing or invalid" : "one account nonce after the other",
+      );
+      // The first is refused twice at the same one.
+      if (round > 0) state.nonce++;
+    }
+    expect(transactions[1]).toBe(transactions[0]);
+    expect(new Set(transactions).size).toBe(4);
+  });
+
+  it("is reported at once if the service refuses to list or to open it", async () => {
+    const failures: unknown[] = [];
+    const { open } = await late((request) => (request.includes("/votes") ? refused(403) : undefined));
+    await open({ onFailure: (_, id) => void failures.push(id) }).catch(() => {});
+    expect(failures).toEqual([undefined, ID]);
   });
 
   it("is opened to no one before this machine's clock says so", async () => {

@@ -208,7 +208,8 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       context.out.progress(
         "waiting until voting has ended, to open the vote; if this ends before, run `wcontract open-votes`",
       );
-      const opened = await agent.openVotes({ id }).catch(({ message }: Error) => {
+      const onFailure = ({ message }: Error) => context.out.progress(message);
+      const opened = await agent.openVotes({ id, onFailure }).catch(({ message }: Error) => {
         throw new Error(`voted, but not opened: ${message}. Run \`wcontract open-votes\``);
       });
       context.out.progress(opened.length === 0 ? "nothing was left to open" : "opened the vote");
