@@ -108,9 +108,10 @@ describe("a faulty environment", () => {
     expect(
       faultsOf({
         ...{ PORT: "70000", WC_ENV: "prod", RPC_URL: "localhost", CONFIRMATIONS: "1.5" },
-        ...{ ROLES: "relayer", RELAYER_PRIVATE_KEYS: " " },
+        ...{ ROLES: "relayer", RELAYER_PRIVATE_KEYS: " ", BASE_URL: "contracts.example" },
       }).sort(),
     ).toEqual([
+      "BASE_URL: must be a URL starting with http:// or https://",
       "CONFIRMATIONS: must be a whole number",
       "DATABASE_URL: is required",
       "DEPLOYMENT: is required",
