@@ -171,8 +171,8 @@ async function bundlePackages() {
   for (const { entry, outfile, ...options } of BUNDLES) {
     if (timeOf(outfile) >= newestSource) continue;
     const to = dirname(outfile);
-    // Beside it: a build that is interrupted must not pass as complete.
-    const outdir = `${to}.new`;
+    // Elsewhere: a build that is interrupted must not pass as complete.
+    const outdir = join(ROOT, "dist", `new-${process.pid}`);
     rmSync(outdir, { recursive: true, force: true });
     await build({
       entryPoints: [{ in: entry, out: basename(outfile, ".js") }],

@@ -9,6 +9,7 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -130,6 +131,8 @@ function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): 
   if (!existsSync(join(copy, "complete"))) {
     makeReachable(copy);
     cpSync(packaged, copy, { recursive: true, verbatimSymlinks: true });
+    for (const name of readdirSync(copy, { recursive: true, encoding: "utf8" }))
+      chmodSync(join(copy, name), 0o755);
     writeFileSync(join(copy, "complete"), "");
   }
   return copy;
