@@ -29,8 +29,8 @@ import type { PaymentAuthorization } from "./x402.js";
 /**
  * Whether this authorization moved its value to the open escrow in a transaction in which the escrow itself took no
  * deposit from its payer. False for a cancelled authorization, for one that the escrow consumed, and for one whose money
- * the opening took. Throws 503 `settlement_pending` while that transaction is not final: on another branch its payer can
- * have cancelled instead, and the money at the escrow can belong to someone else.
+ * the opening took. Throws 503 `settlement_pending` while the index shows no opening, or that transaction is not final: on
+ * another branch its payer can have cancelled instead, and the money at the escrow can belong to someone else.
  */
 export async function isDirectTransfer(
   deps: Deps,
@@ -40,7 +40,8 @@ export async function isDirectTransfer(
   const use = await findUse(deps, payment);
   if (use === null || !(await isTransferredDirectly(deps, payment, use))) return false;
   const opening = await readOpening(deps, payment.to);
-  if (opening === null) return false;
+  // Not opened, so the money is at its address, and another node does not show it yet; or not indexed.
+  if (opening === null) throw settlementPending();
   // Money from before can be what the escrow was opened with, and is booked then. Of its initiator's transfers of exactly
   // the deposit, the escrow itself refunds all but one.
   const isOwed =
@@ -182,11 +183,14 @@ async function findOpeningFromBalance(
   if ((await unbookedBalance(deps, payment.to)) < payment.value) return block;
   await requireFinal(deps, use);
   const answered = await findAnswered(deps, payment);
-  const mark = await enqueueRefund(deps, answered ?? payment, limitsOfMark);
-  if (!(await isApplied(deps, mark))) return answered === null ? block : null;
+  if (!(await mark(deps, answered ?? payment))) return answered === null ? block : null;
   const marked = await readOpening(deps, payment.to);
   return marked?.credited.includes(payment.nonce) === true ? block : null;
 }
+
+/** Marks a transfer as the deposit of an escrow that was opened from its balance. Returns whether the chain did. */
+const mark = async (deps: Deps, payment: PaymentAuthorization): Promise<boolean> =>
+  isApplied(deps, await enqueueRefund(deps, payment, limitsOfMark));
 
 /** The authorization whose call this service has answered with the opening, if its money was there before, too. */
 async function findAnswered(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
@@ -313,6 +317,12 @@ export async function refundDirectTransfer(
   if ((await findRefund(deps, payment)) !== undefined) return true;
   if ((await unbookedBalance(deps, escrow)) < payment.value) return false;
   if (!(await isDirectTransfer(deps, payment, "refund"))) return false;
+  const opening = await readOpening(deps, escrow);
+  if (opening !== null && isDeposit(opening, payment) && opening.credited.length === 0) {
+    // The escrow would take this one for the deposit, and refund nothing.
+    const answered = await findAnswered(deps, payment);
+    if (answered !== null) await mark(deps, answered);
+  }
   await enqueueRefund(deps, payment);
   return true;
 }

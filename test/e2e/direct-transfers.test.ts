@@ -92,6 +92,24 @@ test.each(["the service", "a stranger, in the same transaction,"])(
   },
 );
 
+test("a second payment that reaches the escrow after its opening is refunded, and not taken for the deposit", async () => {
+  const client = await world.newAgent({ usd: "100" });
+  const body = JSON.stringify(await draft(world));
+  const quote = quoteOf(await client.post("/v1/contracts", body));
+  const [first, second] = [await authorize(client, quote, world), await authorize(client, quote, world)];
+  const post = (payment: SignedPayment) =>
+    client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
+  await frontRun(world, stranger, first);
+  await world.indexed();
+  expect((await post(first)).status).toBe(200);
+
+  await frontRun(world, stranger, second);
+  expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
+  await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
+  expect((await post(first)).status).toBe(200);
+  expect(await world.usdOf(quote.payTo)).toBe(PRICE);
+});
+
 test("a payment at the escrow whose operation loses the race is refunded", async () => {
   const client = await world.newAgent({ usd: "100" });
   const [winner, loser] = [await world.newAgent({ usd: "10" }), await world.newAgent({ usd: "10" })];
