@@ -12,7 +12,8 @@ import { type MonthView, type RoleRecord, readEarnings, readRecord } from "../fe
 import { readWorkload, type WorkloadView } from "../features/records/workload.js";
 import { viewStake } from "../features/stakes/routes.js";
 import { listVotes } from "../features/votes/view.js";
-import type { AppEnv } from "../http/middleware.js";
+import { type AppEnv, clientAddress } from "../http/middleware.js";
+import type { Reader } from "../scheduling.js";
 import {
   Amount,
   ChainLink,
@@ -32,7 +33,8 @@ import { ANONYMOUS, addressOf } from "./layout.js";
 export function showAgent(deps: Deps) {
   return async (c: Context<AppEnv>) => {
     const address = addressOf(c, "address");
-    const data = await loadAgentPage(deps, address);
+    const client = clientAddress(c, deps.config.trustedProxies);
+    const data = await loadAgentPage(deps, address, { client, caller: ANONYMOUS });
     return c.render(<AgentPage data={data} />, {
       title: data.profile.displayName ?? `Agent ${short(address)}`,
       dataPath: `/agents/${address}.json`,
@@ -52,12 +54,12 @@ const AFTER_MATCH = STATUSES.filter(
 
 type AgentPageData = Awaited<ReturnType<typeof loadAgentPage>>;
 
-async function loadAgentPage(deps: Deps, address: Address) {
+async function loadAgentPage(deps: Deps, address: Address, reader: Reader) {
   const contracts = async (party: "worker" | "client"): Promise<ContractView[]> => {
     const newest = { [party]: address, sort: "-createdAt", limit: CONTRACTS } as const;
     const [own, agreed] = await Promise.all([
-      listContracts(deps, { ...newest, initiator: party }),
-      listContracts(deps, { ...newest, status: AFTER_MATCH }),
+      listContracts(deps, { ...newest, initiator: party }, reader),
+      listContracts(deps, { ...newest, status: AFTER_MATCH }, reader),
     ]);
     const all = new Map([...own.data, ...agreed.data].map((contract) => [contract.id, contract]));
     return [...all.values()]

@@ -20,6 +20,7 @@ const PAGE = 5;
 const MOST_BLOCKS = 400;
 /** Tables of which one row holds the index's progress. */
 const ONE_ROW = /Seq Scan on (_ponder_meta|_ponder_checkpoint|event_log)\b/g;
+const READER = { client: "", caller: "" };
 const NOW = 2_000_000_000;
 /** 1 to 1,000, of which the newest open contracts have all. */
 const PRICE = "((1 + i::bigint * 7919 % 1000) * 1000000)::numeric";
@@ -108,7 +109,7 @@ interface Cost {
 
 async function costOf(filter: Partial<ContractFilter>): Promise<Cost> {
   const deps = { db: database.db, clock: { now: () => NOW } as never };
-  const { data } = await listContracts(deps, { sort: "-createdAt", limit: PAGE, ...filter });
+  const { data } = await listContracts(deps, { sort: "-createdAt", limit: PAGE, ...filter }, READER);
   const { text, values } = asked;
   const { rows } = await database.pool.query<{ "QUERY PLAN": string }>(
     `explain (analyze, buffers, costs off, timing off) ${text}`,
@@ -222,7 +223,7 @@ test("a page ends at a bounded length of texts, and the next continues behind th
      where id in (select id from onchain.working_contract order by created_at desc limit 20)`,
   );
   const deps = { db: database.db, clock: { now: () => NOW } } as never;
-  const page = await listContracts(deps, { sort: "-createdAt", limit: 200 });
+  const page = await listContracts(deps, { sort: "-createdAt", limit: 200 }, READER);
   const length = Buffer.byteLength(JSON.stringify(page));
   expect(length).toBeGreaterThan(PAGE_LENGTH / 2);
   expect(length).toBeLessThan(PAGE_LENGTH + 300_000);
@@ -254,7 +255,7 @@ function pagesOf(filter: Partial<ContractFilter>, { pages = 2 } = {}): Promise<s
     const found: string[][] = [];
     let cursor: string | undefined;
     do {
-      const page = await listContracts(deps, { sort: "-createdAt", limit: PAGE, ...filter, cursor });
+      const page = await listContracts(deps, { sort: "-createdAt", limit: PAGE, ...filter, cursor }, READER);
       found.push(page.data.map(({ id }) => id));
       cursor = page.nextCursor ?? undefined;
     } while (cursor !== undefined && found.length < pages);

@@ -68,7 +68,7 @@ const statementOf = prepareShapes<WalkedRow>("contract_list");
 export async function listContracts(
   deps: Pick<Deps, "db" | "clock">,
   filter: ContractFilter,
-  reader: Reader = { client: "", caller: "" },
+  reader: Reader,
 ): Promise<Page<ContractView>> {
   const words = filter.q === undefined ? null : wordsOf(filter.q);
   if (words?.length === 0) return { data: [], nextCursor: null };
@@ -216,7 +216,10 @@ function isWalkedByPhase(filter: ContractFilter & { search: Search }): boolean {
  */
 export function parseStatuses(text: string): Status[] | null {
   const named = text.split(",").map((word) => statusesOf(word.trim()));
-  return named.some((statuses) => statuses.length === 0) ? null : [...new Set(named.flat())];
+  if (named.some((statuses) => statuses.length === 0)) return null;
+  // In one order, so that each set of them is one list.
+  const asked = new Set(named.flat());
+  return STATUSES.filter((status) => asked.has(status));
 }
 
 function statusesOf(word: string): readonly Status[] {
