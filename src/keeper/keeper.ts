@@ -195,8 +195,8 @@ function walk<Row extends object>(
   return { name, isPresent: sql`select true from ${candidates} order by ${columns} limit 1`, find };
 }
 
-/** By key: Postgres would plan a join over all stored terms. */
-const isOurs = (contractId: SQL): SQL => sql`coalesce(
+/** SQL: whether this service knows the terms. By key: Postgres would plan a join over all stored terms. */
+export const isOurs = (contractId: SQL): SQL => sql`coalesce(
   (select t.id from app.terms t where t.id = ${contractId}),
   (select e.id from app.expired_attempt e where e.id = ${contractId})) is not null`;
 
