@@ -1,6 +1,7 @@
 /** Deployment files, `deployments/<chainId>.json`, their check against the chain, and the networks we deploy to. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import {
   delegationAbi,
   escrowAbi,
@@ -44,9 +45,12 @@ export function writeDeployment(path: string, deployment: Deployment): void {
   renameSync(`${path}.tmp`, path);
 }
 
+const NODE_TRIES = 3;
+const NODE_PAUSE_MS = 1000;
+
 /**
- * Throws ConfigError if the node does not read state at a block hash, or ignores the hash (EIP-1898). Without it, a simulation could
- * run on another branch than the one its result is checked against.
+ * Throws ConfigError if the node does not read state at a block hash, or ignores the hash (EIP-1898). Without it, a
+ * simulation could run on another branch than the one its result is checked against.
  */
 export async function verifyNode(publicClient: PublicClient<Transport, Chain>): Promise<void> {
   const readAt = (blockHash: Hex) =>
@@ -54,7 +58,12 @@ export async function verifyNode(publicClient: PublicClient<Transport, Chain>): 
       method: "eth_getCode",
       params: [zeroAddress, { blockHash, requireCanonical: true }],
     });
-  const known = await publicClient.getBlock().then(({ hash }) => readAt(hash).catch(() => null));
+  let known: unknown = null;
+  for (let tries = 0; known === null && tries < NODE_TRIES; tries++) {
+    // Behind one URL, the second request can reach a node that does not have the block yet.
+    if (tries > 0) await setTimeout(NODE_PAUSE_MS);
+    known = await publicClient.getBlock().then(({ hash }) => readAt(hash).catch(() => null));
+  }
   const unknown = await readAt(`0x${"00".repeat(31)}01`).catch(() => null);
   if (known !== null && unknown === null) return;
   throw new ConfigError(

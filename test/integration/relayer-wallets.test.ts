@@ -209,5 +209,11 @@ describe("a node", () => {
     for (const answer of [async () => "0x", () => Promise.reject(new Error("invalid argument"))]) {
       await expect(verifyNode(answering(answer))).rejects.toThrow("RPC_URL: the node does not read state by");
     }
+    let asked = 0;
+    const late = (params: [Hex, unknown]) =>
+      asked++ === 0
+        ? Promise.reject(new Error("header not found"))
+        : publicClient.request({ method: "eth_getCode", params } as never);
+    await verifyNode({ ...publicClient, request: ({ params }: never) => late(params) } as never);
   });
 });
