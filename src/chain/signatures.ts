@@ -3,6 +3,7 @@ import { hexToBytes, keccak256, size, sliceHex, toHex } from "@working-contracts
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { recover } from "tiny-secp256k1";
 import {
+  concat,
   encodeFunctionData,
   isErc6492Signature,
   numberToHex,
@@ -61,7 +62,7 @@ export async function verifySignature(
   const code = await publicClient.getCode({ address });
   if (code === undefined || code === "0x") return recoverable(bytes, hash, address);
   const answer = await askWallet(publicClient, { address, hash, signature: bytes });
-  return answer?.slice(0, 66) === ERC1271_MAGIC_WORD
+  return answer === ERC1271_MAGIC_WORD
     ? { ok: true, signature: bytes }
     : { ok: false, reason: "refused_by_wallet" };
 }
@@ -108,19 +109,31 @@ function canonical(bytes: Hex): Hex | null {
   return `${slice(bytes, 0, 32)}${numberToHex(s, { size: 32 }).slice(2)}${numberToHex(27 + parity).slice(2)}` as Hex;
 }
 
-/** The answer of the wallet's code about the signature (ERC-1271); null if it reverts. */
-export function askWallet(
+/**
+ * Init code that calls `address` with the calldata behind it, and returns a zero byte and the first word of the answer; it
+ * reverts if there is none. A result must not start with 0xef (EIP-3541).
+ */
+const firstWordOf = (address: Address): Hex =>
+  `0x60206001603838038060385f395f73${address.slice(2)}5afa601f3d11166030575f5ffd5b5f5f5360215ff3`;
+
+/**
+ * The first word of what the wallet's code answers about the signature (ERC-1271); null if it reverts. A wallet can answer
+ * with megabytes, which the node would send, in the same response as other callers' answers.
+ */
+export async function askWallet(
   client: Pick<PublicClient, "call">,
   { address, hash, signature }: { address: Address; hash: Hex; signature: Hex },
 ): Promise<Hex | null> {
   const question = { abi: erc1271Abi, functionName: "isValidSignature", args: [hash, signature] } as const;
-  return callOrRevert(client, { to: address, data: encodeFunctionData(question) });
+  const data = concat([firstWordOf(address), encodeFunctionData(question)]);
+  const answer = await callOrRevert(client, { data });
+  return answer && sliceHex(answer, 1);
 }
 
 /** The call's return data, or null if it reverts; throws if the node does not answer. */
 export async function callOrRevert(
   client: Pick<PublicClient, "call">,
-  call: { account?: Address; to: Address; data: Hex },
+  call: { account?: Address; to?: Address; data: Hex },
 ): Promise<Hex | null> {
   try {
     const { data } = await client.call({ ...call, gas: CALL_GAS });

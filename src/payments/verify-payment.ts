@@ -318,7 +318,7 @@ async function isWalletSignature(
 ): Promise<boolean> {
   if (isErc6492Signature(signature)) return false;
   const answer = await askWallet(client, { address: from, hash: digest, signature });
-  return answer !== null && answer.length >= 66 && answer.startsWith(ERC1271_MAGIC_VALUE);
+  return answer?.startsWith(ERC1271_MAGIC_VALUE) === true;
 }
 
 /** Prepared: the selectors are hashed once. */

@@ -16,6 +16,7 @@ import {
 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { askWallet } from "../../src/chain/signatures.js";
 import { verifyPayment } from "../../src/payments/verify-payment.js";
 import { decodePayment, type PaymentQuote } from "../../src/payments/x402.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
@@ -355,3 +356,16 @@ function balanceOf(account: Address): Promise<bigint> {
   const token = { address: quote.asset.address, abi: testUsdAbi } as const;
   return node.publicClient.readContract({ ...token, functionName: "balanceOf", args: [account] });
 }
+
+it("of a wallet's answer only the first word is read, and one that is shorter is no answer", async () => {
+  const address: Address = "0x0000000000000000000000000000000000001271";
+  const ask = async (returned: string) => {
+    // Stores the magic word, and returns memory of this length.
+    await node.testClient.setCode({ address, bytecode: `0x631626ba7e60e01b5f52${returned}5ff3` });
+    return askWallet(node.publicClient, { address, hash: padHex("0x01"), signature: "0x02" });
+  };
+  const magic = padHex("0x1626ba7e", { dir: "right" });
+  expect(await ask("62100000")).toBe(magic);
+  expect(await ask("6020")).toBe(magic);
+  expect(await ask("601f")).toBeNull();
+});
