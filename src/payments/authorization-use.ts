@@ -7,11 +7,10 @@ import {
   encodeEventTopics,
   type Hex,
   HttpRequestError,
+  type Log,
   numberToHex,
   RpcRequestError,
   TimeoutError,
-  type TransactionReceipt,
-  TransactionReceiptNotFoundError,
 } from "viem";
 import { tokenAbi } from "../chain/token.js";
 import type { Deps } from "../deps.js";
@@ -19,6 +18,14 @@ import { AppError } from "../errors.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 export type UseDeps = Pick<Deps, "publicClient" | "deployment">;
+
+/** A transaction, and what the token and the payee logged in it. */
+export interface LoggedTransaction {
+  transactionHash: Hex;
+  blockNumber: bigint;
+  blockHash: Hex;
+  logs: Log[];
+}
 
 const [authorizationUsed] = encodeEventTopics({ abi: tokenAbi, eventName: "AuthorizationUsed" });
 const [authorizationCanceled] = encodeEventTopics({ abi: tokenAbi, eventName: "AuthorizationCanceled" });
@@ -79,7 +86,7 @@ export async function findUse(
   deps: UseDeps,
   payment: PaymentAuthorization,
   { searched = SEARCHED_BLOCKS }: { searched?: bigint } = {},
-): Promise<TransactionReceipt | null> {
+): Promise<LoggedTransaction | null> {
   const { publicClient, deployment } = deps;
   const start = BigInt(deployment.startBlock);
   const timeOf = async (blockNumber: bigint) => (await publicClient.getBlock({ blockNumber })).timestamp;
@@ -109,7 +116,7 @@ export async function findUse(
       continue;
     }
     if (end?.isUse) pauses.get(publicClient)?.delete(payment.from);
-    if (end !== null) return end.isUse ? receiptOf(deps, end.hash) : null;
+    if (end !== null) return end.isUse ? logsOf(deps, end, payment.to) : null;
     const timestamp = await timeOf(fromBlock);
     // A node that knows a block so much later knows all of these.
     if (isLongAgo && (timestamp <= payment.validAfter || fromBlock === first)) return null;
@@ -151,7 +158,7 @@ async function findInRange(
   { publicClient, deployment }: UseDeps,
   { from, nonce }: PaymentAuthorization,
   { fromBlock, toBlock }: { fromBlock: bigint; toBlock: bigint },
-): Promise<{ hash: Hex; isUse: boolean } | null> {
+): Promise<(Omit<LoggedTransaction, "logs"> & { isUse: boolean }) | null> {
   const [log] = await publicClient.request(
     {
       method: "eth_getLogs",
@@ -167,16 +174,25 @@ async function findInRange(
     // A refused range is refused again.
     { retryCount: 0 },
   );
-  if (log?.transactionHash == null) return null;
-  return { hash: log.transactionHash, isUse: log.topics[0] === authorizationUsed };
+  if (log?.transactionHash == null || log.blockHash == null || log.blockNumber == null) return null;
+  const { transactionHash, blockHash } = log;
+  const blockNumber = BigInt(log.blockNumber);
+  return { transactionHash, blockHash, blockNumber, isUse: log.topics[0] === authorizationUsed };
 }
 
-async function receiptOf({ publicClient }: UseDeps, hash: Hex): Promise<TransactionReceipt> {
-  try {
-    return await publicClient.getTransactionReceipt({ hash });
-  } catch (error) {
-    throw error instanceof TransactionReceiptNotFoundError ? cannotBeSearched() : error;
-  }
+/**
+ * A transaction with its logs of the token and of `payee`. Not by its receipt: a stranger can fill a transaction with
+ * megabytes of other logs. Throws 503 `unavailable` if the node does not have its block.
+ */
+export async function logsOf(
+  { publicClient, deployment }: UseDeps,
+  { transactionHash, blockHash, blockNumber }: Omit<LoggedTransaction, "logs">,
+  payee: Address,
+): Promise<LoggedTransaction> {
+  const ofBlock = await publicClient.getLogs({ blockHash, address: [deployment.asset.address, payee] });
+  const logs = ofBlock.filter((log) => log.transactionHash === transactionHash);
+  if (logs.length === 0) throw cannotBeSearched();
+  return { transactionHash, blockHash, blockNumber, logs };
 }
 
 /** An unreachable node does not answer a narrower range either, so other errors are not retried. */

@@ -7,7 +7,7 @@ import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { decodeFunctionData, type Log, parseEventLogs, type TransactionReceipt } from "viem";
+import { decodeFunctionData, type Log, parseEventLogs } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { tokenAbi } from "../chain/token.js";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
@@ -21,7 +21,7 @@ import {
   refundDirectTransferOperation,
 } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
-import { findUse, isUsed, type UseDeps } from "./authorization-use.js";
+import { findUse, isUsed, type LoggedTransaction, logsOf, type UseDeps } from "./authorization-use.js";
 import { type CallIdentity, hashOfBody, requestHash, settlementPending } from "./relayed-call.js";
 import { inTokenForm } from "./verify-payment.js";
 import type { PaymentAuthorization } from "./x402.js";
@@ -50,7 +50,7 @@ export async function isDirectTransfer(
   return isOwed;
 }
 
-async function requireFinal(deps: Deps, { blockNumber, blockHash }: TransactionReceipt): Promise<void> {
+async function requireFinal(deps: Deps, { blockNumber, blockHash }: LoggedTransaction): Promise<void> {
   const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
   const isDeep = head - blockNumber + 1n >= BigInt(deps.config.confirmations);
   // The receipt can come from a branch that the chain has left.
@@ -61,7 +61,7 @@ async function requireFinal(deps: Deps, { blockNumber, blockHash }: TransactionR
 async function isTransferredDirectly(
   deps: UseDeps,
   payment: PaymentAuthorization,
-  { logs }: TransactionReceipt,
+  { logs }: LoggedTransaction,
 ): Promise<boolean> {
   const position = positionOf(logs, deps.deployment.asset.address, payment);
   if (position === null) return false;
@@ -128,7 +128,7 @@ function hasTransfer(
   );
 }
 
-/** Filters before decoding: a stranger can fill a transaction with thousands of logs that look alike. */
+/** Filters before decoding: others can log what looks alike. */
 function emittedBy(emitter: Address, logs: Log[]): Log[] {
   return logs.filter(({ address }) => address.toLowerCase() === emitter);
 }
@@ -167,16 +167,13 @@ export async function findOpening(deps: Deps, payment: PaymentAuthorization): Pr
 async function findOpeningFromBalance(
   deps: Deps,
   payment: PaymentAuthorization,
-  use: TransactionReceipt,
+  use: LoggedTransaction,
 ): Promise<Pick<PaidOpening, "blockNumber" | "blockHash"> | null> {
-  const { publicClient, deployment } = deps;
   const opening = await readOpening(deps, payment.to);
   if (opening === null || !isDeposit(opening, payment) || !isBefore(opening, deps, payment, use)) return null;
-  const { logs, blockNumber, blockHash } = await publicClient.getTransactionReceipt({
-    hash: opening.transactionHash,
-  });
-  const behind = logs.filter(({ logIndex }) => logIndex > opening.logIndex);
-  if (hasTransfer(behind, deployment.asset.address, payment)) return null;
+  const { logs, blockNumber, blockHash } = await logsOf(deps, opening, payment.to);
+  const behind = logs.filter(({ logIndex }) => (logIndex ?? 0) > opening.logIndex);
+  if (hasTransfer(behind, deps.deployment.asset.address, payment)) return null;
 
   const block = { blockNumber, blockHash };
   if (opening.credited.length > 0) return opening.credited.includes(payment.nonce) ? block : null;
@@ -239,7 +236,7 @@ function isBefore(
   opening: IndexedOpening,
   { deployment }: UseDeps,
   payment: PaymentAuthorization,
-  { logs, blockNumber }: TransactionReceipt,
+  { logs, blockNumber }: LoggedTransaction,
 ): boolean {
   if (blockNumber !== opening.blockNumber) return blockNumber < opening.blockNumber;
   return (positionOf(logs, deployment.asset.address, payment) ?? 0) < opening.logIndex;
