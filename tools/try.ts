@@ -8,7 +8,6 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "../src/root.js";
-import { startOwnNetwork, writtenAddresses } from "./demo/network.js";
 import {
   clientProgram,
   newProject,
@@ -17,7 +16,8 @@ import {
   STOCK_CLIENTS,
   stockClients,
   stockProgram,
-} from "./packages.js";
+} from "../test/support/packages.js";
+import { startOwnNetwork, writtenAddresses } from "./demo/network.js";
 
 const MAX_SECONDS = 120;
 const PROGRAM_TIMEOUT_MS = 300_000;

@@ -14,6 +14,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createChainClients } from "../chain/clients.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
 import { ConfigError, parseIndexerConfig } from "../config.js";
+import { startGuardian } from "../indexer/supervision/guardian.js";
 import { watchIndex } from "../indexer/supervision/index-watch.js";
 import {
   dropIndex,
@@ -22,7 +23,6 @@ import {
   takeIndexerLock,
   unlock,
 } from "../indexer/supervision/indexer.js";
-import { startGuardian } from "../indexer/supervision/processes.js";
 import { refuse, withoutUrls } from "../logger.js";
 
 /** Grace period before SIGKILL, for a Ponder that hangs. */

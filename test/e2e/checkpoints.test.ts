@@ -7,7 +7,7 @@ import { keccak256, stringToHex } from "viem";
 import { describe, expect, test } from "vitest";
 import type { CheckpointProof, CheckpointView } from "../../src/features/checkpoints/checkpoints.js";
 import { checkpointCapacity } from "../../src/features/checkpoints/checkpoints.js";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import type { Answer } from "../support/agent.js";
 import { checkpointBody, HOUR, type Json, matched, newPair } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";

@@ -3,7 +3,7 @@
 import { STATUS_GROUPS } from "@working-contracts/protocol/status";
 import { beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import { created, HOUR, matched, newPair, untilStatus } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 

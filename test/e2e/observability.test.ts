@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { localSignerKeys } from "../../tools/local/network.js";
+import { until } from "../../tools/local/processes.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { draft, newJuror, newPair, vote } from "../support/contracts.js";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
-import { clientProgram, DEFAULT_URL } from "../../tools/packages.js";
+import { clientProgram, DEFAULT_URL } from "../support/packages.js";
 import { runProcess } from "../support/run-process.js";
 import { useSandboxed } from "../support/sandboxed.js";
 import { codeBlocks } from "../support/text-blocks.js";

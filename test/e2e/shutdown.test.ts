@@ -1,7 +1,7 @@
 /** On SIGTERM the service takes no new calls, completes earlier ones, loses nothing and leaves nothing open. */
 import { afterAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { draft } from "../support/contracts.js";
 import { signedCall } from "../support/payment.js";

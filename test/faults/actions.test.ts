@@ -4,7 +4,7 @@
  * complaint's id follows from its Idempotency-Key; the same share keeps its time.
  */
 import { describe, expect, it } from "vitest";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import type { Answer } from "../support/agent.js";
 import { ok } from "../support/contracts.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";

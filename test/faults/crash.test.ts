@@ -6,7 +6,7 @@
  */
 import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import { listen } from "../support/listen.js";
 import type { GateName } from "./support/gate.js";
 import { killAt as killAtGate, killOnCall as killOnNodeCall, type Start } from "./support/kill.js";

@@ -8,7 +8,7 @@ import { mkdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
 
 /** Row 8 must get its response within this time. It allows for a busy machine. */

@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
 import type { Readiness } from "../../src/features/system/routes.js";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import { indexedTo } from "./support/audit.js";
 import type { RpcRule } from "./support/rpc-proxy.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";

@@ -8,7 +8,7 @@ import { type Hex, keccak256, parseTransaction, toHex } from "viem";
 import { describe, expect, it } from "vitest";
 import type { BatchAttempt } from "../../src/db/schema.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import type { Agent, Answer } from "../support/agent.js";
 import { BROKEN, RESET, type RpcAnswer, type RpcCall, type RpcRule } from "./support/rpc-proxy.js";
 import { expectTruth, seededRandom, startStory, useScene } from "./support/story.js";

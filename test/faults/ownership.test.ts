@@ -4,7 +4,7 @@
  */
 import { parseEther } from "viem";
 import { expect, it } from "vitest";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import type { ServiceProcess } from "./support/service-process.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
 

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { encodeFunctionData, type Hex } from "viem";
 import { expect, it } from "vitest";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import type { Agent } from "../support/agent.js";
 import { FATES, type Fate } from "./support/cluster.js";
 import type { Payment } from "./support/customers.js";

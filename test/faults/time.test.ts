@@ -6,8 +6,8 @@
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { expect, it } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { localAccount } from "../../tools/local/network.js";
+import { until } from "../../tools/local/processes.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
 
 const DAY = 86_400;

@@ -14,13 +14,13 @@ import { parseEther, parseUnits, toHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NETWORKS, networkFaults, readDeployment } from "../../src/chain/deployment.js";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is compiled.
 import { ensureBuilt } from "../../tools/build.mjs";
 import { placeStablecoin } from "../../tools/local/chain.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { until } from "../../tools/local/processes.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
 import { type Image, unpackImage } from "../support/image.js";
 import { runProgram } from "../support/programs.js";

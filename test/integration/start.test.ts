@@ -21,20 +21,20 @@ import { join } from "node:path";
 import { connect, generatePrivateKey, privateKeyToAccount } from "@working-contracts/client/index";
 import { createTestClient, http, publicActions } from "viem";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is installed.
 import { ensureClients } from "../../tools/install.mjs";
 import { freePort } from "../../tools/local/ports.js";
+import { until } from "../../tools/local/processes.js";
+import { type Agent, signIn } from "../support/agent.js";
+import { listen } from "../support/listen.js";
 import {
   DEFAULT_URL,
   documentedPrograms,
   STOCK_CLIENTS,
   stockProgram,
   stockProgramAboveLimit,
-} from "../../tools/packages.js";
-import { type Agent, signIn } from "../support/agent.js";
-import { listen } from "../support/listen.js";
+} from "../support/packages.js";
 import { type Finished, runProcess, startProcess } from "../support/run-process.js";
 
 const parent = mkdtempSync(join(tmpdir(), "start-test-"));

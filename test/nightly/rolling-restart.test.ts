@@ -7,9 +7,9 @@ import { connect, generatePrivateKey, privateKeyToAccount } from "@working-contr
 import { type Hex, parseEther } from "viem";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSigningClient } from "../../src/chain/clients.js";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { until } from "../../tools/local/processes.js";
 import { mined, setSignerCall } from "../support/chain.js";
 import { startTestNetwork } from "../support/network.js";
 import { bundled, runOperator, type ServiceProcess, startServiceProcess } from "../support/programs.js";

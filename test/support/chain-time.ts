@@ -1,5 +1,5 @@
 /** Keeps this process's clock at the chain's time, which tests move. The service learns the time from a block. */
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 
 const wallClock = Date.now;
 

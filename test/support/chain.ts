@@ -25,7 +25,7 @@ import type { PrivateKeyAccount } from "viem/accounts";
 import { createSigningClient } from "../../src/chain/clients.js";
 import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import type { Agent } from "./agent.js";
 import { domainOf, type SignedPayment, type Stablecoin } from "./payment.js";
 import { OWNER, type World } from "./world.js";

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 import type { Hex } from "viem";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import type { Agent, Answer } from "./agent.js";
 import { type Quote, quoteOf } from "./payment.js";
 import type { Scene, World } from "./world.js";

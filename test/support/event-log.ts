@@ -1,7 +1,7 @@
 /** The log of events as an agent reads it: page by page, and as a stream. */
 import type { EventView } from "../../src/events/log.js";
 import type { EventList } from "../../src/features/events/routes.js";
-import { until } from "../../src/indexer/supervision/processes.js";
+import { until } from "../../tools/local/processes.js";
 import type { Agent } from "./agent.js";
 import { readUntil } from "./contracts.js";
 

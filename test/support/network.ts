@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startGuardian } from "../../src/indexer/supervision/processes.js";
+import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { startNetwork } from "../../tools/local/network.js";
 import { type Postgres, startPostgres } from "../../tools/local/postgres.js";
 import { BLOCK_SECONDS } from "./blocks.js";

@@ -1,11 +1,11 @@
 /** Programs in processes of their own: the service's as they are built, others bundled in the same way. */
 import { createWriteStream, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is compiled.
 import { bundlePrograms, ensurePrograms, PROGRAMS, SERVICE } from "../../tools/build.mjs";
 import { freePort } from "../../tools/local/ports.js";
+import { until } from "../../tools/local/processes.js";
 import { type Finished, runProcess, startProcess } from "./run-process.js";
 
 const CACHE = join(ROOT, "node_modules/.cache/programs");

@@ -2,11 +2,11 @@
 import { join } from "node:path";
 import { destination } from "pino";
 import { parseConfig } from "../../src/config.js";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { createLogger } from "../../src/logger.js";
 import { createService, type Service } from "../../src/main.js";
 import { localSignerKeys, type RemoteChain } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { until } from "../../tools/local/processes.js";
 import { startTestNetwork } from "./network.js";
 import { partition } from "./partition.js";
 

@@ -16,7 +16,7 @@ import {
 } from "viem";
 import { type ChainClientsOptions, createChainClients } from "../../src/chain/clients.js";
 import { type DeployOptions, deployProtocol } from "../../src/chain/deploy.js";
-import { startGuardian } from "../../src/indexer/supervision/processes.js";
+import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { LOCAL_CHAIN_ID, startChain } from "../../tools/local/chain.js";
 import { localAccount } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";

@@ -23,13 +23,14 @@ import {
 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
-import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { ROOT } from "../../src/root.js";
 import { type Agent, signIn } from "../../test/support/agent.js";
 import { bundled } from "../../test/support/programs.js";
 import { serviceEnvironment } from "../../test/support/stack.js";
 import { localAccount, startNetwork } from "../local/network.js";
 import { freePort } from "../local/ports.js";
+import { until } from "../local/processes.js";
 import { memoryOf } from "../soak/report.js";
 import type { Counts } from "./service.js";
 

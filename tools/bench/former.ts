@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Address } from "viem";
 import { readDeployment } from "../../src/chain/deployment.js";
-import { startGuardian } from "../../src/indexer/supervision/processes.js";
+import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { ROOT } from "../../src/root.js";
 import { createSandbox, launchNetwork, writtenAddresses } from "../demo/network.js";
 import { startPostgres } from "../local/postgres.js";

@@ -15,8 +15,9 @@ import {
   type TestClient,
 } from "viem";
 import { createChainClients, rpcTransport } from "../../src/chain/clients.js";
-import { type Guardian, type Supervised, supervise, until } from "../../src/indexer/supervision/processes.js";
+import type { Guardian } from "../../src/indexer/supervision/guardian.js";
 import { foundryBinary } from "./foundry.js";
+import { type Supervised, supervise, until } from "./processes.js";
 
 /** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this test network is on it. */
 export const LOCAL_CHAIN_ID = 84_532;

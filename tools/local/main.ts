@@ -4,11 +4,12 @@ import { isIPv6 } from "node:net";
 import { join, relative } from "node:path";
 import { destination } from "pino";
 import { ConfigError } from "../../src/config.js";
-import { startGuardian, until } from "../../src/indexer/supervision/processes.js";
+import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { createLogger, describeError, withoutUrls } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { localOwnerKey, type Network, resetNetwork, startNetwork, takeLock } from "./network.js";
 import { freePort, listenOnFreePort } from "./ports.js";
+import { until } from "./processes.js";
 import { createSandbox, type Sandbox } from "./sandbox/sandbox.js";
 import { type Environment, type LocalSettings, readSettings, wantedPort } from "./settings.js";
 

@@ -10,8 +10,7 @@ import { type HDAccount, mnemonicToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { contractsHash, deployProtocol } from "../../src/chain/deploy.js";
 import { readDeployment, verifyDeployment, writeDeployment } from "../../src/chain/deployment.js";
-import { type Indexer, startIndexer } from "../../src/indexer/supervision/indexer.js";
-import { type Guardian, type Supervised, until } from "../../src/indexer/supervision/processes.js";
+import type { Guardian } from "../../src/indexer/supervision/guardian.js";
 import {
   LOCAL_CHAIN_ID,
   LOCAL_STABLECOIN,
@@ -21,8 +20,10 @@ import {
   startChain,
 } from "./chain.js";
 import { compileContracts } from "./foundry.js";
+import { type Indexer, startIndexer } from "./indexer.js";
 import { freePort } from "./ports.js";
 import { type Postgres, startPostgres } from "./postgres.js";
+import { type Supervised, until } from "./processes.js";
 
 /** Roles of anvil's accounts; the others are free for agents. */
 const ACCOUNTS = { owner: 0, signers: [1, 2], reviewer: 8, treasury: 9 } as const;

@@ -19,8 +19,9 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import pg from "pg";
-import { type Guardian, type Supervised, supervise, until } from "../../src/indexer/supervision/processes.js";
+import type { Guardian } from "../../src/indexer/supervision/guardian.js";
 import { freePort } from "./ports.js";
+import { type Supervised, supervise, until } from "./processes.js";
 
 /** Postgres refuses to run as root. As root, the first of these users that exists runs it. */
 const UNPRIVILEGED_USERS = ["postgres", "nobody"];

@@ -8,7 +8,7 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Cluster } from "../../test/faults/support/cluster.js";
 import type { Customers } from "../../test/faults/support/customers.js";
 import type { Agent, Answer } from "../../test/support/agent.js";
-import type { Chance } from "./random.js";
+import type { Chance } from "../../test/support/random.js";
 
 export interface Life {
   cluster: Cluster;

@@ -1,9 +1,9 @@
 /** Random faults: processes killed or frozen, database and node cut off, reorgs, and jumps in time. */
 import { setTimeout as delay } from "node:timers/promises";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { type Cluster, FATES } from "../../test/faults/support/cluster.js";
 import { BROKEN, RESET } from "../../test/faults/support/rpc-proxy.js";
-import type { Chance } from "./random.js";
+import type { Chance } from "../../test/support/random.js";
+import { until } from "../local/processes.js";
 
 type Fault = (cluster: Cluster, chance: Chance) => Promise<void>;
 

@@ -4,9 +4,9 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import type { LedgerView } from "../../src/features/contracts/ledger.js";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { audit } from "../../test/faults/support/audit.js";
 import type { Cluster } from "../../test/faults/support/cluster.js";
+import { until } from "../local/processes.js";
 import type { Life } from "./agents.js";
 
 export interface Check {

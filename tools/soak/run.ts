@@ -6,13 +6,13 @@
 import { setMaxListeners } from "node:events";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { until } from "../../src/indexer/supervision/processes.js";
 import { startCluster } from "../../test/faults/support/cluster.js";
 import { createCustomers } from "../../test/faults/support/customers.js";
+import { createChance } from "../../test/support/random.js";
+import { until } from "../local/processes.js";
 import { LOCAL_DEFAULTS } from "../local/settings.js";
 import { ELIGIBILITY_STAKE, type Life, live, stakeSome } from "./agents.js";
 import { injectFaults } from "./faults.js";
-import { createChance } from "./random.js";
 import { type Check, checkAll, checkGrowth, printReport, type Usage, watchUsage } from "./report.js";
 
 interface SoakOptions {

@@ -9,8 +9,6 @@ import { readDeployment } from "../../chain/deployment.js";
 import { ConfigError, parsePonderEnvironment } from "../../config.js";
 import { ADVISORY_LOCKS } from "../../db/client.js";
 import { ROOT } from "../../root.js";
-import { watchIndex } from "./index-watch.js";
-import { type Guardian, type Supervised, supervise, until } from "./processes.js";
 
 const LOCK_INTERVAL_MS = 2000;
 /**
@@ -20,7 +18,7 @@ const LOCK_INTERVAL_MS = 2000;
 const LOCK_SILENCE = "40s";
 const TIMEOUTS = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 };
 
-interface IndexerOptions {
+export interface IndexerOptions {
   databaseUrl: string;
   rpcUrl: string;
   /** If set, new heads arrive by subscription, otherwise by polling. */
@@ -102,66 +100,6 @@ function releaseSchema(deploymentPath: string): string {
   const hash = createHash("sha256").update(JSON.stringify([chainId, startBlock, factory, registry]));
   for (const file of files) hash.update(file).update(readFileSync(join(ROOT, file)));
   return `onchain_${hash.digest("hex").slice(0, 16)}`;
-}
-
-export interface Indexer extends Supervised {
-  url: string;
-}
-
-/**
- * Starts the indexer as a child process and resolves once it has indexed the existing chain. It is restarted if its
- * database restarts or the index stalls. If its rows rest on blocks that left the chain for good, it indexes from
- * scratch.
- */
-export async function startIndexer(
-  options: IndexerOptions & { guardian: Guardian; logPath: string; report(line: string): void },
-): Promise<Indexer> {
-  const url = `http://127.0.0.1:${options.port}`;
-  const command = indexerCommand(options);
-  const { schema } = command;
-  let abandoned: string | undefined;
-  const supervised = await supervise({
-    name: "The indexer",
-    guardian: options.guardian,
-    logPath: options.logPath,
-    report: options.report,
-    async plan() {
-      if (abandoned !== undefined) await dropIndex(options.databaseUrl, schema, abandoned);
-      abandoned = undefined;
-      await unlock(options.databaseUrl, schema);
-      return { ...command, cwd: ROOT };
-    },
-    ready: (signal) =>
-      until("the indexer has indexed the chain", async () => (await fetch(`${url}/ready`)).ok, {
-        timeoutMs: 300_000,
-        signal,
-      }),
-  });
-  const watch = watchIndex({
-    ...options,
-    schema,
-    onDatabaseRestarted() {
-      options.report("The indexer's database has restarted. Restarting the indexer.");
-      supervised.restart();
-    },
-    onStandstill() {
-      options.report("The index stalled while the chain advanced. Restarting the indexer.");
-      supervised.restart();
-    },
-    onAbandoned(index) {
-      options.report("A reorg went deeper than the indexer can follow. Indexing from scratch.");
-      abandoned = index;
-      supervised.restart();
-    },
-  });
-  return {
-    ...supervised,
-    url,
-    async stop() {
-      watch.stop();
-      await supervised.stop();
-    },
-  };
 }
 
 /**

@@ -2,8 +2,8 @@
 import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { type Address, encodeFunctionData, parseEther } from "viem";
-import { until } from "../../../src/indexer/supervision/processes.js";
 import type { OperationKind } from "../../../src/relayer/operations.js";
+import { until } from "../../../tools/local/processes.js";
 import type { Agent, Answer } from "../../support/agent.js";
 import { ballot, DAY, laterThan, ok } from "../../support/contracts.js";
 import { signedHeaders, toSign } from "../../support/signed-actions.js";

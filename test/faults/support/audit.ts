@@ -15,8 +15,8 @@ import { type Address, createPublicClient, http, type PublicClient, parseAbiItem
 import { databaseOn } from "../../../src/db/client.js";
 import { statusFacts, workingContract } from "../../../src/db/onchain.js";
 import type { ContractView } from "../../../src/features/contracts/view.js";
-import { until } from "../../../src/indexer/supervision/processes.js";
 import { createConcurrencyLimit } from "../../../src/scheduling.js";
+import { until } from "../../../tools/local/processes.js";
 import type { Answer } from "../../support/agent.js";
 import type { Cluster } from "./cluster.js";
 import type { Customers, Payment } from "./customers.js";

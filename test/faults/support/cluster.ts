@@ -13,12 +13,13 @@ import { createChainClients, createSigningClient } from "../../../src/chain/clie
 import { deployProtocol } from "../../../src/chain/deploy.js";
 import { writeDeployment } from "../../../src/chain/deployment.js";
 import { createDatabase, migrate } from "../../../src/db/client.js";
-import { startIndexer } from "../../../src/indexer/supervision/indexer.js";
-import { startGuardian, until } from "../../../src/indexer/supervision/processes.js";
+import { startGuardian } from "../../../src/indexer/supervision/guardian.js";
 import { LOCAL_CHAIN_ID, startChain } from "../../../tools/local/chain.js";
 import { compileContracts } from "../../../tools/local/foundry.js";
+import { startIndexer } from "../../../tools/local/indexer.js";
 import { localAccount } from "../../../tools/local/network.js";
 import { startPostgres } from "../../../tools/local/postgres.js";
+import { until } from "../../../tools/local/processes.js";
 import { createBlockProducer } from "../../support/blocks.js";
 import { bundled } from "../../support/programs.js";
 import { installGates } from "./gate.js";

@@ -3,7 +3,7 @@
  * The process can then be killed, and its write dropped as if it had never been sent, or let through.
  */
 import pg from "pg";
-import { until } from "../../../src/indexer/supervision/processes.js";
+import { until } from "../../../tools/local/processes.js";
 
 /** The gates, each with the trigger that implements it. */
 const GATES = {

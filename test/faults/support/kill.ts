@@ -1,5 +1,5 @@
 /** Ends a process with SIGKILL at a given write to the database, or at a given call to the node. */
-import { until } from "../../../src/indexer/supervision/processes.js";
+import { until } from "../../../tools/local/processes.js";
 import type { Cluster } from "./cluster.js";
 import type { GateName } from "./gate.js";
 import { RESET, type RpcCall } from "./rpc-proxy.js";

@@ -1,7 +1,8 @@
 /** One process of the service, as `npm run serve` starts it, behind separate proxies to the database and the node. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
-import { type Guardian, until } from "../../../src/indexer/supervision/processes.js";
+import type { Guardian } from "../../../src/indexer/supervision/guardian.js";
+import { until } from "../../../tools/local/processes.js";
 import { ownPort } from "./own-port.js";
 import { startRpcProxy } from "./rpc-proxy.js";
 import { startTcpProxy } from "./tcp-proxy.js";

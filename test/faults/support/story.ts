@@ -1,6 +1,6 @@
 /** The activity during a fault: creations, a race for a tender, and a contract that is carried to its end. */
 import { afterAll, afterEach, expect } from "vitest";
-import { until } from "../../../src/indexer/supervision/processes.js";
+import { until } from "../../../tools/local/processes.js";
 import type { Agent } from "../../support/agent.js";
 import { type AuditOptions, audit } from "./audit.js";
 import { type Cluster, type ClusterOptions, startCluster } from "./cluster.js";

@@ -19,13 +19,13 @@ import {
   type PrivateKeyAccount,
   parseEventLogs,
 } from "viem";
-import type { Chance } from "../../../tools/soak/random.js";
 import {
   type Authorization,
   domainOf,
   type SignedPayment,
   signAuthorization,
 } from "../../support/payment.js";
+import type { Chance } from "../../support/random.js";
 import {
   type Ballot,
   clientOf,

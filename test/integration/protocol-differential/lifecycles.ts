@@ -19,7 +19,7 @@ import {
   type Transport,
 } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { type Chance, createChance } from "../../../tools/soak/random.js";
+import { type Chance, createChance } from "../../support/random.js";
 import { FROM_ALLOWANCE } from "../indexer-actors.js";
 import { type Attempt, authorizePayment, createActs, randomWord } from "./acts.js";
 import { bookedOf, clientOf, disputeOf, type Life, lifeStatus, openableUntil, workerOf } from "./model.js";

@@ -5,13 +5,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { writeDeployment } from "../../../src/chain/deployment.js";
+import { type Guardian, startGuardian } from "../../../src/indexer/supervision/guardian.js";
 import { indexerCommand } from "../../../src/indexer/supervision/indexer.js";
-import {
-  type Guardian,
-  startGuardian,
-  supervise,
-  until,
-} from "../../../src/indexer/supervision/processes.js";
+import { supervise, until } from "../../../tools/local/processes.js";
 import { exampleDeployment } from "../../support/deployment.js";
 
 const PLAN = { command: process.execPath, args: ["-e", "console.log('up'); setInterval(() => {}, 1000)"] };

@@ -23,11 +23,11 @@ import { createChainClients, createSigningClient } from "../../../src/chain/clie
 import { AppError } from "../../../src/errors.js";
 import { invalidInput } from "../../../src/http/responses.js";
 import { AddressSchema } from "../../../src/http/schemas.js";
-import { until } from "../../../src/indexer/supervision/processes.js";
 import { ASSETS } from "../../../src/pages/layout.js";
 import { ROOT } from "../../../src/root.js";
 import { createConcurrencyLimit } from "../../../src/scheduling.js";
 import { localAccount } from "../network.js";
+import { until } from "../processes.js";
 import { createPlays } from "./plays.js";
 
 /** Maximum of one gift, in whole units. */

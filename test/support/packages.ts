@@ -7,10 +7,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { ROOT } from "../src/root.js";
-import { codeBlocks } from "../test/support/text-blocks.js";
+import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is installed.
-import { writePackages } from "./build.mjs";
+import { writePackages } from "../../tools/build.mjs";
+import { codeBlocks } from "./text-blocks.js";
 
 /** The address of `npm start`, which the documents' programs use. */
 export const DEFAULT_URL = "http://127.0.0.1:3000";

@@ -4,18 +4,8 @@ import { createWriteStream, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { withoutUrls } from "../../logger.js";
-
-export interface Guardian {
-  readonly pid: number;
-  watch(pid: number): void;
-  forget(pid: number): void;
-  /** Once it is being stopped, no one would end a new child. */
-  readonly isStopping: boolean;
-  /** Has the guardian end all remaining children, and resolves once it has exited itself. */
-  stop(): Promise<void>;
-}
+import type { Guardian } from "../../src/indexer/supervision/guardian.js";
+import { withoutUrls } from "../../src/logger.js";
 
 interface SpawnPlan {
   command: string;
@@ -49,29 +39,6 @@ const MAX_BACKOFF_MS = 30_000;
 /** After running this long, a child restarts with the shortest pause again. */
 const HEALTHY_AFTER_MS = 60_000;
 const LOG_TAIL_LINES = 12;
-
-export function startGuardian(): Guardian {
-  const path = fileURLToPath(new URL("./guardian.mjs", import.meta.url));
-  // A separate session: Ctrl-C in the terminal must reach only the supervisor, not the guardian or the children.
-  const child = spawn(process.execPath, [path], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
-  const stdin = child.stdin;
-  stdin.on("error", () => {});
-  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  let isStopping = false;
-  return {
-    pid: child.pid ?? 0,
-    get isStopping() {
-      return isStopping;
-    },
-    watch: (pid) => stdin.write(`+${pid}\n`),
-    forget: (pid) => stdin.write(`-${pid}\n`),
-    async stop() {
-      isStopping = true;
-      stdin.end();
-      await exited;
-    },
-  };
-}
 
 /** Starts a child and resolves once it is ready. If the first start fails, rejects with the end of its log. */
 export async function supervise(options: SupervisedOptions): Promise<Supervised> {
