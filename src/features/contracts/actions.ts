@@ -2,7 +2,7 @@
  * Actions on a contract: loads it, checks role, status and deadline, and performs what needs no payment as one relayed
  * operation, from the request to the response.
  */
-import { type Status, statusOf } from "@working-contracts/protocol/status";
+import { endingOf, type Status, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq, type SQL, sql } from "drizzle-orm";
@@ -116,7 +116,7 @@ export function requireStatus(row: ContractRow, expected: Status, now: number): 
   const status = statusOf(factsOf(row), now);
   if (status === expected) return;
   throw new AppError("conflict", {
-    message: `The contract is ${status}${passedDeadline(row, status)}; this call needs ${expected}.`,
+    message: `The contract is ${status}${passedDeadline(row, now)}; this call needs ${expected}.`,
     details: { status, expected },
   });
 }
@@ -127,16 +127,19 @@ export function requireBefore(name: string, deadline: bigint, now: number): void
   throw new AppError("conflict", { message: `The ${name}, ${isoTime(Number(deadline))}, has passed.` });
 }
 
-function passedDeadline({ chain }: ContractRow, status: Status): string {
-  const deadline =
-    status === "cancelled-unmatched" && chain.phase === "created"
-      ? (["matchDeadline", chain.matchDeadline] as const)
-      : status === "cancelled-absent"
-        ? (["deliveryDeadline", chain.deliveryDeadline] as const)
-        : status !== "under-review" && chain.phase === "delivered"
-          ? (["reviewDeadline", chain.reviewDeadline] as const)
-          : null;
-  return deadline === null ? "" : ` (its ${deadline[0]}, ${isoTime(Number(deadline[1]))}, has passed)`;
+/** The deadlines that end a contract when they pass. */
+const ENDING_DEADLINES = new Map<
+  ReturnType<typeof endingOf>,
+  keyof ContractRow["chain"] & `${string}Deadline`
+>([
+  ["unmatched", "matchDeadline"],
+  ["absent", "deliveryDeadline"],
+  ["review-timeout", "reviewDeadline"],
+]);
+
+function passedDeadline(row: ContractRow, now: number): string {
+  const name = ENDING_DEADLINES.get(endingOf(factsOf(row), now));
+  return name === undefined ? "" : ` (its ${name}, ${isoTime(Number(row.chain[name]))}, has passed)`;
 }
 
 /** A caller's request, whose bytes identify it. */
