@@ -22,7 +22,13 @@ import {
 } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
 import { findUse, isUsed, type LoggedTransaction, logsOf, type UseDeps } from "./authorization-use.js";
-import { type CallIdentity, hashOfBody, requestHash, settlementPending } from "./relayed-call.js";
+import {
+  type CallIdentity,
+  hashOfBody,
+  inclusionOf,
+  requestHash,
+  settlementPending,
+} from "./relayed-call.js";
 import { inTokenForm } from "./verify-payment.js";
 import type { PaymentAuthorization } from "./x402.js";
 
@@ -248,13 +254,8 @@ async function isApplied(deps: Deps, stored: OperationRow): Promise<boolean> {
   const row = await deps.outbox.waitFor(stored.id, { timeoutMs });
   if (row === null) throw settlementPending();
   if (row.state === "rejected") return false;
-  const { blockNumber, blockHash } = row;
-  const target = {
-    blockNumber: blockNumber ?? 0n,
-    blockHash: blockHash as Hex,
-    escrow: stored.escrow as Hex,
-  };
-  if (!(await waitForIndexed(deps.db, { ...target, timeoutMs }))) throw settlementPending();
+  const target = { ...inclusionOf(row), escrow: stored.escrow as Hex, timeoutMs };
+  if (!(await waitForIndexed(deps.db, target))) throw settlementPending();
   return true;
 }
 

@@ -84,14 +84,13 @@ export async function awaitOutcome(
   if (row.state === "rejected") return { ok: false, rejected: row };
   if (row.response !== null) return replayOf(row.response);
 
-  const block = {
-    blockNumber: row.blockNumber ?? 0n,
-    blockHash: (row.blockHash as Hex | null) ?? undefined,
+  const target = {
+    ...inclusionOf(row),
     escrow: (row.escrow as Address | null) ?? undefined,
     staker: STAKING.has(row.kind) ? ((row.caller as Address | null) ?? undefined) : undefined,
   };
   const timeoutMs = Math.max(deadline - performance.now(), 1000);
-  const { data, headers = {} } = await respondFrom(deps.db, { ...block, timeoutMs }, () => respond(row));
+  const { data, headers = {} } = await respondFrom(deps.db, { ...target, timeoutMs }, () => respond(row));
   deps.logger.info(
     {
       operation: row.id.toString(),
@@ -130,6 +129,12 @@ export async function respondFrom<T>(
   // The target exists: a restarted indexer can take it back and show it again between the two looks.
   const isGone = made.reason instanceof AppError && made.reason.code === "not_found";
   throw isGone ? settlementPending() : made.reason;
+}
+
+/** The block in which an operation was mined. */
+export function inclusionOf({ id, blockNumber, blockHash }: OperationRow) {
+  if (blockNumber === null || blockHash === null) throw new Error(`The mined operation ${id} has no block`);
+  return { blockNumber, blockHash: blockHash as Hex };
 }
 
 /** 503 for a call whose outcome is not known yet. A retry, byte for byte, continues with the same operation. */
