@@ -1,4 +1,4 @@
-/** Generates packages/client/src/api.ts, the types of every operation, from the routes; `--check` only compares. */
+/** Generates packages/client/src/api.ts, the types of every endpoint, from the routes; `--check` only compares. */
 import openapiTypescript, { astToString } from "openapi-typescript";
 import { parseConfig } from "../src/config.js";
 import { createApp } from "../src/http/app.js";

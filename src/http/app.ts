@@ -1,23 +1,23 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { type Deps, reading } from "../deps.js";
-import { agentOperations } from "../features/agents/routes.js";
-import { checkpointOperations } from "../features/checkpoints/routes.js";
-import { complaintOperations } from "../features/complaints/routes.js";
-import { contractOperations } from "../features/contracts/routes.js";
-import { discoveryRoutes, networkOperation } from "../features/discovery/routes.js";
-import { encryptionOperations } from "../features/encryption/routes.js";
-import { eventOperations } from "../features/events/routes.js";
+import { agentEndpoints } from "../features/agents/routes.js";
+import { checkpointEndpoints } from "../features/checkpoints/routes.js";
+import { complaintEndpoints } from "../features/complaints/routes.js";
+import { contractEndpoints } from "../features/contracts/routes.js";
+import { discoveryRoutes, networkEndpoint } from "../features/discovery/routes.js";
+import { encryptionEndpoints } from "../features/encryption/routes.js";
+import { eventEndpoints } from "../features/events/routes.js";
 import { createEventStreams } from "../features/events/stream-events.js";
-import { profileOperations } from "../features/profiles/routes.js";
-import { createParameterReader, protocolOperations } from "../features/protocol/routes.js";
-import { recordOperations } from "../features/records/record.js";
-import { workloadOperations } from "../features/records/workload.js";
-import { referenceOperations } from "../features/references/routes.js";
-import { stakeOperations } from "../features/stakes/routes.js";
+import { profileEndpoints } from "../features/profiles/routes.js";
+import { createParameterReader, protocolEndpoints } from "../features/protocol/routes.js";
+import { recordEndpoints } from "../features/records/record.js";
+import { workloadEndpoints } from "../features/records/workload.js";
+import { referenceEndpoints } from "../features/references/routes.js";
+import { stakeEndpoints } from "../features/stakes/routes.js";
 import { systemRoutes } from "../features/system/routes.js";
-import { voteOperations } from "../features/votes/routes.js";
-import { webhookOperations } from "../features/webhooks/routes.js";
+import { voteEndpoints } from "../features/votes/routes.js";
+import { webhookEndpoints } from "../features/webhooks/routes.js";
 import { docsRoutes } from "../pages/reference.js";
 import { dataRoutes, limitPages, pageNotFound, pageRoutes } from "../pages/routes.js";
 import { type ConcurrencyLimit, createConcurrencyLimit } from "../scheduling.js";
@@ -34,22 +34,22 @@ import { notFound, onError } from "./responses.js";
 import { rawBody } from "./schemas.js";
 
 /** Every endpoint under /v1, in the order of the published document. */
-const OPERATIONS = [
-  ...protocolOperations,
-  ...agentOperations,
-  ...contractOperations,
-  ...voteOperations,
-  ...stakeOperations,
-  ...workloadOperations,
-  ...recordOperations,
-  ...checkpointOperations,
-  ...complaintOperations,
-  ...profileOperations,
-  ...referenceOperations,
-  ...encryptionOperations,
-  ...eventOperations,
-  ...webhookOperations,
-  networkOperation,
+const ENDPOINTS = [
+  ...protocolEndpoints,
+  ...agentEndpoints,
+  ...contractEndpoints,
+  ...voteEndpoints,
+  ...stakeEndpoints,
+  ...workloadEndpoints,
+  ...recordEndpoints,
+  ...checkpointEndpoints,
+  ...complaintEndpoints,
+  ...profileEndpoints,
+  ...referenceEndpoints,
+  ...encryptionEndpoints,
+  ...eventEndpoints,
+  ...webhookEndpoints,
+  networkEndpoint,
 ];
 
 const QUOTES_AT_ONCE = 16;
@@ -77,7 +77,7 @@ export function createApp({
   app.use("/v1/*", rateLimit(deps), rawBody(LIMITS.bodyBytes));
 
   app.route("/", systemRoutes(deps));
-  for (const operation of OPERATIONS) operation.mount(app, deps);
+  for (const endpoint of ENDPOINTS) endpoint.mount(app, deps);
   app.route("/", discoveryRoutes(deps));
   const limit = limitPages(deps);
   app.route("/", docsRoutes(app, deps, limit));

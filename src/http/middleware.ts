@@ -52,7 +52,7 @@ export interface CallerEnv {
   Variables: AppEnv["Variables"] & { caller: Address };
 }
 
-/** OpenAPI security of operations that need an API key. */
+/** OpenAPI security of endpoints that need an API key. */
 export const KEY_SECURITY = [{ apiKey: [] }];
 
 /** A router that responds `400 invalid_request` to a failed schema; each resource exports one, mounted by app.ts. */

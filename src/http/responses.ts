@@ -38,7 +38,7 @@ export const dataResponse = <T extends z.ZodType>(description: string, schema: T
   content: { "application/json": { schema: dataOf(schema) } },
 });
 
-/** OpenAPI responses for the codes that an operation can respond with, one per HTTP status, one example per code. */
+/** OpenAPI responses for the codes that an endpoint can respond with, one per HTTP status, one example per code. */
 export function errorResponses(...codes: ErrorCode[]): Record<never, never> {
   const unique = [...new Set(codes)];
   const statuses = new Set(unique.map((code) => ERROR_STATUS[code]));

@@ -8,7 +8,7 @@
  *   as sent (`50.0`, `1e2`, `0.10`), never through a float. Their schema is a string handed to `parseDecimal`.
  * - every other number as a JavaScript number; one that would change its value (`12345678901234567890`, `1e999`) is
  *   refused, because it could not be stored as given.
- * - an empty body as `{}`. Operations without a declared body never parse it and accept anything.
+ * - an empty body as `{}`. Endpoints without a declared body never parse it and accept anything.
  *
  * Refused with `400 invalid_request`: text that is not UTF-8 or not JSON, anything but an object, a key given twice
  * with different values, nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785

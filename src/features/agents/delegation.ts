@@ -22,7 +22,7 @@ import { challenge, operation } from "../../db/schema.js";
 import { prepareRows } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
-import type { ActionHeaders } from "../../http/operation.js";
+import type { ActionHeaders } from "../../http/endpoint.js";
 import { settlementPending } from "../../payments/relayed-call.js";
 import type { GasLimits } from "../../relayer/gas-accounts.js";
 import { limitsOfDelegation, limitsOfSigned } from "../../relayer/limits.js";

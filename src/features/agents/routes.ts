@@ -9,7 +9,7 @@ import {
   type Permission,
 } from "@working-contracts/protocol/signatures";
 import { invalidField } from "../../errors.js";
-import { body, created, data, endpoints, IdempotencyKeySchema } from "../../http/operation.js";
+import { body, created, data, endpoints, IdempotencyKeySchema } from "../../http/endpoint.js";
 import {
   AddressParamsSchema,
   listOf,
@@ -110,7 +110,7 @@ function permissionOf(
 const { get, post } = endpoints("Agents");
 const params = AddressParamsSchema;
 
-export const agentOperations = [
+export const agentEndpoints = [
   post("/v1/agents/{address}/challenge", {
     operationId: "requestChallenge",
     summary: "Request a challenge to sign",

@@ -12,7 +12,7 @@ import {
   raw,
   resourceId,
   sendJson,
-} from "../../http/operation.js";
+} from "../../http/endpoint.js";
 import {
   ContractParamsSchema,
   JsonObjectSchema,
@@ -68,7 +68,7 @@ const CheckpointParamsSchema = ContractParamsSchema.extend({
 
 const { get, post } = endpoints("Checkpoints");
 
-export const checkpointOperations = [
+export const checkpointEndpoints = [
   post("/v1/contracts/{id}/checkpoint", {
     operationId: "submitCheckpoint",
     summary: "Submit a checkpoint of continuous work (the matched worker)",

@@ -18,7 +18,7 @@ import {
   endpoints,
   IdempotencyKeySchema,
   resourceId,
-} from "../../http/operation.js";
+} from "../../http/endpoint.js";
 import {
   ContractParamsSchema,
   JsonObjectSchema,
@@ -332,7 +332,7 @@ const ComplaintBodySchema = z
   .object({ evidence: JsonObjectSchema(LIMITS.evidenceBytes) })
   .openapi("FileComplaint");
 
-export const complaintOperations = [
+export const complaintEndpoints = [
   post(path, {
     operationId: "fileComplaint",
     summary: "File a complaint about the other party (client or worker)",

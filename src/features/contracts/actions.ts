@@ -13,7 +13,7 @@ import { operation } from "../../db/schema.js";
 import { prepareRows } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import type { ActionHeaders } from "../../http/operation.js";
+import type { ActionHeaders } from "../../http/endpoint.js";
 import {
   awaitOutcome,
   type CallIdentity,

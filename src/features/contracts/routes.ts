@@ -1,7 +1,7 @@
 /** The life of a contract; votes on a disputed one are in features/votes. */
 import { z } from "@hono/zod-openapi";
+import { body, data, endpoints, stored } from "../../http/endpoint.js";
 import { clientAddress } from "../../http/middleware.js";
-import { body, data, endpoints, stored } from "../../http/operation.js";
 import { ContractParamsSchema } from "../../http/schemas.js";
 import { createContract } from "./create-contract.js";
 import { getTerms, TermsSchema } from "./get-terms.js";
@@ -15,7 +15,7 @@ const { get, post } = endpoints("Contracts");
 const params = ContractParamsSchema;
 const REFUSALS = ["not_found", "forbidden", "conflict"] as const;
 
-function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: string, result: string) {
+function lifecycleEndpoint(name: "approve" | "withdraw" | "cancel", summary: string, result: string) {
   return post(`/v1/contracts/{id}/${name}`, {
     operationId: `${name}Contract`,
     summary,
@@ -28,7 +28,7 @@ function lifecycleOperation(name: "approve" | "withdraw" | "cancel", summary: st
   });
 }
 
-export const contractOperations = [
+export const contractEndpoints = [
   post("/v1/contracts", {
     operationId: "createContract",
     summary: "Create a contract",
@@ -107,7 +107,7 @@ export const contractOperations = [
     handle: (deps, { params: { id }, body: { delivery }, signature, caller, rawBody }) =>
       deliver(deps, { id, caller, rawBody, signature, reference: delivery }),
   }),
-  lifecycleOperation("approve", "Approve the delivery", "The contract, resolved"),
+  lifecycleEndpoint("approve", "Approve the delivery", "The contract, resolved"),
   post("/v1/contracts/{id}/dispute", {
     operationId: "disputeContract",
     summary: "Dispute a delivery",
@@ -118,8 +118,8 @@ export const contractOperations = [
     handle: (deps, { params: { id }, caller, rawBody, c }) =>
       performPaidAction(deps, "dispute", { id, caller, rawBody, headers: c.req.raw.headers }),
   }),
-  lifecycleOperation("withdraw", "Withdraw from a matched contract", "The contract, cancelled by withdrawal"),
-  lifecycleOperation("cancel", "Cancel a contract that no one has accepted", "The contract, cancelled"),
+  lifecycleEndpoint("withdraw", "Withdraw from a matched contract", "The contract, cancelled by withdrawal"),
+  lifecycleEndpoint("cancel", "Cancel a contract that no one has accepted", "The contract, cancelled"),
   get("/v1/contracts/{id}/ledger", {
     operationId: "getLedger",
     summary: "Read every amount that the escrow took in and paid out, against its balance on chain",

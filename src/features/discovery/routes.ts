@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { z } from "@hono/zod-openapi";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Deps } from "../../deps.js";
+import { data, endpoints } from "../../http/endpoint.js";
 import { createRouter } from "../../http/middleware.js";
-import { data, endpoints } from "../../http/operation.js";
 import { didDocument } from "../../payments/x402.js";
 
 const address = () => z.string().openapi({ pattern: "^0x[0-9a-f]{40}$" });
@@ -37,7 +37,7 @@ const NetworkSchema = z
   })
   .openapi("Network");
 
-export const networkOperation = endpoints("Discovery").get("/v1/network", {
+export const networkEndpoint = endpoints("Discovery").get("/v1/network", {
   operationId: "getNetwork",
   summary: "Read the protocol's addresses on chain, and the chain's time",
   description:

@@ -3,8 +3,8 @@
  * schemas, so that they cannot contradict them.
  */
 import type { OpenAPIHono } from "@hono/zod-openapi";
+import { PaymentRequiredSchema } from "../../http/endpoint.js";
 import type { AppEnv } from "../../http/middleware.js";
-import { PaymentRequiredSchema } from "../../http/operation.js";
 import { ERROR_EXAMPLES } from "../../http/responses.js";
 
 const DESCRIPTION = `An escrow marketplace in which autonomous agents agree, perform, verify and settle fixed-price work.

@@ -13,7 +13,7 @@ import { draw, vote } from "../../db/onchain.js";
 import { deliveryShare, encryptionKey, keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { data, endpoints } from "../../http/operation.js";
+import { data, endpoints } from "../../http/endpoint.js";
 import {
   AddressParamsSchema,
   AddressSchema,
@@ -181,7 +181,7 @@ const { get, post } = endpoints("Reference keys");
 const sharesPath = "/v1/contracts/{id}/delivery/shares";
 const params = ContractParamsSchema;
 
-export const encryptionOperations = [
+export const encryptionEndpoints = [
   post("/v1/agents/me/encryption-key", {
     operationId: "publishEncryptionKey",
     summary: "Publish the key to which others encrypt deliveries",

@@ -12,8 +12,8 @@ import {
   requireReached,
   toEvent,
 } from "../../events/log.js";
+import { body, endpoints, raw } from "../../http/endpoint.js";
 import { clientAddress } from "../../http/middleware.js";
-import { body, endpoints, raw } from "../../http/operation.js";
 import { AddressSchema, LimitSchema, parsed } from "../../http/schemas.js";
 import { bearerKey } from "../agents/key-owners.js";
 import { sendStream } from "./stream-events.js";
@@ -93,7 +93,7 @@ export const LastEventIdSchema = z.object({
 
 const { get } = endpoints("Events");
 
-export const eventOperations = [
+export const eventEndpoints = [
   get("/v1/events", {
     operationId: "listEvents",
     summary: "Read the event log after a position, oldest first",

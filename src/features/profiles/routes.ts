@@ -7,7 +7,7 @@ import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { profile } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { created, data, endpoints, IdempotencyKeySchema, resourceId } from "../../http/operation.js";
+import { created, data, endpoints, IdempotencyKeySchema, resourceId } from "../../http/endpoint.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 
 /** Composing accents takes quadratic time. */
@@ -144,7 +144,7 @@ async function assertBelowLimit(tx: Transaction, agent: Address): Promise<void> 
 
 const { get, post } = endpoints("Profiles");
 
-export const profileOperations = [
+export const profileEndpoints = [
   post("/v1/agents/me/profile", {
     operationId: "updateProfile",
     summary: "Append a version of the caller's profile",

@@ -10,7 +10,7 @@ import type { Parameters } from "@working-contracts/protocol/terms";
 import { isoDuration } from "@working-contracts/protocol/time";
 import type { PublicClient } from "viem";
 import type { Config } from "../../config.js";
-import { data, endpoints } from "../../http/operation.js";
+import { data, endpoints } from "../../http/endpoint.js";
 
 /** Spares the node; short compared with the day for which the factory still accepts former parameters. */
 const FRESH_FOR_MS = 5_000;
@@ -241,7 +241,7 @@ export function presentLimits(
 
 const { get } = endpoints("Protocol");
 
-export const protocolOperations = [
+export const protocolEndpoints = [
   get("/v1/protocol", {
     operationId: "getProtocol",
     summary: "Read the global protocol parameters",

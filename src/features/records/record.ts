@@ -8,7 +8,7 @@ import type { Executor } from "../../db/client.js";
 import { deferredPayout, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { complaint, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { data, endpoints } from "../../http/operation.js";
+import { data, endpoints } from "../../http/endpoint.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { AmountViewSchema, phasesOf, statusSql } from "../contracts/view.js";
 import { tallied } from "../votes/view.js";
@@ -210,7 +210,7 @@ export function paidByMonth(db: Executor, { worker, since }: { worker: Address; 
     .groupBy(sql`1`);
 }
 
-export const recordOperations = [
+export const recordEndpoints = [
   endpoints("Agents").get("/v1/agents/{address}/record", {
     operationId: "getRecord",
     summary: "Count the results of an agent's contracts and votes, and the complaints against it",

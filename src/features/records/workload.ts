@@ -10,7 +10,7 @@ import { apiKey, profile, terms } from "../../db/schema.js";
 import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { body, endpoints } from "../../http/operation.js";
+import { body, endpoints } from "../../http/endpoint.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/view.js";
 import { criterion, shownVotes, tallied, toVote, type VoteRow } from "../votes/view.js";
@@ -162,7 +162,7 @@ async function isKnown(db: Executor, address: Address): Promise<boolean> {
   return rows[0]?.known === true;
 }
 
-export const workloadOperations = [
+export const workloadEndpoints = [
   endpoints("Agents").get("/v1/agents/{address}/workload", {
     operationId: "getWorkload",
     summary: "Read an agent's active and completed contracts and votes",

@@ -10,7 +10,7 @@ import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
-import { body, data, endpoints } from "../../http/operation.js";
+import { body, data, endpoints } from "../../http/endpoint.js";
 import {
   AddressViewSchema,
   ContractParamsSchema,
@@ -197,7 +197,7 @@ const KeyReleaseQuerySchema = PageQuerySchema.extend({
 const { get } = endpoints("Reference keys");
 const params = ContractParamsSchema;
 
-export const referenceOperations = [
+export const referenceEndpoints = [
   get("/v1/contracts/{id}/keys", {
     operationId: "getReferenceKeys",
     summary: "Get the keys of the encrypted references that the caller may read",

@@ -9,7 +9,7 @@ import { lockedUntil, requireIndex, stake, vote, workingContract as w } from "..
 import { operation as relayed } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
-import { data, endpoints, stored } from "../../http/operation.js";
+import { data, endpoints, stored } from "../../http/endpoint.js";
 import { AddressParamsSchema, AddressViewSchema, parsed } from "../../http/schemas.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js";
@@ -207,7 +207,7 @@ async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
 
 const { get, post } = endpoints("Stakes");
 
-export const stakeOperations = [
+export const stakeEndpoints = [
   post("/v1/agents/me/stake", {
     operationId: "stake",
     summary: "Stake protocol tokens to be eligible as a Backup Agent",

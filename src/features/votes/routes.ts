@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { isCommitment, OUTCOMES } from "@working-contracts/protocol/outcomes";
 import type { Hex } from "@working-contracts/protocol/types";
-import { body, endpoints, stored } from "../../http/operation.js";
+import { body, endpoints, stored } from "../../http/endpoint.js";
 import { AddressSchema, ContractParamsSchema } from "../../http/schemas.js";
 import { ListQuerySchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
@@ -84,7 +84,7 @@ const VOTE_SALT = {
   },
 };
 
-export const voteOperations = [
+export const voteEndpoints = [
   post(path, {
     operationId: "submitVotes",
     summary: "Vote on all criteria of a disputed contract",

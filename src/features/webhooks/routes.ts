@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { created, data, endpoints, IdempotencyKeySchema, resourceId } from "../../http/operation.js";
+import { created, data, endpoints, IdempotencyKeySchema, resourceId } from "../../http/endpoint.js";
 import { AddressSchema, upTo } from "../../http/schemas.js";
 import { EventTypesSchema, PositionSchema } from "../events/routes.js";
 import {
@@ -125,7 +125,7 @@ const path = "/v1/agents/me/webhooks";
 const onePath = `${path}/{id}`;
 const params = WebhookParamsSchema;
 
-export const webhookOperations = [
+export const webhookEndpoints = [
   post(path, {
     operationId: "createWebhook",
     summary: "Send events to a URL from now on",

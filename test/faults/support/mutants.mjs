@@ -321,7 +321,7 @@ const BY_TEST_FILE = {
       only: "before their responses are stored",
     },
     "complaint-filed-again": {
-      file: "src/http/operation.ts",
+      file: "src/http/endpoint.ts",
       edits: [["if (key === undefined) return", 'if (key !== "") return']],
       only: "key alone files",
     },

@@ -1,6 +1,6 @@
 import { z } from "@hono/zod-openapi";
 import { beforeAll, describe, expect, it } from "vitest";
-import { data, endpoints } from "../../../src/http/operation.js";
+import { data, endpoints } from "../../../src/http/endpoint.js";
 import { AUTHORIZED, JSON_TYPE, KEY, testApp } from "./fixtures.js";
 
 const { app, logs } = testApp();
@@ -94,7 +94,7 @@ describe("bodies", () => {
     `);
   });
 
-  it("never parses the body of an operation that has none", async () => {
+  it("never parses the body of an endpoint that has none", async () => {
     for (const [body, headers] of [
       [undefined, {}],
       [undefined, JSON_TYPE],

@@ -1,4 +1,4 @@
-/** The published document is complete: every operation has an id, valid examples, its error codes, and its quote. */
+/** The published document is complete: every endpoint has an id, valid examples, its error codes, and its quote. */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -32,7 +32,7 @@ beforeAll(async () => {
   const document = (await response.json()) as ApiDocument;
   tags = (document.tags ?? []).map(({ name }) => name);
   operations = operationsOf(document)
-    // Leaves out the operations of the test fixtures.
+    // Leaves out the endpoints of the test fixtures.
     .filter(({ path }) => !path.startsWith("/v1/test/"))
     .map(({ path, method, operation }) => ({
       name: `${method} ${path}`,
@@ -59,13 +59,13 @@ beforeAll(async () => {
 });
 
 describe("the published document", () => {
-  it("names every operation once", () => {
+  it("names every endpoint once", () => {
     expect(operations.filter(({ id }) => id === undefined).map(({ name }) => name)).toEqual([]);
     const ids = operations.map(({ id }) => id);
     expect(ids).toEqual([...new Set(ids)]);
   });
 
-  it("puts every operation under a heading that it describes", () => {
+  it("puts every endpoint under a heading that it describes", () => {
     expect(operations.filter(({ tag }) => !tags.includes(tag)).map(({ name }) => name)).toEqual([]);
   });
 
@@ -100,14 +100,14 @@ describe("the published document", () => {
     }
   });
 
-  it("has a 4xx of every operation but the probes, which refuse nothing", () => {
+  it("has a 4xx of every endpoint but the probes, which refuse nothing", () => {
     const without = operations.filter(
       ({ responses }) => !Object.keys(responses).some((code) => /^4/.test(code)),
     );
     expect(without.map(({ id }) => id)).toEqual(["getHealth", "getReady"]);
   });
 
-  it("requires a key for an operation about the caller", () => {
+  it("requires a key for an endpoint about the caller", () => {
     expect(operations.find(({ id }) => id === "listApiKeys")?.security).toEqual([{ apiKey: [] }]);
   });
 

@@ -120,9 +120,9 @@ interface Call<P, Q, H, B> {
   query: Output<Q>;
   headers: Output<H>;
   body: Output<B>;
-  /** Empty unless the operation is `signable`. */
+  /** Empty unless the endpoint is `signable`. */
   signature: ActionHeaders;
-  /** Address behind the API key; absent in operations with `auth: "none"`. */
+  /** Address behind the API key; absent in endpoints with `auth: "none"`. */
   caller: Address;
   rawBody: Buffer;
   c: Context<AppEnv>;
@@ -193,7 +193,7 @@ const ActionHeadersSchema = IdempotencyKeySchema.extend({
 });
 export type ActionHeaders = z.output<typeof ActionHeadersSchema>;
 
-interface Operation {
+interface Endpoint {
   mount(router: OpenAPIHono<AppEnv>, deps: Deps): void;
 }
 
@@ -217,7 +217,7 @@ function declaring(method: Method, tag: string) {
   >(
     path: string,
     declaration: Declaration<P, Q, H, B, Result>,
-  ): Operation => {
+  ): Endpoint => {
     const { operationId, summary, description, paid, returns } = declaration;
     const { params, query, body: bodySchema, signable } = declaration;
     const own = declaration.headers as z.ZodObject | undefined;
@@ -234,7 +234,7 @@ function declaring(method: Method, tag: string) {
       ...(returns.relays ? (["payload_too_large", "settlement_pending"] as const) : []),
       ...(signable ? (["invalid_request", "invalid_signature", "forbidden"] as const) : []),
       ...(declaration.errors ?? []),
-      // Of the middleware in front of every operation.
+      // Of the middleware in front of every endpoint.
       ...(["invalid_request", "rate_limited", "internal_error", "unavailable"] as const),
     ];
     const route = createRoute({
