@@ -36,16 +36,17 @@ export interface Success {
   headers?: Record<string, string>;
 }
 
-/** Two calls with the same identity are one call (docs/rules.md 16, 17). `action` names the action and its contract. */
+/** Two calls with the same identity are one call (docs/rules.md 16, 17). */
 export interface CallIdentity {
-  action: string;
+  /** Names the call and its contract: `accept 0x…`. */
+  name: string;
   caller: Address;
   rawBody: Uint8Array;
 }
 
-/** SHA-256 over action, caller and the body's raw bytes, hex. */
-export function requestHash({ action, caller, rawBody }: CallIdentity): string {
-  return createHash("sha256").update(`${action}\n${caller}\n`).update(rawBody).digest("hex");
+/** SHA-256 over name, caller and the body's raw bytes, hex. */
+export function requestHash({ name, caller, rawBody }: CallIdentity): string {
+  return createHash("sha256").update(`${name}\n${caller}\n`).update(rawBody).digest("hex");
 }
 
 /** SHA-256 over the body's raw bytes, hex. */

@@ -143,10 +143,10 @@ function passedDeadline(row: ContractRow, now: number): string {
 }
 
 /** A caller's request, whose bytes identify it. */
-export type ActionRequest = Omit<CallIdentity, "action"> & { signature?: ActionHeaders };
+export type ActionRequest = Omit<CallIdentity, "name"> & { signature?: ActionHeaders };
 
 interface UnpaidCall extends ActionRequest {
-  action: string;
+  name: string;
   /** The escrow acted on; for an action on none, its kind and the once-key of this very action. */
   subject: { escrow: Address } | { kind: OperationKind; onceKey: string };
   /** Checks the call, ensures the caller's delegation, and stores the operation. Throws to refuse. */
@@ -162,7 +162,7 @@ interface UnpaidCall extends ActionRequest {
  */
 export async function performAction(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
   const key = call.signature?.["idempotency-key"];
-  const hash = requestHash(key === undefined ? call : { ...call, action: `${call.action}\n${key}` });
+  const hash = requestHash(key === undefined ? call : { ...call, name: `${call.name}\n${key}` });
   const first = await findOperation(deps, call, { hash, isAnswered: key !== undefined });
   const stored = first ?? (await storeOperation(deps, call, hash));
   const outcome = await awaitOutcome(deps, stored, call.respond);

@@ -61,7 +61,7 @@ interface CreationAttempt {
 /** Quotes, or creates. Refuses with 400, 409 (`duplicate_contract` if the contract exists), 429 and 503. */
 export async function createContract(deps: Deps, call: CreateCall): Promise<StoredResponse> {
   return performPaidCall(deps, {
-    action: "create",
+    name: "create",
     path: "/v1/contracts",
     ...call,
     check: () => checkCreation(deps, call),

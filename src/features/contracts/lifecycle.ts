@@ -91,7 +91,7 @@ export function performLifecycleAction(
   const { caller, signature } = request;
   return performAction(deps, {
     ...request,
-    action: `${name} ${id}`,
+    name: `${name} ${id}`,
     subject: { escrow: id },
     store: async (requestHash) => {
       const row = await loadContractForAction(deps.db, id);
@@ -169,7 +169,7 @@ export async function performPaidAction(
 ): Promise<StoredResponse> {
   const { requireRole, status, deadline, amountOf, payment, alreadyDone } = PAID_ACTIONS[name];
   return performPaidCall(deps, {
-    action: `${name} ${id}`,
+    name: `${name} ${id}`,
     path: `/v1/contracts/${id}/${name}`,
     caller,
     ...request,
@@ -199,7 +199,7 @@ export async function deliver(
   const { caller, signature } = request;
   return performAction(deps, {
     ...request,
-    action: `deliver ${id}`,
+    name: `deliver ${id}`,
     subject: { escrow: id },
     store: async (requestHash) => {
       const row = await loadContractForAction(deps.db, id);

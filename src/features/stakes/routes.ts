@@ -113,7 +113,7 @@ async function addStake(deps: Deps, call: StakeCall): Promise<StoredResponse> {
   return performPaidCall(deps, {
     ...call,
     path: "/v1/agents/me/stake",
-    action: "stake",
+    name: "stake",
     asset: { address: deps.deployment.protocolToken, ...TOKEN_DOMAIN },
     check: () => checkStake(deps, call),
     respond: async () => ({ data: await viewStake(deps, call.caller) }),
@@ -169,7 +169,7 @@ async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Pro
   const onceKey = `request-unstake:${caller}:${current?.since}`;
   return performAction(deps, {
     ...request,
-    action: "unstake",
+    name: "unstake",
     subject: { kind: "request-unstake", onceKey },
     store: async (requestHash) => {
       requireBonded(current);

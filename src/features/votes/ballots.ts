@@ -53,7 +53,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
   const { id, caller } = call;
   return performPaidCall(deps, {
     ...call,
-    action: `vote ${id}`,
+    name: `vote ${id}`,
     path: `/v1/contracts/${id}/votes`,
     check: () => checkVote(deps, call),
     store: (action, before) => storeVote(deps, action, { ...call, before }),
@@ -239,7 +239,7 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
   const { db, clock, deployment } = deps;
   return performAction(deps, {
     ...call,
-    action: `open-vote ${id}`,
+    name: `open-vote ${id}`,
     subject: { kind: "open-vote", onceKey: `open-vote:${id}:${caller}` },
     store: async (requestHash) => {
       const row = await loadContractForAction(db, id);
