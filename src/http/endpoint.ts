@@ -121,7 +121,7 @@ interface Call<P, Q, H, B> {
   headers: Output<H>;
   body: Output<B>;
   /** Empty unless the endpoint is `signable`. */
-  signature: ActionHeaders;
+  actionHeaders: ActionHeaders;
   /** Address behind the API key; absent in endpoints with `auth: "none"`. */
   caller: Address;
   rawBody: Buffer;
@@ -273,7 +273,7 @@ function declaring(method: Method, tag: string) {
             params: valid("param"),
             query: valid("query"),
             headers: valid("header"),
-            signature: signable ? valid("header") : {},
+            actionHeaders: signable ? valid("header") : {},
             body: valid("json"),
             caller: c.get("caller"),
             rawBody: c.get("rawBody"),

@@ -84,13 +84,13 @@ async function fileComplaint(
     caller,
     complaintId,
     evidence,
-    signature,
+    actionHeaders,
   }: {
     id: Address;
     caller: Address;
     complaintId: string;
     evidence: Record<string, unknown>;
-    signature: ActionHeaders;
+    actionHeaders: ActionHeaders;
   },
 ): Promise<ComplaintView> {
   const { db, clock } = deps;
@@ -106,7 +106,7 @@ async function fileComplaint(
     agent: caller,
     contract: id,
     evidence,
-    headers: signature,
+    headers: actionHeaders,
   });
 
   return db.transaction(async (tx) => {
@@ -343,8 +343,8 @@ export const complaintEndpoints = [
     returns: created("The complaint", ComplaintSchema),
     errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
     handle: (deps, call) => {
-      const { params, body, caller, signature } = call;
-      return fileComplaint(deps, { ...body, ...params, caller, complaintId: resourceId(call), signature });
+      const { params, body, caller, actionHeaders } = call;
+      return fileComplaint(deps, { ...body, ...params, caller, complaintId: resourceId(call), actionHeaders });
     },
   }),
   get(path, {

@@ -143,7 +143,7 @@ function passedDeadline(row: ContractRow, now: number): string {
 }
 
 /** A caller's request, whose bytes identify it. */
-export type ActionRequest = Omit<CallIdentity, "name"> & { signature?: ActionHeaders };
+export type ActionRequest = Omit<CallIdentity, "name"> & { actionHeaders?: ActionHeaders };
 
 interface UnpaidCall extends ActionRequest {
   name: string;
@@ -161,7 +161,7 @@ interface UnpaidCall extends ActionRequest {
  * the first one's idempotency key.
  */
 export async function performAction(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
-  const key = call.signature?.["idempotency-key"];
+  const key = call.actionHeaders?.["idempotency-key"];
   const hash = requestHash(key === undefined ? call : { ...call, name: `${call.name}\n${key}` });
   const first = await findOperation(deps, call, { hash, isAnswered: key !== undefined });
   const stored = first ?? (await storeOperation(deps, call, hash));

@@ -88,7 +88,7 @@ export function performLifecycleAction(
   { id, ...request }: SignableCall,
 ): Promise<StoredResponse> {
   const { requireRole, status, deadline, toOperation } = ACTIONS[name];
-  const { caller, signature } = request;
+  const { caller, actionHeaders } = request;
   return performAction(deps, {
     ...request,
     name: `${name} ${id}`,
@@ -101,7 +101,7 @@ export function performLifecycleAction(
       requireBefore(deadline, row.chain[deadline], now);
       const notAfter = Number(row.chain[deadline]) - 1;
       const operation = { ...toOperation({ escrow: id, caller, requestHash, notAfter }), caller };
-      const ending = await authorize(deps, operation, { action: name, headers: signature });
+      const ending = await authorize(deps, operation, { action: name, headers: actionHeaders });
       if (row.chain.payoutHold > 0) return enqueue(deps.db, ending);
       return deps.db.transaction((tx) => enqueueWithSettlement(tx, ending, id));
     },
@@ -196,7 +196,7 @@ export async function deliver(
   deps: Deps,
   { id, reference, ...request }: SignableCall & { reference: string },
 ): Promise<StoredResponse> {
-  const { caller, signature } = request;
+  const { caller, actionHeaders } = request;
   return performAction(deps, {
     ...request,
     name: `deliver ${id}`,
@@ -208,7 +208,7 @@ export async function deliver(
       // Before the lock, to keep that short: builds most of the tree, and asks the chain who allows the delivery.
       const input = { row, id, caller, reference, requestHash };
       const expected = await buildDelivery(deps.db, deps, input);
-      const authorized = await authorize(deps, expected, { action: "deliver", headers: signature });
+      const authorized = await authorize(deps, expected, { action: "deliver", headers: actionHeaders });
       const sealed = await sealReference({ ...placeOf(deps, id), reference });
       return deps.db.transaction(async (tx) => {
         await lockCheckpoints(tx, id);

@@ -23,8 +23,8 @@ function lifecycleEndpoint(name: "approve" | "withdraw" | "cancel", summary: str
     params,
     returns: stored(result, ContractSchema),
     errors: [...REFUSALS],
-    handle: (deps, { params: { id }, signature, caller, rawBody }) =>
-      performLifecycleAction(deps, name, { id, caller, rawBody, signature }),
+    handle: (deps, { params: { id }, actionHeaders, caller, rawBody }) =>
+      performLifecycleAction(deps, name, { id, caller, rawBody, actionHeaders }),
   });
 }
 
@@ -91,10 +91,10 @@ export const contractEndpoints = [
     body: AcceptBodySchema,
     returns: stored("The contract, matched or declined", ContractSchema),
     errors: [...REFUSALS],
-    handle: (deps, { params: { id }, body: { accept }, signature, caller, rawBody, c }) =>
+    handle: (deps, { params: { id }, body: { accept }, actionHeaders, caller, rawBody, c }) =>
       accept
         ? performPaidAction(deps, "accept", { id, caller, rawBody, headers: c.req.raw.headers })
-        : performLifecycleAction(deps, "decline", { id, caller, rawBody, signature }),
+        : performLifecycleAction(deps, "decline", { id, caller, rawBody, actionHeaders }),
   }),
   post("/v1/contracts/{id}/delivery", {
     operationId: "submitDelivery",
@@ -104,8 +104,8 @@ export const contractEndpoints = [
     body: DeliveryBodySchema,
     returns: stored("The contract, under review", ContractSchema),
     errors: [...REFUSALS],
-    handle: (deps, { params: { id }, body: { delivery }, signature, caller, rawBody }) =>
-      deliver(deps, { id, caller, rawBody, signature, reference: delivery }),
+    handle: (deps, { params: { id }, body: { delivery }, actionHeaders, caller, rawBody }) =>
+      deliver(deps, { id, caller, rawBody, actionHeaders, reference: delivery }),
   }),
   lifecycleEndpoint("approve", "Approve the delivery", "The contract, resolved"),
   post("/v1/contracts/{id}/dispute", {

@@ -163,7 +163,7 @@ export function newestStakeQuery(db: Executor, caller: Address) {
 /** Starts the withdrawal of the whole stake. Refuses with 409 if there is none, if the withdrawal has begun, or if a vote is open. */
 async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Promise<StoredResponse> {
   const { db, deployment } = deps;
-  const { caller, signature } = request;
+  const { caller, actionHeaders } = request;
   const current = await loadStake(db, caller);
   // A stake made after this one was paid back has a later `since`, and so its own once-key.
   const onceKey = `request-unstake:${caller}:${current?.since}`;
@@ -175,7 +175,7 @@ async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Pro
       requireBonded(current);
       await requireNoOpenVote(db, caller);
       const operation = requestUnstakeOperation({ deployment, agent: caller, onceKey, requestHash });
-      const unstaking = { action: "unstake", headers: signature } as const;
+      const unstaking = { action: "unstake", headers: actionHeaders } as const;
       return enqueue(db, await authorize(deps, { ...operation, caller }, unstaking));
     },
     respond: async () => ({ data: await viewStake(deps, caller) }),
@@ -227,7 +227,7 @@ export const stakeEndpoints = [
     signable: true,
     returns: stored("The stake, with the time after which it is paid back", StakeSchema),
     errors: ["forbidden", "conflict"],
-    handle: (deps, { caller, rawBody, signature }) => requestUnstake(deps, { caller, rawBody, signature }),
+    handle: (deps, { caller, rawBody, actionHeaders }) => requestUnstake(deps, { caller, rawBody, actionHeaders }),
   }),
   get("/v1/agents/{address}/stake", {
     operationId: "getStake",
