@@ -93,7 +93,7 @@ async function pay(
   const gasLimits = await limitsOf(deps, { call, action, accepted, relaying });
   if (!accepted.isDirectTransfer) await call.store?.(action, "operation");
   const fresh = { ...toOperation(deps, { call, action, accepted }), gasLimits };
-  const stored = await storeOperation(deps, { action, fresh });
+  const stored = await storePayment(deps, { action, fresh });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
 
   const outcome = await awaitOutcome(deps, stored.operation, call.respond, { isNew: true });
@@ -258,7 +258,7 @@ async function isPublished(deps: Deps, call: PaidCall, payment: PaymentAuthoriza
 }
 
 /** Stores the operation, unless the caller's other payment for the action has succeeded (409) or is pending (409). */
-async function storeOperation(
+async function storePayment(
   deps: Deps,
   { action, fresh }: { action: PaidAction; fresh: NewOperation },
 ): Promise<{ operation: OperationRow; existing: boolean }> {

@@ -160,7 +160,7 @@ interface UnpaidCall extends ActionRequest {
  * operation. A call after the response is checked from scratch, and so refused if the state has changed, unless it has
  * the first one's idempotency key.
  */
-export async function performAction(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
+export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
   const key = call.actionHeaders?.["idempotency-key"];
   const hash = requestHash(key === undefined ? call : { ...call, name: `${call.name}\n${key}` });
   const first = await findOperation(deps, call, { hash, isAnswered: key !== undefined });

@@ -41,7 +41,7 @@ import {
   type ActionRequest,
   type ActionRow,
   loadContractForAction,
-  performAction,
+  performUnpaidCall,
   requireBefore,
   requireClient,
   requireInitiator,
@@ -51,8 +51,8 @@ import {
 } from "./actions.js";
 import { type ContractRow, parametersOf, viewContract } from "./view.js";
 
-/** Role (403), status and deadline (409) that an action requires, and the operation it becomes. */
-const ACTIONS = {
+/** Role (403), status and deadline (409) that a free action requires, and the operation it becomes. */
+const FREE_ACTIONS = {
   approve: {
     requireRole: requireClient,
     status: "under-review",
@@ -82,14 +82,14 @@ const ACTIONS = {
 type SignableCall = Required<ActionRequest> & { id: Address };
 
 /** Performs one action of the table and responds with the contract as this action left it. */
-export function performLifecycleAction(
+export function performFreeAction(
   deps: Deps,
-  name: keyof typeof ACTIONS,
+  name: keyof typeof FREE_ACTIONS,
   { id, ...request }: SignableCall,
 ): Promise<StoredResponse> {
-  const { requireRole, status, deadline, toOperation } = ACTIONS[name];
+  const { requireRole, status, deadline, toOperation } = FREE_ACTIONS[name];
   const { caller, actionHeaders } = request;
-  return performAction(deps, {
+  return performUnpaidCall(deps, {
     ...request,
     name: `${name} ${id}`,
     subject: { escrow: id },
@@ -197,7 +197,7 @@ export async function deliver(
   { id, reference, ...request }: SignableCall & { reference: string },
 ): Promise<StoredResponse> {
   const { caller, actionHeaders } = request;
-  return performAction(deps, {
+  return performUnpaidCall(deps, {
     ...request,
     name: `deliver ${id}`,
     subject: { escrow: id },

@@ -6,7 +6,7 @@ import { ContractParamsSchema } from "../../http/schemas.js";
 import { createContract } from "./create-contract.js";
 import { getTerms, TermsSchema } from "./get-terms.js";
 import { getLedger, getSettlement, LedgerSchema, SettlementSchema } from "./ledger.js";
-import { deliver, performLifecycleAction, performPaidAction } from "./lifecycle.js";
+import { deliver, performFreeAction, performPaidAction } from "./lifecycle.js";
 import { listContracts } from "./list-contracts.js";
 import { AcceptBodySchema, CreateBodySchema, DeliveryBodySchema, ListQuerySchema } from "./schema.js";
 import { ContractSchema, viewContract } from "./view.js";
@@ -24,7 +24,7 @@ function lifecycleEndpoint(name: "approve" | "withdraw" | "cancel", summary: str
     returns: stored(result, ContractSchema),
     errors: [...REFUSALS],
     handle: (deps, { params: { id }, actionHeaders, caller, rawBody }) =>
-      performLifecycleAction(deps, name, { id, caller, rawBody, actionHeaders }),
+      performFreeAction(deps, name, { id, caller, rawBody, actionHeaders }),
   });
 }
 
@@ -94,7 +94,7 @@ export const contractEndpoints = [
     handle: (deps, { params: { id }, body: { accept }, actionHeaders, caller, rawBody, c }) =>
       accept
         ? performPaidAction(deps, "accept", { id, caller, rawBody, headers: c.req.raw.headers })
-        : performLifecycleAction(deps, "decline", { id, caller, rawBody, actionHeaders }),
+        : performFreeAction(deps, "decline", { id, caller, rawBody, actionHeaders }),
   }),
   post("/v1/contracts/{id}/delivery", {
     operationId: "submitDelivery",

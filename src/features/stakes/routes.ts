@@ -17,7 +17,7 @@ import type { HeaderReader } from "../../payments/x402.js";
 import { requestUnstakeOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/delegation.js";
-import { type ActionRequest, performAction } from "../contracts/actions.js";
+import { type ActionRequest, performUnpaidCall } from "../contracts/actions.js";
 
 const AMOUNT = "must be a decimal above 0, with at most 18 decimals and no exponent";
 
@@ -167,7 +167,7 @@ async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Pro
   const current = await loadStake(db, caller);
   // A stake made after this one was paid back has a later `since`, and so its own once-key.
   const onceKey = `request-unstake:${caller}:${current?.since}`;
-  return performAction(deps, {
+  return performUnpaidCall(deps, {
     ...request,
     name: "unstake",
     subject: { kind: "request-unstake", onceKey },

@@ -24,7 +24,7 @@ import { ensureDelegation, isDelegable } from "../agents/delegation.js";
 import {
   type ActionRequest,
   loadContractForAction,
-  performAction,
+  performUnpaidCall,
   requireStatus,
 } from "../contracts/actions.js";
 import { type ContractRow, parametersOf } from "../contracts/view.js";
@@ -237,7 +237,7 @@ type OpenVoteCall = ActionRequest & { id: Address; votes: readonly BallotEntry[]
 export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse> {
   const { id, caller, votes, salt } = call;
   const { db, clock, deployment } = deps;
-  return performAction(deps, {
+  return performUnpaidCall(deps, {
     ...call,
     name: `open-vote ${id}`,
     subject: { kind: "open-vote", onceKey: `open-vote:${id}:${caller}` },
