@@ -89,9 +89,9 @@ async function pay(
   if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
 
   // A refused credit can still be refunded: by then the service has to know the terms.
-  if (accepted.isDirectTransfer) await call.store?.(action, "credit");
+  if (accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
   const gasLimits = await limitsOf(deps, { call, action, accepted, relaying });
-  if (!accepted.isDirectTransfer) await call.store?.(action, "operation");
+  if (!accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
   const fresh = { ...toOperation(deps, { call, action, accepted }), gasLimits };
   const stored = await storePayment(deps, { action, fresh });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
@@ -167,7 +167,7 @@ async function findOffer(
     });
   }
   assertRelayable(deps, { caller: call.caller, kind }, state);
-  await call.store?.(action, "quote");
+  await call.beforeQuote?.(action);
   if (!state.hasRoom) throw queueFull();
   const quote = quoteOf(deps, call, action);
   const extensions = offerExtension(deps.config, quote, deps.clock.now());

@@ -211,11 +211,10 @@ export interface PaidCall<Action extends PaidAction = PaidAction> extends CallId
   asset?: PaymentAsset;
   /** Everything that can refuse the call before a payment matters; throws 400, 403, 404 or 409. */
   check(): Promise<Action>;
-  /**
-   * Stores what the database must hold before the caller gets a quote, or the relayer the operation. Throws to refuse
-   * that step. A credited payment is a direct transfer.
-   */
-  store?(action: Action, before: "quote" | "operation" | "credit"): Promise<void>;
+  /** Stores what the database must hold before the caller gets a quote. Throws to refuse it. */
+  beforeQuote?(action: Action): Promise<void>;
+  /** Stores what the database must hold before the relayer gets the operation. Throws to refuse it. */
+  beforeOperation?(action: Action, payment: { isDirectTransfer: boolean }): Promise<void>;
   /** Stores again what was dropped, for a refused call whose refund opens the escrow. */
   restore?(): Promise<void>;
   /** Reads the response after the action was applied on chain. */

@@ -344,7 +344,13 @@ export const complaintEndpoints = [
     errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
     handle: (deps, call) => {
       const { params, body, caller, actionHeaders } = call;
-      return fileComplaint(deps, { ...body, ...params, caller, complaintId: resourceId(call), actionHeaders });
+      return fileComplaint(deps, {
+        ...body,
+        ...params,
+        caller,
+        complaintId: resourceId(call),
+        actionHeaders,
+      });
     },
   }),
   get(path, {

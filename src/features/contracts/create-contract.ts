@@ -65,7 +65,8 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Stor
     path: "/v1/contracts",
     ...call,
     check: () => checkCreation(deps, call),
-    store: (action, before) => storeCreation(deps, action.attempt, before),
+    beforeQuote: ({ attempt }) => storeQuoted(deps, attempt),
+    beforeOperation: ({ attempt }, payment) => storePaid(deps, attempt, payment),
     restore: () => restoreTexts(deps, call),
     respond: async ({ escrow }) => ({ data: await viewContract(deps, escrow as Address) }),
   });
@@ -94,22 +95,23 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
   };
 }
 
-/**
- * The caller sees the terms from the first quote on. An attempt that is paid without a quote takes a slot as well,
- * unless its money is at the escrow already: a wallet can sign payments that are never taken.
- */
-async function storeCreation(
-  deps: Deps,
-  attempt: CreationAttempt,
-  before: "quote" | "operation" | "credit",
-): Promise<void> {
-  if (before !== "quote") {
-    const needsSlot = before === "operation" && !attempt.known;
-    if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot });
-    return;
-  }
+/** The caller sees the terms from the first quote on. */
+async function storeQuoted(deps: Deps, attempt: CreationAttempt): Promise<void> {
   if (attempt.known) await requireQuotable(deps, attempt);
   await storeAttempt(deps, attempt, { needsSlot: true });
+}
+
+/**
+ * An attempt that is paid without a quote takes a slot as well, unless its money is at the escrow already: a wallet can
+ * sign payments that are never taken.
+ */
+async function storePaid(
+  deps: Deps,
+  attempt: CreationAttempt,
+  { isDirectTransfer }: { isDirectTransfer: boolean },
+): Promise<void> {
+  const needsSlot = !isDirectTransfer && !attempt.known;
+  if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot });
 }
 
 /** The attempt that these bytes were quoted or paid as. */

@@ -227,7 +227,8 @@ export const stakeEndpoints = [
     signable: true,
     returns: stored("The stake, with the time after which it is paid back", StakeSchema),
     errors: ["forbidden", "conflict"],
-    handle: (deps, { caller, rawBody, actionHeaders }) => requestUnstake(deps, { caller, rawBody, actionHeaders }),
+    handle: (deps, { caller, rawBody, actionHeaders }) =>
+      requestUnstake(deps, { caller, rawBody, actionHeaders }),
   }),
   get("/v1/agents/{address}/stake", {
     operationId: "getStake",

@@ -56,7 +56,8 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
     name: `vote ${id}`,
     path: `/v1/contracts/${id}/votes`,
     check: () => checkVote(deps, call),
-    store: (action, before) => storeVote(deps, action, { ...call, before }),
+    beforeQuote: () => requireSignable(deps, call),
+    beforeOperation: (action, payment) => storeVote(deps, action, { ...call, ...payment }),
     respond: () => presentBallot(deps, id, caller),
   });
 }
@@ -92,25 +93,26 @@ async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<
   };
 }
 
+/** No payment can sign votes whose salt its payer does not know: throws 403 unless the voter delegated them. */
+async function requireSignable(deps: Deps, { caller, ballot }: VoteCall): Promise<void> {
+  const needsDelegation = "votes" in ballot && ballot.salt === undefined;
+  if (needsDelegation && !(await isDelegable(deps, caller, "vote"))) throw votesNotDelegated();
+}
+
 /**
- * A bond signs the votes if its nonce is the hash of their commitment; otherwise the Relay needs the voter's delegation. The votes are
- * stored before their commitment can reach the chain: a commitment whose votes are lost costs the voter its bond.
+ * A bond signs the votes if its nonce is the hash of their commitment; otherwise the Relay needs the voter's delegation.
+ * The votes are stored before their commitment can reach the chain: a commitment whose votes are lost costs the voter its
+ * bond.
  */
 async function storeVote(
   deps: Deps,
   { commitment, entrusted }: VoteAction,
-  { id, caller, headers, ballot, before }: VoteCall & { before: "quote" | "operation" | "credit" },
+  { id, caller, headers, isDirectTransfer }: VoteCall & { isDirectTransfer: boolean },
 ): Promise<void> {
-  if (before === "quote") {
-    // No payment could sign votes whose salt its payer does not know.
-    const needsDelegation = "votes" in ballot && ballot.salt === undefined;
-    if (needsDelegation && !(await isDelegable(deps, caller, "vote"))) throw votesNotDelegated();
-    return;
-  }
   const decoded = decodePayment(headers);
   const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === bondNonce(commitment);
   // Checked for the vote just now.
-  const gasLimits = before === "operation" ? deps.config.gasLimits : undefined;
+  const gasLimits = isDirectTransfer ? undefined : deps.config.gasLimits;
   if (!isSigned && !(await ensureDelegation(deps, caller, "vote", gasLimits))) throw votesNotDelegated();
   if (entrusted !== undefined) await sealedVoteInsert(deps.db, { id, caller, commitment, ...entrusted });
 }
