@@ -89,12 +89,14 @@ export function raw(description: string, content: Record<string, { schema: Schem
 
 type Method = "get" | "post" | "patch" | "delete";
 
-interface Declaration<P, Q, H, B, Result> {
+type Auth = "none" | undefined;
+
+interface Declaration<P, Q, H, B, A extends Auth, Result> {
   operationId: string;
   summary: string;
   description?: string;
   /** `none`: anyone can call it. Otherwise the call needs an API key, and `caller` is the key's address. */
-  auth?: "none";
+  auth?: A;
   /** The response is `402` with a quote until the call carries a payment. */
   paid?: true;
   /** The caller can sign the action, and must if it did not delegate it. */
@@ -110,20 +112,20 @@ interface Declaration<P, Q, H, B, Result> {
   returns: Returns<Result>;
   /** Error codes in addition to those of every call of its kind. */
   errors?: ErrorCode[];
-  handle: (deps: Deps, call: Call<P, Q, H, B>) => Promise<Result> | Result;
+  handle: (deps: Deps, call: Call<P, Q, H, B, A>) => Promise<Result> | Result;
 }
 
 type Output<T> = T extends Schema ? z.output<T> : undefined;
 
-interface Call<P, Q, H, B> {
+interface Call<P, Q, H, B, A extends Auth> {
   params: Output<P>;
   query: Output<Q>;
   headers: Output<H>;
   body: Output<B>;
   /** Empty unless the endpoint is `signable`. */
   actionHeaders: ActionHeaders;
-  /** Address behind the API key; absent in endpoints with `auth: "none"`. */
-  caller: Address;
+  /** Address behind the API key. */
+  caller: A extends "none" ? undefined : Address;
   rawBody: Buffer;
   c: Context<AppEnv>;
 }
@@ -214,9 +216,10 @@ function declaring(method: Method, tag: string) {
     Q extends ObjectSchema | undefined = undefined,
     H extends ObjectSchema | undefined = undefined,
     B extends Schema | undefined = undefined,
+    A extends Auth = undefined,
   >(
     path: string,
-    declaration: Declaration<P, Q, H, B, Result>,
+    declaration: Declaration<P, Q, H, B, A, Result>,
   ): Endpoint => {
     const { operationId, summary, description, paid, returns } = declaration;
     const { params, query, body: bodySchema, signable } = declaration;
@@ -278,7 +281,7 @@ function declaring(method: Method, tag: string) {
             caller: c.get("caller"),
             rawBody: c.get("rawBody"),
             c,
-          } as unknown as Call<P, Q, H, B>;
+          } as unknown as Call<P, Q, H, B, A>;
           const requestDeps = {
             ...deps,
             get logger() {
