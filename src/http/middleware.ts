@@ -26,6 +26,8 @@ export interface AppEnv {
     requestId: string;
     /** Makes a logger whose lines carry the request's id. Made on demand: few requests log more than their end. */
     logger: () => Logger;
+    /** The client's IP address, as limits count it. */
+    client: string;
     /** The body, byte for byte; empty if there was none. */
     rawBody: Buffer;
     /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
@@ -254,10 +256,10 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
  */
 export function rateLimit({
   keys,
-  config: { rateLimits, trustedProxies, environment },
+  config: { rateLimits, environment },
 }: {
   keys: KeyOwners;
-  config: Pick<Config, "rateLimits" | "trustedProxies" | "environment">;
+  config: Pick<Config, "rateLimits" | "environment">;
 }) {
   const reads = createRateLimiter(rateLimits.reads);
   const writes = createRateLimiter(rateLimits.writes);
@@ -268,7 +270,7 @@ export function rateLimit({
 
   const lookUp = async (c: Context<AppEnv>, key: string): Promise<Address | null> => {
     if (!isWellFormedKey(key, environment)) return null;
-    const client = clientAddress(c, trustedProxies);
+    const client = c.get("client");
     takeOrRefuse(c, "keys", unknownKeys, client);
     let owner: Address | null | undefined;
     try {
@@ -282,13 +284,13 @@ export function rateLimit({
   return createMiddleware<AppEnv>(async (c, next) => {
     const key = bearerKey(c.req.header("authorization") ?? "");
     const owner = key === null ? null : (keys.keptOwnerOf(key) ?? (await lookUp(c, key)));
-    const limitClient = (): void => takeOrRefuse(c, "anonymous", anonymous, clientAddress(c, trustedProxies));
+    const limitClient = (): void => takeOrRefuse(c, "anonymous", anonymous, c.get("client"));
     c.set("identity", owner);
     // Addresses are free: with keys of many, a client could do more of what needs no key.
     c.set("limitClient", () => owner !== null && limitClient());
     // Counted by client as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.
     c.set("limitChallenges", (address) =>
-      takeOrRefuse(c, "challenges", challenges, `${clientAddress(c, trustedProxies)} ${address}`),
+      takeOrRefuse(c, "challenges", challenges, `${c.get("client")} ${address}`),
     );
     if (owner === null) limitClient();
     else if (isRead(c)) takeOrRefuse(c, "reads", reads, owner);
@@ -306,7 +308,7 @@ const DOWNLOAD_LENGTH = 16 * 1024;
 const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
 
 /**
- * Limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length` characters until the
+ * Sets `client`, and limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length` characters until the
  * response closes, by default a streamed list's share, and throws `429 rate_limited` if the client would have too much left
  * to read. A response that `isDue`, because the call has taken effect, is counted apart and never refused; `limitCalls`
  * refuses the next call with a key. A client that leaves reads unread therefore does not block calls from others behind its
@@ -326,7 +328,7 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     const { outgoing }: { outgoing?: ServerResponse } = c.env ?? {};
     // A response that has closed already would never be counted down.
     if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
-    const key = `${isDue} ${clientAddress(c, trustedProxies)}`;
+    const key = `${isDue} ${c.get("client")}`;
     if (!isDue) requireRoom(key, length, "read them first, or read smaller pages with ?limit=");
     open.set(key, (open.get(key) ?? 0) + length);
     outgoing.once("close", () => {
@@ -336,9 +338,10 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     });
   };
   return createMiddleware<AppEnv>(async (c, next) => {
+    c.set("client", clientAddress(c, trustedProxies));
     const share = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient;
     c.set("limitDownload", (length = share, { isDue } = { isDue: false }) => take(c, length, isDue));
-    c.set("limitCalls", () => requireRoom(`true ${clientAddress(c, trustedProxies)}`, 0, "read them first"));
+    c.set("limitCalls", () => requireRoom(`true ${c.get("client")}`, 0, "read them first"));
     await next();
   });
 }
@@ -350,7 +353,7 @@ export const isRead = (c: Context): boolean => c.req.method === "GET" || c.req.m
  * The client's IP as a rate limit counts it: an IPv6 client by its /64, which is one subscriber. `X-Forwarded-For`
  * counts only as far as our own `trustedProxies` wrote it; the rest can be forged by the caller.
  */
-export function clientAddress(c: Context, trustedProxies: number): string {
+function clientAddress(c: Context, trustedProxies: number): string {
   const forwarded = trustedProxies > 0 ? (c.req.header("x-forwarded-for") ?? "").split(",") : [];
   const socket: { remoteAddress?: string } | undefined = c.env?.incoming?.socket;
   const address = forwarded.at(-trustedProxies)?.trim() || socket?.remoteAddress || "unknown";

@@ -4,7 +4,7 @@ import type { Deps } from "../deps.js";
 import { listContracts, type Sort } from "../features/contracts/list-contracts.js";
 import { ListQuerySchema } from "../features/contracts/schema.js";
 import type { ContractView } from "../features/contracts/view.js";
-import { type AppEnv, clientAddress } from "../http/middleware.js";
+import type { AppEnv } from "../http/middleware.js";
 import { invalidInput } from "../http/responses.js";
 import { AgentLink, Amount, Choice, plural, StatusBadge, Time, TimeLeft } from "./components.js";
 import { nextStep } from "./contract/clock.js";
@@ -13,7 +13,7 @@ import { ANONYMOUS } from "./layout.js";
 const PAGE_SIZE = "20";
 
 /** `/`: the filters of `GET /v1/contracts`. An empty form field counts as absent. */
-export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
+export function showFeed(deps: Pick<Deps, "db" | "clock">) {
   return async (c: Context<AppEnv>) => {
     const query = Object.fromEntries(Object.entries(c.req.query()).filter(([, value]) => value !== ""));
     const now = deps.clock.now();
@@ -26,8 +26,7 @@ export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
         section: "/",
       });
     }
-    const client = clientAddress(c, deps.config.trustedProxies);
-    const reader = { client, caller: ANONYMOUS };
+    const reader = { client: c.get("client"), caller: ANONYMOUS };
     const { data, nextCursor } = await listContracts(deps, parsed.data, reader);
     return c.render(
       <FeedPage query={query} result={{ contracts: data, nextCursor }} fault={null} now={now} />,

@@ -4,7 +4,7 @@ import { deleteCookie, getSignedCookie, setSignedCookie } from "hono/cookie";
 import type { Deps } from "../deps.js";
 import { type OperatorOverview, readOverview } from "../features/operator/read-overview.js";
 import { checkReadiness, type Readiness } from "../features/system/routes.js";
-import { type AppEnv, clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
+import { type AppEnv, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
 import { AgentLink, Amount, ChainLink, ContractLink, plural, Rows, ScrollTable, Time } from "./components.js";
 
 /** Sign-in attempts per minute and client; independent of the configured limits. */
@@ -41,7 +41,7 @@ export function operatorPages(
       return c.render(<OperatorPage overview={overview} readiness={readiness} />, { title: "Operator" });
     },
     async enter(c: Context<AppEnv>) {
-      takeOrRefuse(c, "operator", limiter, clientAddress(c, deps.config.trustedProxies));
+      takeOrRefuse(c, "operator", limiter, c.get("client"));
       const key = new URLSearchParams(c.get("rawBody").toString()).get("key") ?? "";
       if (!isSame(key, operatorKey)) return signIn(c, "This is not the operator's key.");
       const endsAt = String(nowSeconds() + LIFETIME_SECONDS);

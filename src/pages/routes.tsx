@@ -15,7 +15,7 @@ import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/ro
 import { sendStream } from "../features/events/stream-events.js";
 import { readEarnings, readRecord } from "../features/records/record.js";
 import { sendJson } from "../http/endpoint.js";
-import { type AppEnv, clientAddress, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
+import { type AppEnv, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
 import { invalidInput, toAppError } from "../http/responses.js";
 import { rawBody } from "../http/schemas.js";
 import { showAgent } from "./agent.js";
@@ -31,7 +31,7 @@ import { showSimulator } from "./simulator.js";
 export function limitPages({ config }: Pick<Deps, "config">) {
   const limiter = createRateLimiter(config.rateLimits.pages);
   return createMiddleware<AppEnv>(async (c, next) => {
-    takeOrRefuse(c, "pages", limiter, clientAddress(c, config.trustedProxies));
+    takeOrRefuse(c, "pages", limiter, c.get("client"));
     await next();
   });
 }
@@ -72,8 +72,7 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   router.get("/contracts.json", limit, async (c) => {
     const query = ListQuerySchema.safeParse(c.req.query());
     if (!query.success) throw invalidInput(query.error.issues);
-    const client = clientAddress(c, deps.config.trustedProxies);
-    const reader = { client, caller: ANONYMOUS };
+    const reader = { client: c.get("client"), caller: ANONYMOUS };
     return sendJson(c, await listContracts(deps, query.data, reader), 200);
   });
   router.get("/contracts/:file{.+\\.json}", limit, async (c) => {
@@ -92,13 +91,13 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
  * `/live`: the event stream of the pages, which have no API key. It carries only public events, and its connections
  * are limited by client IP. Accepts the query of `GET /v1/events/stream`, and throws 400, 429 and 503 in the same cases.
  */
-function streamChanges({ config, streams }: Pick<Deps, "config" | "streams">) {
+function streamChanges({ streams }: Pick<Deps, "streams">) {
   return (c: Context<AppEnv>): Promise<Response> => {
     const query = EventStreamQuerySchema.safeParse(c.req.query());
     if (!query.success) throw invalidInput(query.error.issues);
     const { after = null, filter } = query.data;
     const seen = LastEventIdSchema.safeParse({ "last-event-id": c.req.header("last-event-id") });
-    const client = clientAddress(c, config.trustedProxies);
+    const client = c.get("client");
     return sendStream(c, (signal) =>
       streams.open({
         caller: ANONYMOUS,

@@ -1,7 +1,6 @@
 /** The life of a contract; votes on a disputed one are in features/votes. */
 import { z } from "@hono/zod-openapi";
 import { body, data, endpoints, stored } from "../../http/endpoint.js";
-import { clientAddress } from "../../http/middleware.js";
 import { ContractParamsSchema } from "../../http/schemas.js";
 import { createContract } from "./create-contract.js";
 import { getTerms, TermsSchema } from "./get-terms.js";
@@ -48,10 +47,7 @@ export const contractEndpoints = [
       "A page of contracts",
       z.object({ data: z.array(ContractSchema), nextCursor: z.string().nullable() }),
     ),
-    handle: (deps, { query, caller, c }) => {
-      const client = clientAddress(c, deps.config.trustedProxies);
-      return listContracts(deps, query, { client, caller });
-    },
+    handle: (deps, { query, caller, c }) => listContracts(deps, query, { client: c.get("client"), caller }),
   }),
   get("/v1/contracts/{id}", {
     operationId: "getContract",

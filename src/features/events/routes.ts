@@ -13,7 +13,6 @@ import {
   toEvent,
 } from "../../events/log.js";
 import { body, endpoints, raw } from "../../http/endpoint.js";
-import { clientAddress } from "../../http/middleware.js";
 import { AddressSchema, LimitSchema, parsed } from "../../http/schemas.js";
 import { bearerKey } from "../agents/key-owners.js";
 import { sendStream } from "./stream-events.js";
@@ -116,8 +115,8 @@ export const eventEndpoints = [
       "text/event-stream": { schema: z.string() },
     }),
     errors: ["too_many_streams"],
-    handle: ({ config, keys, streams }, { query: { after, filter }, headers, caller, c }) => {
-      const client = clientAddress(c, config.trustedProxies);
+    handle: ({ keys, streams }, { query: { after, filter }, headers, caller, c }) => {
+      const client = c.get("client");
       const position = headers["last-event-id"] ?? after ?? null;
       const key = bearerKey(c.req.header("authorization") ?? "") ?? "";
       const isSignedIn = async () => (await keys.ownerOf(key)) === caller;
