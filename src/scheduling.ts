@@ -131,6 +131,23 @@ export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
   }
 }
 
+/** Counts by key; forgets keys that are at zero. */
+export function createCounts() {
+  const counts = new Map<string, number>();
+  const count = (key: string): number => counts.get(key) ?? 0;
+  return {
+    count,
+    /** A negative number takes back what was added. */
+    add(key: string, number: number): void {
+      const sum = count(key) + number;
+      if (sum > 0) counts.set(key, sum);
+      else counts.delete(key);
+    },
+    /** The keys that have reached the limit. */
+    at: (limit: number): string[] => [...counts].flatMap(([key, sum]) => (sum >= limit ? [key] : [])),
+  };
+}
+
 export type ConcurrencyLimit = <T>(task: () => Promise<T>) => Promise<T>;
 
 /**

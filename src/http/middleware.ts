@@ -19,6 +19,7 @@ import type { Config } from "../config.js";
 import type { Deps } from "../deps.js";
 import { AppError, type ErrorCode } from "../errors.js";
 import { bearerKey, isWellFormedKey, type KeyOwners } from "../features/agents/key-owners.js";
+import { createCounts } from "../scheduling.js";
 import { invalidInput } from "./responses.js";
 
 export interface AppEnv {
@@ -315,9 +316,9 @@ const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
  * IP address.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
-  const open = new Map<string, number>();
+  const open = createCounts();
   const requireRoom = (key: string, length: number, hint: string): void => {
-    const pending = open.get(key) ?? 0;
+    const pending = open.count(key);
     if (pending + length <= DOWNLOADS_LENGTH) return;
     throw new AppError("rate_limited", {
       message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; ${hint}.`,
@@ -330,12 +331,8 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
     const key = `${isDue} ${c.get("client")}`;
     if (!isDue) requireRoom(key, length, "read them first, or read smaller pages with ?limit=");
-    open.set(key, (open.get(key) ?? 0) + length);
-    outgoing.once("close", () => {
-      const left = (open.get(key) ?? length) - length;
-      if (left > 0) open.set(key, left);
-      else open.delete(key);
-    });
+    open.add(key, length);
+    outgoing.once("close", () => open.add(key, -length));
   };
   return createMiddleware<AppEnv>(async (c, next) => {
     c.set("client", clientAddress(c, trustedProxies));

@@ -6,7 +6,7 @@ import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
 import { EVENTS_APPENDED, toEvent } from "../events/log.js";
 import type { MasterKeys } from "../master-key.js";
-import { createConcurrencyLimit, createLoop, type Loop, type Wakers } from "../scheduling.js";
+import { createConcurrencyLimit, createCounts, createLoop, type Loop, type Wakers } from "../scheduling.js";
 import {
   claimDue,
   type DeliveryResult,
@@ -63,10 +63,11 @@ export function createWebhookSender(deps: SenderDeps): Loop {
       () => hook.url,
     );
     const resolvedInMs = performance.now() - startedAt;
-    if (!atAddress[lane].take(address, PER_ADDRESS[lane])) return postpone(db, hook, lane);
+    if (atAddress[lane].count(address) >= PER_ADDRESS[lane]) return postpone(db, hook, lane);
+    atAddress[lane].add(address, 1);
     const next = () => looking[lane](() => nextTask(db, hook));
     await takeTurn(deps, hook, { target, resolvedInMs, next, stopping }).finally(() =>
-      atAddress[lane].give(address),
+      atAddress[lane].add(address, -1),
     );
   };
 
@@ -75,15 +76,16 @@ export function createWebhookSender(deps: SenderDeps): Loop {
     if (limit <= 0) return false;
     const hooks = await claimDue(db, { lane, limit, except: ofOwner.at(PER_OWNER) });
     for (const hook of hooks) {
-      if (!ofOwner.take(hook.owner, PER_OWNER)) {
+      if (ofOwner.count(hook.owner) >= PER_OWNER) {
         await postpone(db, hook, lane);
         continue;
       }
+      ofOwner.add(hook.owner, 1);
       const turn = serve(hook, lane, stopping)
         .catch((error: unknown) => logger.warn({ error, webhook: hook.id }, "webhooks: turn failed"))
         .finally(() => {
           turns[lane].delete(turn);
-          ofOwner.give(hook.owner);
+          ofOwner.add(hook.owner, -1);
         });
       turns[lane].add(turn);
     }
@@ -117,26 +119,6 @@ export function createWebhookSender(deps: SenderDeps): Loop {
       await Promise.all(loops.map((loop) => loop.stop()));
       await Promise.all([...turns.fast, ...turns.slow]);
     },
-  };
-}
-
-/** Counts by key; forgets keys that are at zero. */
-function createCounts() {
-  const counts = new Map<string, number>();
-  return {
-    /** Counts one more, unless the key is at its limit. */
-    take(key: string, limit: number): boolean {
-      const count = counts.get(key) ?? 0;
-      if (count >= limit) return false;
-      counts.set(key, count + 1);
-      return true;
-    },
-    give(key: string): void {
-      const count = (counts.get(key) ?? 1) - 1;
-      if (count === 0) counts.delete(key);
-      else counts.set(key, count);
-    },
-    at: (limit: number): string[] => [...counts].flatMap(([key, count]) => (count >= limit ? [key] : [])),
   };
 }
 

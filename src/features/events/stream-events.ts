@@ -20,7 +20,7 @@ import {
   requireReached,
   toEvent,
 } from "../../events/log.js";
-import { createConcurrencyLimit } from "../../scheduling.js";
+import { createConcurrencyLimit, createCounts } from "../../scheduling.js";
 
 /** Whether the agent is a party to an open contract, or has a stake. Room is kept for it that free addresses cannot take. */
 export async function isParty(db: Executor, agent: Address): Promise<boolean> {
@@ -60,6 +60,54 @@ const PARTIES_SHARE = 0.25;
 /** Pause before a reader with a broken connection reconnects. */
 const RETRY_MS = 2_000;
 
+type Kind = "stranger" | "party";
+
+/** The places for streams in this process: its own, each client's and each caller's. */
+function createPlaces(maxStreams: number) {
+  const open = createCounts();
+  const ofClient = (share: number) => Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * share));
+  const perClient = { stranger: ofClient(CLIENT_SHARE), party: ofClient(PARTIES_SHARE) };
+  const inAll = { stranger: Math.floor(maxStreams * STRANGERS_SHARE), party: maxStreams };
+  let total = 0;
+
+  const isClientFull = (kind: Kind, client: string) => open.count(`${kind} ${client}`) >= perClient[kind];
+  const count = (kind: Kind, caller: string, client: string, number: number): void => {
+    open.add(caller, number);
+    open.add(`${kind} ${client}`, number);
+    total += number;
+  };
+
+  return {
+    /** Whether a stranger gets no stream. Addresses are free: one client could take every stream with many of them. */
+    isFull: (client: string): boolean => total >= inAll.stranger || isClientFull("stranger", client),
+    /** Takes a place and returns what gives it back; throws 429 `too_many_streams`, or 503 if the process has none. */
+    take(kind: Kind, caller: string, client: string): () => void {
+      const own = open.count(caller);
+      if (own >= LIMITS.streamsPerAgent) {
+        throw new AppError("too_many_streams", {
+          message: `You have ${own} open streams, the maximum; close one first.`,
+          retryAfterSeconds: 5,
+        });
+      }
+      if (isClientFull(kind, client)) {
+        const agents = kind === "party" ? "agents with" : "agents without";
+        throw new AppError("too_many_streams", {
+          message: `Your IP address has ${perClient[kind]} open streams, the maximum for ${agents} an open contract or a stake. Close one first, or poll GET /v1/events.`,
+          retryAfterSeconds: 5,
+        });
+      }
+      if (total >= inAll[kind]) {
+        throw new AppError("unavailable", {
+          message: "This process is at its stream limit. Poll GET /v1/events, or retry.",
+          retryAfterSeconds: 5,
+        });
+      }
+      count(kind, caller, client, 1);
+      return () => count(kind, caller, client, -1);
+    },
+  };
+}
+
 export function createEventStreams(
   { db, feed }: Pick<Deps, "db" | "feed">,
   {
@@ -68,49 +116,8 @@ export function createEventStreams(
     lifetimeMs = LIMITS.streamLifetime * 1000,
   }: { maxStreams: number; heartbeatMs?: number; lifetimeMs?: number },
 ) {
-  const open = new Map<string, number>();
-  const ofClient = (share: number) => Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * share));
-  const perClient = { stranger: ofClient(CLIENT_SHARE), party: ofClient(PARTIES_SHARE) };
-  const forStrangers = Math.floor(maxStreams * STRANGERS_SHARE);
-  let total = 0;
+  const places = createPlaces(maxStreams);
   const reading = createConcurrencyLimit(MAX_READING);
-
-  /** Whether a stranger gets no stream. Addresses are free: one client could take every stream with many of them. */
-  const isFull = (client: string): boolean =>
-    total >= forStrangers || (open.get(`stranger ${client}`) ?? 0) >= perClient.stranger;
-
-  const take = (caller: string, client: string, kind: "stranger" | "party"): void => {
-    const own = open.get(caller) ?? 0;
-    if (own >= LIMITS.streamsPerAgent) {
-      throw new AppError("too_many_streams", {
-        message: `You have ${own} open streams, the maximum; close one first.`,
-        retryAfterSeconds: 5,
-      });
-    }
-    if ((open.get(`${kind} ${client}`) ?? 0) >= perClient[kind]) {
-      const agents = kind === "party" ? "agents with" : "agents without";
-      throw new AppError("too_many_streams", {
-        message: `Your IP address has ${perClient[kind]} open streams, the maximum for ${agents} an open contract or a stake. Close one first, or poll GET /v1/events.`,
-        retryAfterSeconds: 5,
-      });
-    }
-    if (total >= (kind === "party" ? maxStreams : forStrangers)) {
-      throw new AppError("unavailable", {
-        message: "This process is at its stream limit. Poll GET /v1/events, or retry.",
-        retryAfterSeconds: 5,
-      });
-    }
-    for (const key of [caller, `${kind} ${client}`]) open.set(key, (open.get(key) ?? 0) + 1);
-    total += 1;
-  };
-  const give = (caller: string, client: string, kind: "stranger" | "party"): void => {
-    for (const key of [caller, `${kind} ${client}`]) {
-      const left = (open.get(key) ?? 1) - 1;
-      if (left === 0) open.delete(key);
-      else open.set(key, left);
-    }
-    total -= 1;
-  };
 
   /**
    * Chunks of text/event-stream. Ends with `signal`, after {@link LIMITS.streamLifetime}, when the caller's key is revoked,
@@ -129,8 +136,8 @@ export function createEventStreams(
     // Another process can have sent the reader an event that this one has not seen yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
     let at = after ?? feed.newest();
-    const kind = isFull(client) && (await isParty(db, caller)) ? "party" : "stranger";
-    take(countedAs, client, kind);
+    const kind = places.isFull(client) && (await isParty(db, caller)) ? "party" : "stranger";
+    const giveBack = places.take(kind, countedAs, client);
     const endsAt = performance.now() + lifetimeMs;
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;
@@ -160,7 +167,7 @@ export function createEventStreams(
         sentAt = performance.now();
       }
     } finally {
-      give(countedAs, client, kind);
+      giveBack();
     }
   }
 
