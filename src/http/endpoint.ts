@@ -200,9 +200,9 @@ interface Endpoint {
 }
 
 /**
- * Declares the endpoints under a tag of the document: `get("/v1/protocol", { ... })`. Codes that come without being declared: `unauthorized` (with a key), `payload_too_large` and
- * `unsupported_media_type` (with a body), `settlement_pending` (if relayed), and those of every path, which the document
- * adds.
+ * Declares the endpoints under a tag of the document: `get("/v1/protocol", { ... })`. Codes that come without being
+ * declared: `unauthorized` (with a key), `payload_too_large` and `unsupported_media_type` (with a body),
+ * `settlement_pending` (if relayed), and those of every path, which the document adds.
  */
 export function endpoints(tag: string) {
   const by = (method: Method) => declaring(method, tag);

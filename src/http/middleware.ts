@@ -309,11 +309,11 @@ const DOWNLOAD_LENGTH = 16 * 1024;
 const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
 
 /**
- * Sets `client`, and limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length` characters until the
- * response closes, by default a streamed list's share, and throws `429 rate_limited` if the client would have too much left
- * to read. A response that `isDue`, because the call has taken effect, is counted apart and never refused; `limitCalls`
- * refuses the next call with a key. A client that leaves reads unread therefore does not block calls from others behind its
- * IP address.
+ * Sets `client`, and limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length`
+ * characters until the response closes, by default a streamed list's share, and throws `429 rate_limited` if the client
+ * would have too much left to read. A response that `isDue`, because the call has taken effect, is counted apart and
+ * never refused; `limitCalls` refuses the next call with a key. A client that leaves reads unread therefore does not
+ * block calls from others behind its IP address.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
   const open = createCounts();
@@ -321,7 +321,7 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     const pending = open.count(key);
     if (pending + length <= DOWNLOADS_LENGTH) return;
     throw new AppError("rate_limited", {
-      message: `Your IP address has ${pending} characters of responses left to read, and can have ${DOWNLOADS_LENGTH}; ${hint}.`,
+      message: `Your IP address has ${pending} characters of unread responses; the maximum is ${DOWNLOADS_LENGTH}. ${hint}.`,
       retryAfterSeconds: 1,
     });
   };
@@ -330,7 +330,7 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     // A response that has closed already would never be counted down.
     if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
     const key = `${isDue} ${c.get("client")}`;
-    if (!isDue) requireRoom(key, length, "read them first, or read smaller pages with ?limit=");
+    if (!isDue) requireRoom(key, length, "Read them first, or read smaller pages with ?limit=");
     open.add(key, length);
     outgoing.once("close", () => open.add(key, -length));
   };
@@ -338,7 +338,7 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     c.set("client", clientAddress(c, trustedProxies));
     const share = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient;
     c.set("limitDownload", (length = share, { isDue } = { isDue: false }) => take(c, length, isDue));
-    c.set("limitCalls", () => requireRoom(`true ${c.get("client")}`, 0, "read them first"));
+    c.set("limitCalls", () => requireRoom(`true ${c.get("client")}`, 0, "Read them first"));
     await next();
   });
 }

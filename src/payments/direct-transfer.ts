@@ -195,7 +195,7 @@ async function findOpeningFromBalance(
 const mark = async (deps: Deps, payment: PaymentAuthorization): Promise<boolean> =>
   isApplied(deps, await enqueueRefund(deps, payment, limitsOfMark));
 
-/** The authorization whose call this service has answered with the opening, if its money was there before, too. */
+/** The authorization whose creation call already got a success response, if its money was there before, too. */
 async function findAnswered(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
   const created = await findByOnceKey(deps.db, creationKey(payment.to));
   if (created === undefined || created.nonce === payment.nonce) return null;

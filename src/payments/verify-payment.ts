@@ -261,7 +261,7 @@ function signatureFault(payment: PaymentAuthorization): Rejection {
   );
 }
 
-/** A transfer with its signature in the form that the token and the escrows accept, if its payer's own key made that. */
+/** The payment with its signature in the token's form if the payer's own key signed a transfer; otherwise unchanged. */
 export function inTokenForm(
   payment: PaymentAuthorization,
   stablecoin: Pick<PaymentQuote, "asset" | "chainId">,

@@ -74,8 +74,9 @@ export function toComplaint(row: ComplaintRow): ComplaintView {
 type Role = ComplaintView["filedByRole"];
 
 /**
- * Files a complaint under a new id, or returns the one that a call with the same id has filed. Throws 404, 403 (not a party), 409 (no counterparty yet, window closed) and 429
- * `too_many_complaints`. The limit is exact even for concurrent calls.
+ * Files a complaint under a new id, or returns the one that a call with the same id has filed. Throws 404, 403 (not a
+ * party), 409 (no counterparty yet, window closed) and 429 `too_many_complaints`. The limit is exact even for
+ * concurrent calls.
  */
 async function fileComplaint(
   deps: Deps,

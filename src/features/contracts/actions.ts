@@ -147,7 +147,7 @@ export type ActionRequest = Omit<CallIdentity, "name"> & { actionHeaders?: Actio
 
 interface UnpaidCall extends ActionRequest {
   name: string;
-  /** The escrow acted on; for an action on none, its kind and the once-key of this very action. */
+  /** The escrow that is acted on; otherwise the operation's kind and once-key. */
   subject: { escrow: Address } | { kind: OperationKind; onceKey: string };
   /** Checks the call, ensures the caller's delegation, and stores the operation. Throws to refuse. */
   store(requestHash: string): Promise<{ operation: OperationRow; existing: boolean }>;

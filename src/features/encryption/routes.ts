@@ -124,7 +124,9 @@ async function shareDelivery(
 ): Promise<ShareView> {
   const row = await loadContractForAction(db, id);
   if (caller !== row.chain.client && caller !== row.chain.worker)
-    throw new AppError("forbidden", { message: "Only the contract's client and worker share its delivery." });
+    throw new AppError("forbidden", {
+      message: "Only the contract's client and worker may share its delivery.",
+    });
   requireStatus(row, "disputed", clock.now());
   const { rows } = await db.execute<{ asked: boolean }>(sql`
     select exists (select 1 from ${keyRelease}

@@ -116,7 +116,7 @@ async function entitlementOf(
   if (await isJuror(deps, row, caller)) return { role: "backup-agent", fields: BOTH };
   throw new AppError("forbidden", {
     message:
-      "The keys are for the contract's client and worker, and for Backup Agents who can vote while the contract is disputed.",
+      "Only the contract's client and worker, and Backup Agents who can vote while the contract is disputed, may get these keys.",
   });
 }
 

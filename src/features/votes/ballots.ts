@@ -100,9 +100,9 @@ async function requireSignable(deps: Deps, { caller, ballot }: VoteCall): Promis
 }
 
 /**
- * A bond signs the votes if its nonce is the hash of their commitment; otherwise the Relay needs the voter's delegation.
- * The votes are stored before their commitment can reach the chain: a commitment whose votes are lost costs the voter its
- * bond.
+ * A bond signs the votes if its nonce is the hash of their commitment; otherwise the Relay needs the voter's
+ * delegation. The votes are stored before their commitment can reach the chain: a commitment whose votes are lost costs
+ * the voter its bond.
  */
 async function storeVote(
   deps: Deps,

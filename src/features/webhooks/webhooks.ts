@@ -66,7 +66,7 @@ async function assertMayWatchOthers(tx: Transaction, caller: Address): Promise<v
   if (rows[0]?.full !== true || (await isParty(tx, caller))) return;
   throw new AppError("too_many_webhooks", {
     message:
-      "Webhooks for events of others are used up, except for agents with an open contract or a stake. Read GET /v1/events instead.",
+      "The service accepts no more webhooks for other agents' events, except from agents with an open contract or a stake. Read GET /v1/events instead.",
     retryable: false,
   });
 }
