@@ -12,7 +12,7 @@ import { type MonthView, type RoleRecord, readEarnings, readRecord } from "../fe
 import { readWorkload, type WorkloadView } from "../features/records/workload.js";
 import { viewStake } from "../features/stakes/routes.js";
 import { listVotes } from "../features/votes/view.js";
-import { type AppEnv, clientAddress } from "../http/middleware.js";
+import type { AppEnv } from "../http/middleware.js";
 import type { Reader } from "../scheduling.js";
 import {
   Amount,
@@ -33,8 +33,7 @@ import { ANONYMOUS, addressOf } from "./layout.js";
 export function showAgent(deps: Deps) {
   return async (c: Context<AppEnv>) => {
     const address = addressOf(c, "address");
-    const client = clientAddress(c, deps.config.trustedProxies);
-    const data = await loadAgentPage(deps, address, { client, caller: ANONYMOUS });
+    const data = await loadAgentPage(deps, address, { client: c.get("client"), caller: ANONYMOUS });
     return c.render(<AgentPage data={data} />, {
       title: data.profile.displayName ?? `Agent ${short(address)}`,
       dataPath: `/agents/${address}.json`,
