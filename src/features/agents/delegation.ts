@@ -254,7 +254,7 @@ export async function readGrant(
 export async function newestDelegationOperation(
   db: Executor,
   agent: Address,
-): Promise<{ id: bigint; kind: string; isPending: boolean } | null> {
+): Promise<{ id: bigint; kind: string; isPending: boolean; isFinal: boolean } | null> {
   const [row] = await db
     .select({ id: operation.id, kind: operation.kind, state: operation.state })
     .from(operation)
@@ -263,7 +263,9 @@ export async function newestDelegationOperation(
       and ${operation.kind} in ('delegate', 'revoke-delegation') and ${operation.state} <> 'rejected'`)
     .orderBy(desc(operation.id))
     .limit(1);
-  return row === undefined ? null : { ...row, isPending: ["queued", "sent", "held"].includes(row.state) };
+  if (row === undefined) return null;
+  const isPending = ["queued", "sent", "held"].includes(row.state);
+  return { ...row, isPending, isFinal: row.state === "final" };
 }
 
 /** Id of the pending revocation of `agent`; null if there is none. */
