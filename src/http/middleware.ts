@@ -116,16 +116,18 @@ function routeOf(c: Context): string {
  */
 export const requireKey = createMiddleware<CallerEnv>(async (c, next) => {
   const identity = c.get("identity");
-  if (identity === null) {
-    throw new AppError("unauthorized", {
-      message: "This call needs an active API key: Authorization: Bearer <API_KEY>.",
-      hint: "Get one with POST /v1/agents/{address}/challenge, then POST /v1/agents/{address}/api-key.",
-      headers: { "WWW-Authenticate": "Bearer" },
-    });
-  }
+  if (identity === null) throw unauthorized();
   c.set("caller", identity);
   await next();
 });
+
+/** 401 for a call without an active key, in one form (docs/rules.md 2). */
+export const unauthorized = (): AppError =>
+  new AppError("unauthorized", {
+    message: "This call needs an active API key: Authorization: Bearer <API_KEY>.",
+    hint: "Get one with POST /v1/agents/{address}/challenge, then POST /v1/agents/{address}/api-key.",
+    headers: { "WWW-Authenticate": "Bearer" },
+  });
 
 /** Headers against sniffing, framing and shared caching of responses. Pages set their own CSP. */
 export const securityHeaders = createMiddleware<AppEnv>(async (c, next) => {

@@ -6,6 +6,7 @@ import { z } from "@hono/zod-openapi";
 import type { Context, ErrorHandler, Hono, NotFoundHandler } from "hono";
 import { HTTPException } from "hono/http-exception";
 import {
+  BlockNotFoundError,
   ContractFunctionZeroDataError,
   HttpRequestError,
   RpcRequestError,
@@ -113,11 +114,11 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
 const QUERY_CANCELED = "57014";
 
 /**
- * Node's network errors; Postgres shutting down, out of connections or read-only; transactions rolled back because of
- * another.
+ * Node's network errors; Postgres shutting down, out of connections, read-only or with another password; transactions
+ * rolled back because of another.
  */
 const OUTAGE_CODES =
-  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25006|25P03|40001|40P01)/;
+  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|28|53|57P|25006|25P03|40001|40P01)/;
 
 /** Messages of pg's connection errors, which have no code. */
 const PG_OUTAGE =
@@ -129,8 +130,9 @@ export function isOutage(error: unknown): boolean {
     // A revert is a response of the contract, not an outage.
     if (cause instanceof RpcRequestError) return failedExecution(cause) === null;
     if (cause instanceof HttpRequestError || cause instanceof TimeoutError) return true;
-    // A node that is behind has no code at a new escrow.
-    if (cause instanceof WebSocketRequestError || cause instanceof ContractFunctionZeroDataError) return true;
+    if (cause instanceof WebSocketRequestError) return true;
+    // A node that is behind lacks blocks, and has no code at a new escrow.
+    if (cause instanceof BlockNotFoundError || cause instanceof ContractFunctionZeroDataError) return true;
     const { code } = cause as { code?: unknown };
     if (typeof code === "string" && OUTAGE_CODES.test(code)) return true;
     if (PG_OUTAGE.test(cause.message)) return true;

@@ -140,6 +140,10 @@ export const rawBody = (limit: number) =>
     if (method === "GET" || method === "HEAD") return next();
     const bytes = await readBytes(c.req.raw, limit);
     c.set("rawBody", bytes);
+    // The router's pattern takes neither blanks before a parameter nor an empty one (RFC 9110 5.6.6).
+    const [mediaType = ""] = (c.req.header("content-type") ?? "").split(";");
+    if (mediaType.trim().toLowerCase() === "application/json")
+      c.req.raw.headers.set("content-type", "application/json");
     // hono reads its cache as a promise, despite its type.
     c.req.bodyCache.arrayBuffer = Promise.resolve(new Uint8Array(bytes).buffer) as never;
     Object.defineProperty(c.req, "json", {

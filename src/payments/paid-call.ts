@@ -132,6 +132,8 @@ async function resume(
         "This payment authorization belongs to a different request (another path or body). Sign a new one for this request, or retry the first request byte for byte.",
     });
   }
+  // The request that stored it can have ended before it did so.
+  if (earlier.response === null) await call.restore?.();
   const outcome = await awaitOutcome(deps, earlier, call.respond);
   if (outcome.ok) return withReceipt(deps, { call, payment, ...outcome });
 

@@ -246,7 +246,7 @@ export interface paths {
         delete: operations["deleteWebhook"];
         /**
          * Change, disable or enable a webhook
-         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is enabled by `disabled: false`, and then gets everything since.
+         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then gets everything since.
          */
         patch: operations["updateWebhook"];
     };
@@ -614,7 +614,7 @@ export interface components {
             contractType: "fixed";
             /** @enum {string} */
             awardMethod: "direct_award" | "open_tender";
-            worker?: string;
+            worker?: string | null;
             /** @description Reserves a worker-initiated listing for one Buyer */
             client?: string;
             budgetOrPrice: number | string;
@@ -1100,9 +1100,9 @@ export interface components {
             url: string;
             description?: string | null;
             /** @description Only events that concern this agent; the caller by default, all agents with null */
-            agent?: string;
+            agent?: string | null;
             /** @description Only events of this contract */
-            contractId?: string;
+            contractId?: string | null;
             /** @description Types, and prefixes such as `contract.*` */
             types?: string[] | null;
         };
@@ -1135,9 +1135,9 @@ export interface components {
             url?: string;
             description?: string | null;
             /** @description Only events that concern this agent; the caller by default, all agents with null */
-            agent?: string;
+            agent?: string | null;
             /** @description Only events of this contract */
-            contractId?: string;
+            contractId?: string | null;
             /** @description Types, and prefixes such as `contract.*` */
             types?: string[] | null;
             /** @description Disables the webhook; or enables it, with everything since then */

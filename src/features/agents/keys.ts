@@ -8,6 +8,7 @@ import { type Executor, NOTIFICATION_LEASE_MS, type Transaction } from "../../db
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
+import { unauthorized } from "../../http/middleware.js";
 import { pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
 import { assertNarrowable } from "../../relayer/limits.js";
@@ -172,8 +173,7 @@ async function hasActiveKey(tx: Transaction, address: Address): Promise<boolean>
  */
 export async function requireActiveKey(tx: Transaction, caller: Address): Promise<void> {
   await lockAddress(tx, caller);
-  if (!(await hasActiveKey(tx, caller)))
-    throw new AppError("unauthorized", { message: "All API keys of this address were revoked." });
+  if (!(await hasActiveKey(tx, caller))) throw unauthorized();
 }
 
 /** The newest sign-in counts alone: an older one that allows more could still be registered by whoever stole it. */
@@ -194,8 +194,8 @@ const isOtherSignIn = ({ address, challengeId }: AddressProof): SQL | undefined 
   );
 
 /**
- * Whether a sign-in leaves the operator less than what is delegated, or than a pending delegation might. A sign-in that
- * leaves more is registered when an action first needs it.
+ * Whether a sign-in leaves the operator less than what is delegated, or than a delegation might that is not final: the node
+ * may not show it yet. A sign-in that leaves more is registered when an action first needs it.
  */
 async function isNarrowing(
   db: Executor,
@@ -207,7 +207,7 @@ async function isNarrowing(
   const losesActions = (grant.actions & ~permission.actions) !== 0;
   if (isLive && (losesActions || endOf(permission) < endOf(grant))) return true;
   const newest = await newestDelegationOperation(db, address);
-  return newest?.kind === "delegate" && newest.isPending;
+  return newest?.kind === "delegate" && !newest.isFinal;
 }
 
 async function endDelegation(tx: Transaction, { deployment }: Deps, proof: AddressProof): Promise<void> {

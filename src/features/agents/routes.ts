@@ -53,7 +53,7 @@ const ChallengeBodySchema = z
       description: "When that ends; otherwise with a revocation",
     }),
   })
-  .openapi("ChallengeBody");
+  .openapi("ChallengeBody", { example: { operatorActions: "all" } });
 
 const IssueKeyBodySchema = z
   .object({

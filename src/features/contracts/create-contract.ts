@@ -283,7 +283,9 @@ const readAttempt = prepareShared<{
 const storing = prepareShared<{
   is_known: boolean;
   is_full: boolean;
+  /** Unix time, and age in seconds, of the first quote of the oldest. */
   oldest: number | null;
+  age: number | null;
   stored: string | null;
 }>(
   "creation_attempt_stored",
@@ -312,7 +314,8 @@ const storing = prepareShared<{
     ), slots as (
       select call.n, slot.* from call cross join lateral (
         select bool_or(id = call.id) is true as is_known, count(*) >= call.maximum as is_full,
-          extract(epoch from min(first_quoted_at))::float8 as oldest
+          extract(epoch from min(first_quoted_at))::float8 as oldest,
+          extract(epoch from now() - min(first_quoted_at))::float8 as age
         from app.pending_attempts(call.caller, call.lifetime, call.maximum + 1)) slot
     ), stored as (
       insert into app.terms as t (id, caller, body_hash, document, title, task_description, words,
@@ -372,7 +375,7 @@ async function storeAttempt(
   });
   if (row === undefined) throw new Error("A select for each call returned no row");
   if (row.is_known || row.stored !== null) return;
-  if (needsSlot && row.is_full) throw tooMany(row.oldest ?? 0);
+  if (needsSlot && row.is_full) throw tooMany(row.oldest ?? 0, row.age ?? 0);
   // A concurrent request stored the same bytes under other parameters: its terms count.
   throw new AppError("unavailable", {
     message: "A concurrent request stored the same contract first. Retry the identical request.",
@@ -380,10 +383,10 @@ async function storeAttempt(
   });
 }
 
-function tooMany(oldest: number): AppError {
+function tooMany(oldest: number, age: number): AppError {
   const freeAt = new Date((oldest + LIMITS.pendingAttemptLifetime) * 1000);
   return new AppError("too_many_pending_attempts", {
     message: `You have ${LIMITS.pendingAttempts} unpaid creation attempts. Pay one of them, or wait: the oldest one expires at ${freeAt.toISOString()}.`,
-    retryAfterSeconds: Math.max(1, Math.ceil((freeAt.getTime() - Date.now()) / 1000)),
+    retryAfterSeconds: Math.max(1, Math.ceil(LIMITS.pendingAttemptLifetime - age)),
   });
 }

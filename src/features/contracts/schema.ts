@@ -86,13 +86,13 @@ export const CreateBodySchema = z
     supplementaryMaterials: optional(ReferenceSchema),
     application: optional(
       only("usageticket", "no other application is recognized; omit it for a plain contract"),
-    ),
+    ).openapi({ enum: ["usageticket", null] }),
     applicationTerms: optional(JsonObjectSchema(LIMITS.applicationTermsBytes)).openapi({
       type: ["object", "null"],
     }),
     contractType: only("fixed", "no other contract type is implemented"),
     awardMethod: z.enum(["direct_award", "open_tender"], 'must be "direct_award" or "open_tender"'),
-    worker: optional(NonZeroAddressSchema),
+    worker: optional(NonZeroAddressSchema).openapi({ type: ["string", "null"] }),
     client: z
       .unknown()
       .optional()
@@ -102,7 +102,9 @@ export const CreateBodySchema = z
     withdrawalDeadline: DeadlineSchema,
     deliveryDeadline: DeadlineSchema,
     reviewDeadline: DeadlineSchema,
-    verificationMode: only("privacy-preserving", "no other verification mode is implemented").nullish(),
+    verificationMode: only("privacy-preserving", "no other verification mode is implemented")
+      .nullish()
+      .openapi({ enum: ["privacy-preserving", null] }),
   })
   .transform((body, context) => {
     const { idempotencyKey: _, contractType: __, verificationMode: ___, ...draft } = body;

@@ -332,12 +332,12 @@ function sampler(components: Record<string, Schema>, kind: "request" | "response
   function sample(schema: Schema, name = ""): unknown {
     if (schema.$ref !== undefined) return sample(components[schema.$ref.split("/").at(-1) ?? ""] ?? {}, name);
     if (schema.const !== undefined) return schema.const;
-    if (schema.properties !== undefined) return fieldsOf(schema);
+    if (schema.properties !== undefined) return schema.example ?? fieldsOf(schema);
     if (schema.allOf !== undefined)
       return Object.assign({}, ...schema.allOf.map((part) => sample(part, name)));
     if (isAllowed(schema, VALUES[name])) return VALUES[name];
-    if (schema.items !== undefined) return [sample(schema.items, name)];
     if (schema.example !== undefined) return schema.example;
+    if (schema.items !== undefined) return [sample(schema.items, name)];
     if (schema.enum !== undefined) return schema.enum[0];
     const choice = (schema.anyOf ?? schema.oneOf)?.find(({ type }) => type !== "null");
     return choice === undefined ? plainValue(schema, name) : sample(choice, name);

@@ -28,13 +28,13 @@ const VotesSchema = z
 const Bytes32Schema = z
   .string("must be 32 bytes in hex")
   .regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex, with 0x")
-  .transform((text) => text.toLowerCase() as Hex);
+  .transform((text) => text.toLowerCase() as Hex)
+  .openapi({ type: "string", pattern: "^0x[0-9a-fA-F]{64}$", example: `0x${"5a".repeat(32)}` });
 
 const VotesBodySchema = z
   .object({
     votes: VotesSchema.optional(),
     salt: Bytes32Schema.optional().openapi({
-      type: "string",
       description:
         "With `votes`: seals them, instead of a random salt. If the payment's nonce is keccak256 of their commitment, it signs the votes",
     }),
@@ -42,6 +42,7 @@ const VotesBodySchema = z
       .optional()
       .openapi({
         type: "string",
+        pattern: "^0x[0-9a-fA-F]{64}$",
         description:
           "Instead of `votes`: keccak256 of the ABI-encoded (chain id, escrow, voter, packed votes, salt). Only the voter can open it, within a day of the window's end",
       }),
@@ -51,11 +52,9 @@ const VotesBodySchema = z
     const message = "must have exactly one entry per criterion, unless a commitment is sent instead";
     addIssue({ code: "custom", path: ["votes"], message });
   })
-  .openapi("SubmitVotes");
+  .openapi("SubmitVotes", { example: { votes: [{ criterionIndex: 0, vote: "met" }] } });
 
-const OpenVoteBodySchema = z
-  .object({ votes: VotesSchema, salt: Bytes32Schema.openapi({ type: "string" }) })
-  .openapi("OpenVote");
+const OpenVoteBodySchema = z.object({ votes: VotesSchema, salt: Bytes32Schema }).openapi("OpenVote");
 
 const VotePageQuerySchema = ListQuerySchema.pick({ limit: true, cursor: true });
 

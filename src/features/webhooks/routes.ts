@@ -32,9 +32,13 @@ const fields = {
     .openapi({ maxLength: LIMITS.webhookDescriptionLength })
     .nullable(),
   agent: AddressSchema.nullable().openapi({
+    type: ["string", "null"],
     description: "Only events that concern this agent; the caller by default, all agents with null",
   }),
-  contractId: AddressSchema.nullable().openapi({ description: "Only events of this contract" }),
+  contractId: AddressSchema.nullable().openapi({
+    type: ["string", "null"],
+    description: "Only events of this contract",
+  }),
   types: z
     .array(EventTypesSchema)
     .min(1)
@@ -80,7 +84,10 @@ const ReplayBodySchema = z
   .openapi("ReplayWebhook");
 
 const WebhookParamsSchema = z.object({
-  id: z.uuid().openapi({ param: { name: "id", in: "path" } }),
+  id: z
+    .uuid()
+    .toLowerCase()
+    .openapi({ param: { name: "id", in: "path" } }),
 });
 
 const time = z.iso.datetime().nullable();
@@ -160,7 +167,7 @@ export const webhookEndpoints = [
     operationId: "updateWebhook",
     summary: "Change, disable or enable a webhook",
     description:
-      "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, or because every attempt of three days failed) is enabled by `disabled: false`, and then gets everything since.",
+      "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then gets everything since.",
     params,
     body: WebhookChangesSchema,
     returns: data("The webhook after the change", WebhookSchema),

@@ -156,13 +156,16 @@ export async function replayWebhook(
     // Locks in the same order as the sender: first the webhook, then its retries.
     await tx.select({ id: webhook.id }).from(webhook).where(eq(webhook.id, id)).for("update");
     const hook = await loadWebhook(tx, { owner: caller, id });
+    const newest = await newestPosition(tx);
+    if ("eventId" in replay) await requireVisible(tx, caller, replay.eventId);
+    else if (replay.after !== "latest") requireReached(replay.after, newest);
     if (hook.status === "disabled") {
       throw new AppError("conflict", { message: "The webhook is disabled; enable it first." });
     }
     if ("eventId" in replay) {
       assertRoomForRetry(hook);
-      await sendAgain(tx, { caller, id, eventId: replay.eventId });
-    } else await rewind(tx, id, replay.after);
+      await sendAgain(tx, { id, eventId: replay.eventId });
+    } else await rewind(tx, id, { after: replay.after, newest });
     return loadWebhook(tx, { owner: caller, id });
   });
 }
@@ -175,14 +178,14 @@ function assertRoomForRetry({ pendingRetries }: WebhookView): void {
   });
 }
 
-async function sendAgain(
-  tx: Transaction,
-  { caller, id, eventId }: { caller: Address; id: string; eventId: bigint },
-): Promise<void> {
+async function requireVisible(tx: Transaction, caller: Address, eventId: bigint): Promise<void> {
   const row = await readPosition(tx, eventId);
   if (row === undefined || (row.visibleTo !== null && !row.visibleTo.includes(caller))) {
     throw invalidField("eventId", `names no event ${eventId}`);
   }
+}
+
+async function sendAgain(tx: Transaction, { id, eventId }: { id: string; eventId: bigint }): Promise<void> {
   await tx
     .insert(webhookRetry)
     .values({ webhookId: id, position: eventId, attempts: 0, nextAttemptAt: sql`now()` })
@@ -197,10 +200,12 @@ async function sendAgain(
 }
 
 /** The log is the queue, so a replay only moves the position back. */
-async function rewind(tx: Transaction, id: string, after: bigint | "latest"): Promise<void> {
-  const newest = await newestPosition(tx);
+async function rewind(
+  tx: Transaction,
+  id: string,
+  { after, newest }: { after: bigint | "latest"; newest: bigint },
+): Promise<void> {
   const position = after === "latest" ? newest : after;
-  requireReached(position, newest);
   await tx
     .delete(webhookRetry)
     .where(

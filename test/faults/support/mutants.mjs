@@ -48,12 +48,7 @@ const BY_TEST_FILE = {
     },
     "answered-payment-forgotten": {
       file: "src/payments/direct-transfer.ts",
-      edits: [
-        [
-          "enqueueRefund(deps, answered ?? payment, limitsOfMark)",
-          "enqueueRefund(deps, payment, limitsOfMark)",
-        ],
-      ],
+      edits: [["mark(deps, answered ?? payment)", "mark(deps, payment)"]],
       only: "before the service opened",
     },
     "outcome-of-another-call": {
@@ -411,7 +406,7 @@ const BY_TEST_FILE = {
       file: "src/http/responses.ts",
       edits: [
         [
-          "  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|53|57P|25006|25P03|40001|40P01)/;",
+          "  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|28|53|57P|25006|25P03|40001|40P01)/;",
           "  /^never$/;",
         ],
       ],
@@ -419,7 +414,7 @@ const BY_TEST_FILE = {
     },
     "disk-full-unnamed": {
       file: "src/http/responses.ts",
-      edits: [["|08|53|57P|", "|08|57P|"]],
+      edits: [["|08|28|53|57P|", "|08|28|57P|"]],
       only: "row 33",
     },
     "read-only-unnamed": {
