@@ -110,6 +110,9 @@ export function blockOf(checkpoint: "latest_checkpoint" | "finalized_checkpoint"
   return `substring(${checkpoint} from 27 for 16)`;
 }
 
+/** Deepest reorg that we reckon with, in blocks. */
+export const REORG_DEPTH = 64n;
+
 /** Postgres channel that Ponder notifies with each block it commits. */
 export const INDEX_CHANGED = "onchain_live_query";
 
@@ -196,8 +199,6 @@ interface Waiter {
   resolve: (visible: boolean) => void;
 }
 
-/** A stake still missing after this many blocks has been withdrawn; before that, the index might not have it yet. */
-const STAKE_DEPTH = 64n;
 /** Without notifications. */
 const POLL_INTERVAL_MS = 20;
 /** In case a notification is lost. */
@@ -271,7 +272,8 @@ async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Wait
     if (escrow !== undefined) return events.has(`${blockHash}${escrow}`);
     if (staker === undefined) return true;
     const [, changedAt, changedIn] = stakes.get(staker) ?? [];
-    if (changedAt === undefined) return indexed >= blockNumber + STAKE_DEPTH;
+    // A stake still missing at this depth has been withdrawn; before that, the index might not have it yet.
+    if (changedAt === undefined) return indexed >= blockNumber + REORG_DEPTH;
     return changedIn === blockHash || BigInt(changedAt) > blockNumber;
   };
   return new Set(waiters.filter(({ target }) => isShown(target)));

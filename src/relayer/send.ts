@@ -4,6 +4,7 @@ import { sql } from "drizzle-orm";
 import { keccak256, type TransactionSerializableEIP1559 } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { isPaused } from "../chain/token.js";
+import { REORG_DEPTH } from "../db/onchain.js";
 import { type BatchAttempt, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
 import { claimOperations, storeUnsent, type Unsent } from "./claim.js";
@@ -32,12 +33,6 @@ const MAX_KNOWN_NONCES = 1000;
 const TRANSFER_FAILURES: ReadonlySet<string> = new Set(["PaymentFailed", "SafeERC20FailedOperation"]);
 /** For these kinds the token's own error comes through, under any name. */
 const PAYS_OUT: ReadonlySet<string> = new Set(["refund-direct-transfer", "claim-deferred"]);
-
-/**
- * Blocks deeper than this are not checked. The owner or caretaker resends a batch that lost its block long before; if
- * neither can, other signers must not wait for it.
- */
-const BRANCH_DEPTH = 64n;
 
 /** Sends a batch of waiting operations. Returns whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
@@ -108,13 +103,16 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   }
 }
 
-/** Whether `head` builds on these blocks. Ignores blocks too deep for a reorg. */
+/**
+ * Whether `head` builds on these blocks. Ignores blocks too deep for a reorg: the owner or caretaker resends a batch that
+ * lost its block long before; if neither can, other signers must not wait for it.
+ */
 async function isOnOurBranch(
   context: SignerContext,
   blocks: readonly { number: bigint; hash: string }[],
   head: Head,
 ): Promise<boolean> {
-  const near = blocks.filter(({ number }) => head.number < number + BRANCH_DEPTH);
+  const near = blocks.filter(({ number }) => head.number < number + REORG_DEPTH);
   const trusted = await Promise.all(near.map((block) => isTrusted(context, block, head)));
   return !trusted.includes(false);
 }

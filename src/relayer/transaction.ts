@@ -19,6 +19,7 @@ import {
 } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { failedExecution } from "../chain/errors.js";
+import { REORG_DEPTH } from "../db/onchain.js";
 import type { BatchAttempt, batch } from "../db/schema.js";
 import type { Head, SignerContext } from "./context.js";
 import type { OperationRow } from "./outbox.js";
@@ -320,8 +321,6 @@ export function blockRefOf({ blockNumber, blockHash }: TransactionReceipt): { nu
   return { number: blockNumber, hash: blockHash };
 }
 
-/** A reorg can include a transaction in a block below the one at which it was signed. */
-const REORGANISATION_MARGIN = 64n;
 const BLOCKS_PER_ROUND = 200n;
 /** They arrive in one response, whose size is limited (clients.ts). */
 const PARALLEL_BLOCKS = 4n;
@@ -342,7 +341,8 @@ export async function findNonceUse(
   head: Head,
 ): Promise<NonceUse | "not found" | null> {
   const signedAt = BigInt(attempts[0]?.signedAtBlock ?? 0);
-  const first = signedAt > REORGANISATION_MARGIN ? signedAt - REORGANISATION_MARGIN : 0n;
+  // A reorg can include a transaction in a block below the one at which it was signed.
+  const first = signedAt > REORG_DEPTH ? signedAt - REORG_DEPTH : 0n;
   let next = memory.searchedTo.get(id) ?? first;
   const stop = next + BLOCKS_PER_ROUND;
   while (next <= head.number) {
