@@ -263,6 +263,9 @@ export const sealedVote = app.table(
   (t) => [primaryKey({ columns: [t.contractId, t.backupAgent, t.commitment] })],
 );
 
+/** SQL: whether the operation was applied, or failed, in a block. Postgres matches it with the index `operation_signed`. */
+export const hasOutcomeOnChain = sql`(state in ('mined', 'final') or (state = 'rejected' and block_number is not null))`;
+
 const OPERATION_STATES = ["queued", "sent", "mined", "final", "rejected", "held"] as const;
 type OperationState = (typeof OPERATION_STATES)[number];
 
@@ -340,11 +343,7 @@ export const operation = app.table(
       .on(t.onceKey, t.id)
       .where(sql`state = 'rejected' and once_key is not null`),
     index("operation_by_batch").on(t.batchId).where(sql`batch_id is not null`),
-    index("operation_signed")
-      .on(t.caller, t.id)
-      .where(
-        sql`signed and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))`,
-      ),
+    index("operation_signed").on(t.caller, t.id).where(sql`signed and ${hasOutcomeOnChain}`),
     index("operation_unanswered")
       .on(t.caller, t.kind)
       .where(sql`state <> 'rejected' and nonce is not null and response is null`),

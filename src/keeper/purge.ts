@@ -5,6 +5,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
 import { indexedTime, isIndexWhole } from "../db/onchain.js";
+import { hasOutcomeOnChain } from "../db/schema.js";
 import { createLoop, type Loop } from "../scheduling.js";
 
 const INTERVAL_MS = 60_000;
@@ -121,8 +122,7 @@ function purgeIdle({
         (select true from onchain.working_contract c where c.worker = ${address} limit 1),
         (select true from onchain.stake s where s.agent = ${address} limit 1),
         (select true from onchain.vote v where v.backup_agent = ${address} limit 1),
-        (select true from app.operation o where o.caller = ${address} and o.signed
-          and (o.state in ('mined', 'final') or (o.state = 'rejected' and o.block_number is not null)) limit 1),
+        (select true from app.operation o where o.caller = ${address} and o.signed and ${hasOutcomeOnChain} limit 1),
         (select true from app.operation o
           where o.caller = ${address} and o.state <> 'rejected' and o.nonce is not null and o.response is null limit 1)) as is_kept
       from (

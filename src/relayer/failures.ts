@@ -11,6 +11,7 @@ import type { Hex, TransactionReceipt } from "viem";
 import { decodeRevert } from "../chain/errors.js";
 import { isPaused, tokenAbi } from "../chain/token.js";
 import type { Transaction } from "../db/client.js";
+import { hasOutcomeOnChain } from "../db/schema.js";
 import type { Candidate } from "./choose.js";
 import type { Head, SignerContext } from "./context.js";
 import type { OperationRow } from "./outbox.js";
@@ -128,8 +129,7 @@ export async function readAllowances(
     select caller, least(${MAX_ALLOWANCE}, 1 + (
       select count(*) filter (where not has_failed)::int from (
         select bool_or(state = 'rejected') over (order by id desc) as has_failed from app.operation
-        where operation.caller = asked.caller and signed
-          and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))
+        where operation.caller = asked.caller and signed and ${hasOutcomeOnChain}
         order by id desc limit ${MAX_ALLOWANCE}) newest)) as allowance
     from unnest(${sql.param([...crowded])}::text[]) as asked (caller)`);
   return new Map(rows.map(({ caller, allowance }) => [caller, allowance]));

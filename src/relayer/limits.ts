@@ -3,6 +3,7 @@ import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PublicClient } from "viem";
 import type { Config } from "../config.js";
 import type { Executor } from "../db/client.js";
+import { hasOutcomeOnChain } from "../db/schema.js";
 import { forEachCall, prepare, prepareShared } from "../db/statements.js";
 import { AppError } from "../errors.js";
 import { SIGNATURE_FAULTS } from "./failures.js";
@@ -55,8 +56,7 @@ const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: b
   sql`select ${failedAge(caller)} as "failureAge", ${gasRefusal} as "gasRefusal",
     coalesce((
       select state <> 'rejected' from app.operation
-      where caller = ${caller} and signed
-        and (state in ('mined', 'final') or (state = 'rejected' and block_number is not null))
+      where caller = ${caller} and signed and ${hasOutcomeOnChain}
       order by id desc limit 1), false) as "isProven",
     exists (
       select 1 from app.operation
