@@ -268,6 +268,10 @@ export const hasOutcomeOnChain = sql`(state in ('mined', 'final') or (state = 'r
 
 const OPERATION_STATES = ["queued", "sent", "mined", "final", "rejected", "held"] as const;
 type OperationState = (typeof OPERATION_STATES)[number];
+/** States of an operation that took effect on chain, as far as we know. */
+export const APPLIED: OperationState[] = ["mined", "final"];
+/** States in which its caller no longer waits for it. */
+export const ENDED: readonly OperationState[] = [...APPLIED, "rejected"];
 
 /** The relayer's outbox. Each row is one on-chain action, stored before anything is sent. */
 export const operation = app.table(

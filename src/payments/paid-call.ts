@@ -5,7 +5,7 @@
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, isNotNull, isNull } from "drizzle-orm";
 import { meaningOf } from "../chain/errors.js";
-import { operation, terms } from "../db/schema.js";
+import { APPLIED, operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import { PAYMENT_USED } from "../relayer/failures.js";
@@ -180,7 +180,7 @@ async function findOffer(
 async function respondWith(deps: Deps, call: PaidCall, offer: Offer): Promise<StoredResponse> {
   if ("status" in offer) return offer;
   const unanswered = await readOperation(deps.db, offer.unanswered);
-  if (unanswered.state !== "mined" && unanswered.state !== "final") throw settlementPending();
+  if (!APPLIED.includes(unanswered.state)) throw settlementPending();
   const outcome = await awaitOutcome(deps, unanswered, call.respond);
   if (!outcome.ok) throw settlementPending();
   const version = responseVersion(call.headers, { v1Bodies: deps.config.x402V1Bodies });

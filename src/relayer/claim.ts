@@ -19,10 +19,10 @@ const NOTIFY_IDS = 350;
 /** An operation held this many times raises an alarm. */
 const ALARM_TRIES = 5;
 
-const WAITING = sql`exists (
+const hasWaitingSql = sql`exists (
   select 1 from app.operation where state in ('queued', 'held') and (retry_at is null or retry_at <= now()))`;
 
-const readWaiting = prepare<{ waiting: boolean }>("relayer_waiting", sql`select ${WAITING} as waiting`);
+const readWaiting = prepare<{ waiting: boolean }>("relayer_waiting", sql`select ${hasWaitingSql} as waiting`);
 
 /** Returns whether any operation is waiting that this signer could send. */
 export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
@@ -32,7 +32,7 @@ export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
 
 const readOpenAndWaiting = prepare<{ open: boolean; waiting: boolean }>(
   "relayer_work",
-  sql`select ${WAITING} as waiting, exists (
+  sql`select ${hasWaitingSql} as waiting, exists (
     select 1 from app.batch
     where signer = ${sql.placeholder("signer")} and state in ('sent', 'mined', 'quarantined')) as open`,
 );

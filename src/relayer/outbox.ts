@@ -1,7 +1,7 @@
 /** The outbox: actions are stored here before anything is sent, and callers wait here for what becomes of them. */
 import { sql } from "drizzle-orm";
 import type { Executor, Notifications } from "../db/client.js";
-import { operation } from "../db/schema.js";
+import { ENDED, operation } from "../db/schema.js";
 import { columnsOf, prepare, prepareRows, prepareShared, rowOf, sharedCalls } from "../db/statements.js";
 import { AppError } from "../errors.js";
 import { assertGas, gasRefusalOf } from "./gas-accounts.js";
@@ -97,11 +97,15 @@ export async function assertQueueCapacity(
   if (row?.has_room !== true) throw queueFull();
 }
 
-const byId = prepareRows("operation_by_id", operation, sql`where id = ${sql.placeholder("id")}::bigint`);
+const operationById = prepareRows(
+  "operation_by_id",
+  operation,
+  sql`where id = ${sql.placeholder("id")}::bigint`,
+);
 
 /** The operation with this id: one that a caller waits for is never deleted. */
 export async function readOperation(db: Executor, id: bigint): Promise<OperationRow> {
-  const [row] = await byId(db, { id });
+  const [row] = await operationById(db, { id });
   if (row === undefined) throw new Error(`Operation ${id} vanished`);
   return row;
 }
@@ -168,7 +172,6 @@ export const OPERATION_DONE = "operation_done";
 /** Ids per query. */
 const MAX_IDS = 1000;
 const POLL_INTERVAL_MS = 1000;
-const DONE: ReadonlySet<string> = new Set(["mined", "final", "rejected"]);
 
 export type OutboxWaiter = ReturnType<typeof createOutboxWaiter>;
 
@@ -190,7 +193,7 @@ export function createOutboxWaiter({ db, notifications }: { db: Executor; notifi
   let stopped = false;
 
   const settle = (row: OperationRow): void => {
-    if (!DONE.has(row.state)) return;
+    if (!ENDED.includes(row.state)) return;
     for (const resolve of waiting.get(row.id) ?? []) resolve(row);
   };
 

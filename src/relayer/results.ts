@@ -4,7 +4,7 @@ import { relayAbi } from "@working-contracts/protocol/abi";
 import { and, arrayOverlaps, eq, inArray, sql } from "drizzle-orm";
 import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
 import type { Transaction } from "../db/client.js";
-import { batch, operation } from "../db/schema.js";
+import { APPLIED, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
 import { notifyDone } from "./claim.js";
 import { fenced, type Head, type SignerContext } from "./context.js";
@@ -32,7 +32,7 @@ export async function recordReceipt(
 ): Promise<void> {
   const { metrics, logger, signer } = context;
   const failures = failuresIn(context, receipt);
-  const atFault = await signersAtFault(context, byId(operationIds, failures), receipt);
+  const atFault = await signersAtFault(context, failuresById(operationIds, failures), receipt);
   const state = isDeep ? "final" : "mined";
   const inclusion = inclusionOf(receipt);
   const counts = await fenced(context, async (tx) => {
@@ -63,12 +63,12 @@ export async function recordReceipt(
         applied += 1;
         if (row.state === "sent") seconds.push(row.age);
         if (isHere && row.state !== "rejected") ordinary.push(operationId);
-        else if (!DONE.has(row.state)) await adopt(tx, operationId, { batchId: id, state, inclusion });
+        else if (!APPLIED.includes(row.state)) await adopt(tx, operationId, { batchId: id, state, inclusion });
       } else if (isHere && row.answered && row.tries < ANSWERED_TRIES) {
         // A reorg moved it before an operation it depends on. It was reported as applied, so it is retried.
         await tx
           .update(operation)
-          .set({ ...WAITING, state: "queued", tries: sql`${operation.tries} + 1` })
+          .set({ ...UNBATCHED, state: "queued", tries: sql`${operation.tries} + 1` })
           .where(eq(operation.id, operationId));
         logger.warn(
           {
@@ -116,7 +116,7 @@ export async function recordFailures(
   receipt: TransactionReceipt,
 ): Promise<void> {
   const failures = failuresIn(context, receipt);
-  const atFault = await signersAtFault(context, byId(operationIds, failures), receipt);
+  const atFault = await signersAtFault(context, failuresById(operationIds, failures), receipt);
   const inclusion = inclusionOf(receipt);
   const failed = await fenced(context, async (tx) => {
     const open = await tx
@@ -155,7 +155,7 @@ async function endFailed(
     .set(
       isRejected
         ? { state: "rejected", reason, reasonData: data, ...inclusion, updatedAt: sql`now()` }
-        : { ...WAITING, state: "queued", tries: row.tries + 1 },
+        : { ...UNBATCHED, state: "queued", tries: row.tries + 1 },
     )
     .where(eq(operation.id, row.id));
   logger.warn(
@@ -172,7 +172,7 @@ function failuresIn({ deployment }: SignerContext, receipt: TransactionReceipt):
   return new Map(failed.map(({ args }) => [Number(args.index), args.reason]));
 }
 
-const byId = (operationIds: readonly bigint[], failures: ReadonlyMap<number, Hex>): Map<bigint, Hex> =>
+const failuresById = (operationIds: readonly bigint[], failures: ReadonlyMap<number, Hex>): Map<bigint, Hex> =>
   new Map(
     [...failures].flatMap(([index, data]) => operationIds.slice(index, index + 1).map((id) => [id, data])),
   );
@@ -184,7 +184,7 @@ function inclusionOf({ transactionHash, blockNumber, blockHash }: TransactionRec
 }
 
 /** Columns of an operation that waits for another batch. */
-const WAITING = {
+const UNBATCHED = {
   retryAt: null,
   batchId: null,
   signer: null,
@@ -193,7 +193,6 @@ const WAITING = {
   blockHash: null,
   updatedAt: sql`now()`,
 };
-const DONE: ReadonlySet<string> = new Set(["mined", "final"]);
 
 /**
  * Marks an operation that had been rejected or requeued as applied by this batch. If a newer operation now holds its
@@ -246,7 +245,7 @@ export async function reopenBatches(context: SignerContext, ids: bigint[]): Prom
     await tx
       .update(operation)
       .set({ state: "sent", ...nowhere })
-      .where(and(inArray(operation.batchId, ids), inArray(operation.state, ["mined", "final"])));
+      .where(and(inArray(operation.batchId, ids), inArray(operation.state, APPLIED)));
   });
 }
 

@@ -98,7 +98,7 @@ async function countBadTry(db: Executor, challengeId: string): Promise<number> {
   return LIMITS.challengeAttempts - row.failedAttempts;
 }
 
-const SIGNATURE_FAULTS: Record<Exclude<SignatureVerdict, { ok: true }>["reason"], string> = {
+const REFUSALS: Record<Exclude<SignatureVerdict, { ok: true }>["reason"], string> = {
   mismatch:
     "The signature was not made by this address over the challenge's message (EIP-191 personal_sign).",
   refused_by_wallet:
@@ -107,9 +107,9 @@ const SIGNATURE_FAULTS: Record<Exclude<SignatureVerdict, { ok: true }>["reason"]
     "Signatures of wallets that are not deployed yet (ERC-6492) are not accepted: deploy the wallet first, then sign again.",
 };
 
-function invalidSignature(reason: keyof typeof SIGNATURE_FAULTS, triesLeft: number): AppError {
+function invalidSignature(reason: keyof typeof REFUSALS, triesLeft: number): AppError {
   return new AppError("invalid_signature", {
-    message: SIGNATURE_FAULTS[reason],
+    message: REFUSALS[reason],
     details: { triesLeft },
     hint:
       triesLeft > 0

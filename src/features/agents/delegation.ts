@@ -18,7 +18,7 @@ import { hashTypedData } from "viem";
 import { meaningOf } from "../../chain/errors.js";
 import { verifyActionSignature } from "../../chain/signatures.js";
 import { type Executor, lock, type Transaction } from "../../db/client.js";
-import { challenge, operation } from "../../db/schema.js";
+import { challenge, ENDED, operation } from "../../db/schema.js";
 import { prepareRows } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
@@ -264,8 +264,7 @@ export async function newestDelegationOperation(
     .orderBy(desc(operation.id))
     .limit(1);
   if (row === undefined) return null;
-  const isPending = ["queued", "sent", "held"].includes(row.state);
-  return { ...row, isPending, isFinal: row.state === "final" };
+  return { ...row, isPending: !ENDED.includes(row.state), isFinal: row.state === "final" };
 }
 
 /** Id of the pending revocation of `agent`; null if there is none. */

@@ -6,7 +6,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import { lockedUntil, requireIndex, stake, vote, workingContract as w } from "../../db/onchain.js";
-import { operation as relayed } from "../../db/schema.js";
+import { APPLIED, operation as relayed } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
 import { data, endpoints, stored } from "../../http/endpoint.js";
@@ -151,7 +151,7 @@ async function newestStake(db: Executor, caller: Address): Promise<bigint> {
 }
 
 export function newestStakeQuery(db: Executor, caller: Address) {
-  const isApplied = inArray(relayed.state, ["mined", "final"]);
+  const isApplied = inArray(relayed.state, APPLIED);
   return db
     .select({ id: relayed.id })
     .from(relayed)
