@@ -7,9 +7,9 @@ import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js"
 import { replaceIfStuck } from "./replace.js";
 import {
   finaliseBatches,
-  followGivenUp,
+  followAbandoned,
   recordFailures,
-  recordGivenUp,
+  recordAbandoned,
   recordReceipt,
   reopenBatches,
   requeueBatch,
@@ -41,7 +41,7 @@ export async function followBatches(context: SignerContext, head: Head): Promise
   if (!isNewHead && performance.now() - memory.followedAt < SAME_HEAD_MS) return;
   if (isNewHead) await followMined(context, head);
   await followUnmined(context, head);
-  if (isNewHead) await followGivenUp(context, head);
+  if (isNewHead) await followAbandoned(context, head);
   await checkShortNonces(context, head);
   memory.followedHead = head.hash;
   memory.followedAt = performance.now();
@@ -240,7 +240,7 @@ async function settleReceipt(
   const isDeep = head.number - receipt.blockNumber + 1n >= BigInt(context.options.confirmations);
   if (receipt.status === "success") {
     // Before any operation is recorded as failed: an earlier batch might have applied it.
-    await recordGivenUp(context, one.operationIds, head);
+    await recordAbandoned(context, one.operationIds, head);
     await recordReceipt(context, one, receipt, { isDeep });
     forget(context, one.id);
     return;

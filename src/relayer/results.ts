@@ -288,15 +288,14 @@ export async function requeueBatch(
 const WATCH_TIME = "1 hour";
 const MAX_WATCHED = 50;
 
-const GIVEN_UP = inArray(batch.state, ["reverted", "superseded"]);
-
 /**
  * Abandoned batches are reverted, or superseded by a foreign transaction, with their operations queued again. A reorg
  * can still include such a batch, so its receipt is checked before any of its operations is recorded as failed.
- *
- * Records every abandoned batch that carried one of these operations and was mined after all.
  */
-export async function recordGivenUp(
+const ABANDONED = inArray(batch.state, ["reverted", "superseded"]);
+
+/** Records every abandoned batch that carried one of these operations and was mined after all. */
+export async function recordAbandoned(
   context: SignerContext,
   operationIds: bigint[],
   head: Head,
@@ -305,19 +304,19 @@ export async function recordGivenUp(
   const batches = await context.db
     .select()
     .from(batch)
-    .where(and(GIVEN_UP, arrayOverlaps(batch.operationIds, operationIds)));
+    .where(and(ABANDONED, arrayOverlaps(batch.operationIds, operationIds)));
   await recordApplied(context, batches, head);
 }
 
 /** Does the same for the signer's recently abandoned batches. */
-export async function followGivenUp(context: SignerContext, head: Head): Promise<void> {
+export async function followAbandoned(context: SignerContext, head: Head): Promise<void> {
   const batches = await context.db
     .select()
     .from(batch)
     .where(
       and(
         eq(batch.signer, context.signer),
-        GIVEN_UP,
+        ABANDONED,
         sql`${batch.updatedAt} > now() - ${WATCH_TIME}::interval`,
       ),
     )

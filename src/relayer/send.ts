@@ -11,7 +11,7 @@ import { claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
 import { failureReason, judgeFailure, PAYMENT_USED, TOKEN_PAUSED, usedPayments } from "./failures.js";
 import type { OperationRow } from "./outbox.js";
-import { recordGivenUp } from "./results.js";
+import { recordAbandoned } from "./results.js";
 import {
   batchGas,
   encodeBatch,
@@ -183,7 +183,7 @@ async function judge(
     list.push({ row, reason: verdict.reason, data: verdict.data });
   }
   // A published operation can fail because it was already applied, by a batch abandoned too early.
-  await recordGivenUp(
+  await recordAbandoned(
     context,
     [...judged.rejected, ...judged.held]
       .filter(({ row }) => row.publishedAt !== null)

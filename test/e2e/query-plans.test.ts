@@ -8,7 +8,7 @@ import { countLateSettlements, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
 import { assertQueueCapacity } from "../../src/relayer/outbox.js";
-import { recordGivenUp } from "../../src/relayer/results.js";
+import { recordAbandoned } from "../../src/relayer/results.js";
 import { claimDue } from "../../src/webhooks/deliveries.js";
 import { sharedStack } from "../support/world.js";
 import { useLargeDatabase } from "./index-tables.js";
@@ -225,9 +225,9 @@ it("claims a batch beside 100,000 finished operations", async () => {
   expect(read).toBeLessThan(OPEN * 50);
 });
 
-it("finds given-up batches by their operations", async () => {
+it("finds abandoned batches by their operations", async () => {
   const context = { db: database.db, signer: SIGNER } as SignerContext;
-  const read = await rowsRead(() => recordGivenUp(context, [5n, 6n], {} as Head));
+  const read = await rowsRead(() => recordAbandoned(context, [5n, 6n], {} as Head));
   expect(read).toBeLessThan(100);
 });
 

@@ -528,7 +528,7 @@ describe("the relayer's beliefs", () => {
     await expectApplied(second, row);
   });
 
-  it("finds out that a batch which it had given up was applied after a reorg", async () => {
+  it("finds out that a batch which it had abandoned was applied after a reorg", async () => {
     const [client] = await network.agents(1);
     await network.producer.pause();
     const act = await network.creation(client);

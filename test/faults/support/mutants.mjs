@@ -896,10 +896,10 @@ const BY_TEST_FILE = {
       edits: [["if (use === null || use.isOurs ||", "if (use === null ||"]],
       only: "a missing receipt as proof",
     },
-    "given-up-forgotten": {
+    "abandoned-forgotten": {
       file: "src/relayer/results.ts",
       edits: [['if (receipt?.status !== "success" ||', "if (receipt !== null ||"]],
-      only: "given up was applied",
+      only: "abandoned was applied",
     },
     "flight-not-counted": {
       file: "src/relayer/send.ts",
