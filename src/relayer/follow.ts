@@ -8,14 +8,14 @@ import { replaceIfStuck } from "./replace.js";
 import {
   finaliseBatches,
   followAbandoned,
-  recordFailures,
   recordAbandoned,
+  recordFailures,
   recordReceipt,
   reopenBatches,
   requeueBatch,
 } from "./results.js";
 import { broadcastAll } from "./send.js";
-import { blockRefOf, findNonceUse, findReceipt, isTrusted, maxCostOf } from "./transaction.js";
+import { blockRefOf, findNonceUse, findReceipt, isAncestor, maxCostOf } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 
@@ -164,18 +164,18 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
   const inFlight: Batch[] = [];
   let gap: number | null = null;
   let found: PromiseSettledResult<TransactionReceipt | null>[] = [];
-  let trusted: ReadonlySet<string> = new Set();
+  let ancestors: ReadonlySet<string> = new Set();
   for (const [i, one] of open.entries()) {
     if (i % PARALLEL_RECEIPTS === 0) {
       const next = open.slice(i, i + PARALLEL_RECEIPTS);
       found = await Promise.allSettled(next.map(({ attempts }) => findReceipt(context, attempts)));
-      trusted = await trustedBlocks(context, found, head);
+      ancestors = await ancestorsAmong(context, found, head);
     }
     const result = found[i % PARALLEL_RECEIPTS] as (typeof found)[number];
     if (result.status === "rejected") throw result.reason;
     const receipt = result.value;
     if (receipt !== null) {
-      if (!trusted.has(receipt.blockHash)) {
+      if (!ancestors.has(receipt.blockHash)) {
         inFlight.push(one);
         continue;
       }
@@ -207,7 +207,7 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
  * The blocks of these receipts that `head` builds on. None if the newest recorded block is not canonical: then a receipt
  * could come from a different branch. All are asked for in one request, so that one node responds.
  */
-async function trustedBlocks(
+async function ancestorsAmong(
   context: SignerContext,
   found: readonly PromiseSettledResult<TransactionReceipt | null>[],
   head: Head,
@@ -219,11 +219,11 @@ async function trustedBlocks(
   }
   if (blocks.size === 0) return new Set();
   const [newest] = await newestMined(context, 1);
-  const [isAnchored, ...trusted] = await Promise.all([
+  const [isAnchored, ...areAncestors] = await Promise.all([
     newest === undefined || stands(context, newest),
-    ...[...blocks.values()].map((block) => isTrusted(context, block, head)),
+    ...[...blocks.values()].map((block) => isAncestor(context, block, head)),
   ]);
-  return new Set([...blocks.keys()].filter((_, i) => isAnchored === true && trusted[i]));
+  return new Set([...blocks.keys()].filter((_, i) => isAnchored === true && areAncestors[i]));
 }
 
 /** Whether the waiting transactions have been blocked for some blocks by an unused lower account nonce. */

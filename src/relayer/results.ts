@@ -17,7 +17,7 @@ import {
   signersAtFault,
 } from "./failures.js";
 import { recordBatch } from "./gas-accounts.js";
-import { blockRefOf, findReceipt, isTrusted } from "./transaction.js";
+import { blockRefOf, findReceipt, isAncestor } from "./transaction.js";
 
 /**
  * Records which of the batch's operations were applied and which failed. A failure here does not count for an operation
@@ -63,7 +63,8 @@ export async function recordReceipt(
         applied += 1;
         if (row.state === "sent") seconds.push(row.age);
         if (isHere && row.state !== "rejected") ordinary.push(operationId);
-        else if (!APPLIED.includes(row.state)) await adopt(tx, operationId, { batchId: id, state, inclusion });
+        else if (!APPLIED.includes(row.state))
+          await adopt(tx, operationId, { batchId: id, state, inclusion });
       } else if (isHere && row.answered && row.tries < ANSWERED_TRIES) {
         // A reorg moved it before an operation it depends on. It was reported as applied, so it is retried.
         await tx
@@ -172,7 +173,10 @@ function failuresIn({ deployment }: SignerContext, receipt: TransactionReceipt):
   return new Map(failed.map(({ args }) => [Number(args.index), args.reason]));
 }
 
-const failuresById = (operationIds: readonly bigint[], failures: ReadonlyMap<number, Hex>): Map<bigint, Hex> =>
+const failuresById = (
+  operationIds: readonly bigint[],
+  failures: ReadonlyMap<number, Hex>,
+): Map<bigint, Hex> =>
   new Map(
     [...failures].flatMap(([index, data]) => operationIds.slice(index, index + 1).map((id) => [id, data])),
   );
@@ -331,7 +335,7 @@ async function recordApplied(
 ): Promise<void> {
   for (const one of batches) {
     const receipt = await findReceipt(context, one.attempts);
-    if (receipt?.status !== "success" || !(await isTrusted(context, blockRefOf(receipt), head))) continue;
+    if (receipt?.status !== "success" || !(await isAncestor(context, blockRefOf(receipt), head))) continue;
     context.logger.warn(
       { batch: one.id.toString(), hash: receipt.transactionHash },
       "abandoned batch was mined",

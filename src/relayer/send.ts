@@ -17,7 +17,7 @@ import {
   encodeBatch,
   estimateFees,
   type Fees,
-  isTrusted,
+  isAncestor,
   maxCostOf,
   type SimulationResult,
   simulateOperations,
@@ -113,8 +113,8 @@ async function isOnOurBranch(
   head: Head,
 ): Promise<boolean> {
   const near = blocks.filter(({ number }) => head.number < number + REORG_DEPTH);
-  const trusted = await Promise.all(near.map((block) => isTrusted(context, block, head)));
-  return !trusted.includes(false);
+  const areAncestors = await Promise.all(near.map((block) => isAncestor(context, block, head)));
+  return !areAncestors.includes(false);
 }
 
 /** Releases claims immediately; otherwise they would block until they lapse. */

@@ -307,7 +307,7 @@ export async function findReceipt(
 }
 
 /** Whether `head` builds on this block. If not (above `head`, or on another branch), wait for a head that does. */
-export async function isTrusted(
+export async function isAncestor(
   context: Pick<SignerContext, "publicClient">,
   { number, hash }: { number: bigint; hash: string },
   head: Head,
