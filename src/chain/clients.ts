@@ -133,9 +133,9 @@ export async function isCanonical(
 /** Returns the text of a batch response; throws if any call has no response. */
 function answersOf(asked: string, text: string): string {
   const ids = idsOf(asked);
-  const answered = idsOf(text);
-  const known = new Set(answered);
-  if (answered.length !== ids.length || !ids.every((id) => known.has(id)))
+  const respondedIds = idsOf(text);
+  const known = new Set(respondedIds);
+  if (respondedIds.length !== ids.length || !ids.every((id) => known.has(id)))
     throw new Error(`The node did not respond to every call in a batch: ${text.slice(0, EXCERPT)}`);
   return text;
 }

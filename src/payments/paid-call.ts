@@ -145,7 +145,7 @@ async function resume(
 }
 
 /** A 402, or the operation that the caller has already paid this amount for. */
-type Offer = StoredResponse | { unanswered: bigint; amount: bigint };
+type Offer = StoredResponse | { unreported: bigint; amount: bigint };
 
 /** The quote, and the reason if a payment was refused; unless the caller has already paid for this action. */
 async function findOffer(
@@ -160,7 +160,7 @@ async function findOffer(
     limits: deps.config.gasLimits,
     action: { kind, requestHash: requestHash(call), escrow, headTime: deps.clock.head()?.timestamp ?? 0 },
   });
-  if (state.unanswered !== null) return { unanswered: state.unanswered, amount };
+  if (state.unreported !== null) return { unreported: state.unreported, amount };
   if (state.published !== null) {
     await assertUnusable(deps, {
       payer: call.caller,
@@ -179,9 +179,9 @@ async function findOffer(
 
 async function respondWith(deps: Deps, call: PaidCall, offer: Offer): Promise<StoredResponse> {
   if ("status" in offer) return offer;
-  const unanswered = await readOperation(deps.db, offer.unanswered);
-  if (!APPLIED.includes(unanswered.state)) throw settlementPending();
-  const outcome = await awaitOutcome(deps, unanswered, call.respond);
+  const unreported = await readOperation(deps.db, offer.unreported);
+  if (!APPLIED.includes(unreported.state)) throw settlementPending();
+  const outcome = await awaitOutcome(deps, unreported, call.respond);
   if (!outcome.ok) throw settlementPending();
   const version = responseVersion(call.headers, { v1Bodies: deps.config.x402V1Bodies });
   const payment = { version, from: call.caller, value: offer.amount };

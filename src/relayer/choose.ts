@@ -61,7 +61,7 @@ const SUSPECT_TRIES = 3;
 export function chooseOperations({
   candidates,
   busy,
-  promised = new Set(),
+  reportedEscrows = new Set(),
   allowances = new Map(),
   gasBudget,
   maxOperations,
@@ -72,7 +72,7 @@ export function chooseOperations({
    * Escrows with an operation that was reported as applied and is waiting to be applied again. Unpublished operations
    * on the same escrow wait behind it, because they can be its rivals.
    */
-  promised?: ReadonlySet<string>;
+  reportedEscrows?: ReadonlySet<string>;
   /** Maximum signed operations per batch, of each caller that has several. */
   allowances?: ReadonlyMap<string, number>;
   gasBudget: number;
@@ -96,8 +96,8 @@ export function chooseOperations({
   const passedOver = new Set<string>();
   const closedCallers = new Set<string>();
   /**
-   * Callers with an operation that waits behind a promised one. Their operations that were sent before must not wait
-   * for it: the promised one can be one of them, or depend on one.
+   * Callers with an operation that waits behind a reported one. Their operations that were sent before must not wait
+   * for it: the reported one can be one of them, or depend on one.
    */
   const waitingCallers = new Set<string>();
   /** Escrows that take no more shared operations until a waiting exclusive operation of an agent is sent. */
@@ -111,9 +111,9 @@ export function chooseOperations({
     const alone = candidate.tries >= SUSPECT_TRIES;
     const needed = operationGas(candidate);
     const onEscrow = escrow === null ? undefined : busyEscrows.get(escrow);
-    const isPromised = escrow !== null && promised.has(escrow);
-    const isBehindPromise =
-      !candidate.published && (isPromised || (caller !== null && waitingCallers.has(caller)));
+    const isReported = escrow !== null && reportedEscrows.has(escrow);
+    const isBehindReported =
+      !candidate.published && (isReported || (caller !== null && waitingCallers.has(caller)));
     const size = operationBytes(candidate);
     const blocked =
       onEscrow === "exclusive" ||
@@ -121,8 +121,8 @@ export function chooseOperations({
       (exclusive && escrow !== null && !canFollow(candidate.kind, taken.get(escrow))) ||
       (candidate.kind === "settle" && passedOver.has(escrow ?? "")) ||
       (!exclusive && escrow !== null && drainedEscrows.has(escrow)) ||
-      isBehindPromise ||
-      (exclusive && candidate.tries > 0 && untried.has(escrow) && !isPromised) ||
+      isBehindReported ||
+      (exclusive && candidate.tries > 0 && untried.has(escrow) && !isReported) ||
       (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
       (candidate.signed && left.get(caller ?? "") === 0) ||
       (alone && chosen.length > 0) ||
@@ -130,7 +130,7 @@ export function chooseOperations({
       (chosen.length > 0 && (gas + needed > gasBudget || bytes + size > MAX_BATCH_BYTES));
     if (blocked) {
       // The agent's later operations can depend on this one.
-      if (caller !== null) (isBehindPromise ? waitingCallers : closedCallers).add(caller);
+      if (caller !== null) (isBehindReported ? waitingCallers : closedCallers).add(caller);
       if (exclusive && escrow !== null) {
         passedOver.add(escrow);
         if (caller !== null && onEscrow === "shared") drainedEscrows.add(escrow);

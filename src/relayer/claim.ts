@@ -105,7 +105,7 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       candidates: waiting,
       allowances: await readAllowances(tx, waiting),
       busy: surroundings.filter((row) => row.role === "busy"),
-      promised: new Set(surroundings.flatMap((row) => (row.role === "promised" ? [row.escrow] : []))),
+      reportedEscrows: new Set(surroundings.flatMap((row) => (row.role === "reported" ? [row.escrow] : []))),
       gasBudget: gasBudget(head),
       maxOperations: options.maxBatchSize,
     });
@@ -125,7 +125,7 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
 type Surrounding =
   | (BusyOperation & { role: "busy" })
   /** An operation on this escrow was reported as applied and is waiting to be applied again. */
-  | { role: "promised"; escrow: string }
+  | { role: "reported"; escrow: string }
   /** Block of a recent operation on the escrow, or for the caller, of a waiting operation. */
   | { role: "block"; escrow: string | null; caller: string | null; number: string; hash: string }
   /** Block of the newest batch of any signer. */
@@ -153,7 +153,7 @@ const readSurroundings = prepare<Surrounding>(
     select 'busy', kind, escrow, caller, null, null from app.operation
     where state = 'held' and retry_at > now() and kind in ('delegate', 'revoke-delegation')
     union all
-    select 'promised', kind, escrow, caller, null, null from app.operation
+    select 'reported', kind, escrow, caller, null, null from app.operation
     where state in ('queued', 'held') and response is not null and escrow is not null
     union all
     select 'block', kind, escrow, caller, block_number::text, block_hash from open
@@ -202,7 +202,7 @@ export async function storeUnsent(context: SignerContext, unsent: Unsent): Promi
         where id = ${row.id.toString()}::bigint and state in ('queued', 'held') and signer = ${signer}`);
     }
     for (const { row, reason, data } of held) {
-      const wait = retryDelay(row.tries, { answered: row.response !== null }) / 1000;
+      const wait = retryDelay(row.tries, { reported: row.response !== null }) / 1000;
       await tx.execute(sql`
         update app.operation set state = 'held', reason = ${reason}, reason_data = ${data}, tries = tries + 1,
           retry_at = now() + make_interval(secs => ${wait}), claimed_until = null,

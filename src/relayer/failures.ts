@@ -39,7 +39,7 @@ export const TOKEN_PAUSED = "TokenPaused";
 /** Tries of a keeper's operation that is too early (about four minutes); after that the keeper enqueues a new one. */
 const EARLY_TRIES = 8;
 /** Tries of an operation that a reorg removed after it was reported as applied: also about four minutes. */
-export const ANSWERED_TRIES = 34;
+export const REPORTED_TRIES = 34;
 
 /**
  * Retries of an operation that failed on chain although its simulation succeeded: a reorg or a foreign transaction
@@ -76,7 +76,7 @@ export function judgeFailure({
   data,
   fromKeeper,
   tries,
-  answered,
+  reported,
   tokenPaused,
 }: {
   reason: string;
@@ -84,25 +84,25 @@ export function judgeFailure({
   fromKeeper: boolean;
   tries: number;
   /** Whether it was reported to its caller as applied. Operations it depends on can be pending again too. */
-  answered: boolean;
+  reported: boolean;
   /** Whether the stablecoin currently refuses all transfers. */
   tokenPaused: boolean;
 }): Verdict {
   if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED, data };
   const isEarly = fromKeeper && TOO_EARLY.has(reason) && tries < EARLY_TRIES;
-  if (isEarly || (answered && tries < ANSWERED_TRIES)) return { verdict: "hold", reason, data };
+  if (isEarly || (reported && tries < REPORTED_TRIES)) return { verdict: "hold", reason, data };
   return { verdict: "reject", reason, data };
 }
 
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 5 * 60_000;
-const LAST_ANSWERED_RETRY_MS = 8_000;
+const LAST_REPORTED_RETRY_MS = 8_000;
 
 /** Milliseconds until the next try. Operations reported as applied retry sooner, because others wait for them. */
-export function retryDelay(tries: number, { answered = false } = {}): number {
+export function retryDelay(tries: number, { reported = false } = {}): number {
   return Math.min(
     FIRST_RETRY_MS * 2 ** Math.min(tries, 20),
-    answered ? LAST_ANSWERED_RETRY_MS : LAST_RETRY_MS,
+    reported ? LAST_REPORTED_RETRY_MS : LAST_RETRY_MS,
   );
 }
 

@@ -213,7 +213,7 @@ interface OutboxState extends RelayingState {
   /** The operation of this payment's authorization, which a repeated request resumes. */
   earlier: bigint | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
-  unanswered: bigint | null;
+  unreported: bigint | null;
   /** A payment of the caller for this action that was published and not taken, and has not expired by the newest block. */
   published: { nonce: Hex; notAfter: number | null } | null;
   /** Whether `enqueue` accepts new work. */
@@ -245,7 +245,7 @@ export const outboxStateSql = forEachCall(
      where asset = call.asset and payer = call.payer and nonce = call.nonce and state <> 'rejected') as earlier,
     (select max(id) from app.operation
      where ${forAction} and state <> 'rejected' and response is null
-       and (kind <> 'stake' or created_at > now() - make_interval(secs => ${STAKE_REPEAT_SECONDS}))) as unanswered,
+       and (kind <> 'stake' or created_at > now() - make_interval(secs => ${STAKE_REPEAT_SECONDS}))) as unreported,
     (select json_build_object('nonce', nonce, 'notAfter', not_after) from app.operation
      where ${forAction} and state = 'rejected' and published_at is not null
        and (not_after is null or not_after >= call."headTime")
@@ -254,7 +254,7 @@ export const outboxStateSql = forEachCall(
     ${hasRoom(MAX_QUEUED)} as "hasRoom"`,
 );
 const outboxState = prepareShared<
-  Omit<OutboxState, "earlier" | "unanswered"> & { earlier: string | null; unanswered: string | null }
+  Omit<OutboxState, "earlier" | "unreported"> & { earlier: string | null; unreported: string | null }
 >("outbox_state", outboxStateSql);
 
 export async function readOutboxState(
@@ -274,7 +274,7 @@ export async function readOutboxState(
 ): Promise<OutboxState> {
   const [row] = await outboxState(db, { caller, allowance, budget, ...authorization, ...action });
   if (row === undefined) throw new Error("A select without a table returned no row");
-  return { ...row, earlier: idOf(row.earlier), unanswered: idOf(row.unanswered) };
+  return { ...row, earlier: idOf(row.earlier), unreported: idOf(row.unreported) };
 }
 
 const idOf = (text: string | null): bigint | null => (text === null ? null : BigInt(text));

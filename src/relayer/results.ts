@@ -9,9 +9,9 @@ import { isOneOf } from "../db/statements.js";
 import { notifyDone } from "./claim.js";
 import { fenced, type Head, type SignerContext } from "./context.js";
 import {
-  ANSWERED_TRIES,
   FAILED_TRIES,
   failureReason,
+  REPORTED_TRIES,
   rejectWaiting,
   retryDelay,
   signersAtFault,
@@ -42,7 +42,7 @@ export async function recordReceipt(
         id: operation.id,
         state: operation.state,
         batchId: operation.batchId,
-        answered: sql<boolean>`${operation.response} is not null`,
+        reported: sql<boolean>`${operation.response} is not null`,
         tries: operation.tries,
         age: sql<number>`extract(epoch from now() - ${operation.createdAt})::float8`,
       })
@@ -65,7 +65,7 @@ export async function recordReceipt(
         if (isHere && row.state !== "rejected") ordinary.push(operationId);
         else if (!APPLIED.includes(row.state))
           await adopt(tx, operationId, { batchId: id, state, inclusion });
-      } else if (isHere && row.answered && row.tries < ANSWERED_TRIES) {
+      } else if (isHere && row.reported && row.tries < REPORTED_TRIES) {
         // A reorg moved it before an operation it depends on. It was reported as applied, so it is retried.
         await tx
           .update(operation)

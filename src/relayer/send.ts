@@ -176,7 +176,7 @@ async function judge(
       data: result.data,
       fromKeeper,
       tries: row.tries,
-      answered: row.response !== null,
+      reported: row.response !== null,
       tokenPaused: tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind)),
     });
     const list = verdict.verdict === "reject" ? judged.rejected : judged.held;

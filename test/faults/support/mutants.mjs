@@ -876,9 +876,9 @@ const BY_TEST_FILE = {
       edits: [["where state = 'mined' and block_hash", "where state = 'mined' and false and block_hash"]],
       only: "own block is gone",
     },
-    "promise-forgotten": {
+    "reported-forgotten": {
       file: "src/relayer/choose.ts",
-      edits: [["(isPromised || (caller", "(false || (caller"]],
+      edits: [["(isReported || (caller", "(false || (caller"]],
       only: "keeps a rival behind",
     },
     "behind-believed": {

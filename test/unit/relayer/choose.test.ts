@@ -23,7 +23,7 @@ const choose = (
   candidates: Candidate[],
   given: {
     busy?: BusyOperation[];
-    promised?: ReadonlySet<string>;
+    reportedEscrows?: ReadonlySet<string>;
     allowances?: ReadonlyMap<string, number>;
     gasBudget?: number;
     maxOperations?: number;
@@ -61,16 +61,16 @@ describe("choosing a batch", () => {
 
   it("keeps a rival behind an acceptance that a reorg undid after its response", () => {
     const rival = candidate(1, { escrow: "tender" });
-    const answered = candidate(2, { escrow: "tender", published: true });
-    const promised = new Set(["tender"]);
-    expect(choose([rival, answered, candidate(3)], { promised })).toEqual([2, 3]);
-    expect(choose([rival, candidate(3)], { promised })).toEqual([3]);
+    const reported = candidate(2, { escrow: "tender", published: true });
+    const reportedEscrows = new Set(["tender"]);
+    expect(choose([rival, reported, candidate(3)], { reportedEscrows })).toEqual([2, 3]);
+    expect(choose([rival, candidate(3)], { reportedEscrows })).toEqual([3]);
   });
 
   it("lets earlier sent operations on such an escrow go first, because the acceptance can depend on them", () => {
     const creation = candidate(1, { kind: "create", escrow: "tender", published: true });
-    const answered = candidate(2, { escrow: "tender", published: true });
-    expect(choose([creation, answered], { promised: new Set(["tender"]) })).toEqual([1]);
+    const reported = candidate(2, { escrow: "tender", published: true });
+    expect(choose([creation, reported], { reportedEscrows: new Set(["tender"]) })).toEqual([1]);
   });
 
   it("lets a rival that has not failed go before one that has, however soon the latter expires", () => {
@@ -78,7 +78,7 @@ describe("choosing a batch", () => {
     const rival = candidate(2, { escrow: "tender" });
     expect(choose([failed, rival, candidate(3)])).toEqual([2, 3]);
     expect(choose([failed, candidate(3)])).toEqual([1, 3]);
-    expect(choose([failed, rival], { promised: new Set(["tender"]) })).toEqual([1]);
+    expect(choose([failed, rival], { reportedEscrows: new Set(["tender"]) })).toEqual([1]);
   });
 
   it("retries a failed operation before the settlement that waits for it", () => {
@@ -89,12 +89,12 @@ describe("choosing a batch", () => {
   });
 
   it("applies what was reported as applied before what its own agent sent first", () => {
-    const promised = new Set(["tender", "other"]);
+    const reportedEscrows = new Set(["tender", "other"]);
     const reported = (id: number, changes = {}) => candidate(id, { published: true, ...changes });
     const overtaken = candidate(1, { escrow: "tender", caller: "agent", tries: 1 });
-    expect(choose([overtaken, reported(2, { escrow: "tender", caller: "agent" })], { promised })).toEqual([
-      2,
-    ]);
+    expect(
+      choose([overtaken, reported(2, { escrow: "tender", caller: "agent" })], { reportedEscrows }),
+    ).toEqual([2]);
     const crossed = [
       candidate(1, { escrow: "other", caller: "one" }),
       candidate(2, { escrow: "tender", caller: "two" }),
@@ -102,7 +102,7 @@ describe("choosing a batch", () => {
       reported(4, { escrow: "other", caller: "two" }),
       candidate(5, { caller: "one" }),
     ];
-    expect(choose(crossed, { promised })).toEqual([3, 4]);
+    expect(choose(crossed, { reportedEscrows })).toEqual([3, 4]);
   });
 
   it("retries an agent's failed operation before that agent's next one, and treats two agents independently", () => {
@@ -120,12 +120,12 @@ describe("choosing a batch", () => {
   });
 
   it("lets an agent's reported operation go before those that wait, and those sent before it stay ahead", () => {
-    const promised = new Set(["tender"]);
+    const reportedEscrows = new Set(["tender"]);
     const own = (id: number, changes: Partial<Candidate>) => candidate(id, { caller: "agent", ...changes });
     const waiting = own(1, { escrow: "tender" });
     const reported = own(3, { escrow: "tender", published: true });
-    expect(choose([waiting, own(2, {}), reported], { promised })).toEqual([3]);
-    expect(choose([waiting, own(2, { published: true }), reported], { promised })).toEqual([2, 3]);
+    expect(choose([waiting, own(2, {}), reported], { reportedEscrows })).toEqual([3]);
+    expect(choose([waiting, own(2, { published: true }), reported], { reportedEscrows })).toEqual([2, 3]);
   });
 
   it("takes no more shared operations on an escrow while an agent's exclusive one waits for those being sent", () => {
@@ -230,8 +230,15 @@ describe("choosing a batch", () => {
           const candidates = queue.map((one, index) => candidate(index + 1, one));
           const isReported = ({ published, id, escrow }: Candidate) =>
             published && escrow !== null && id % 3n === 0n;
-          const promised = new Set(candidates.filter(isReported).map(({ escrow }) => escrow as string));
-          const chosen = choose(candidates, { busy, promised, gasBudget: 4_000_000, maxOperations: 6 });
+          const reportedEscrows = new Set(
+            candidates.filter(isReported).map(({ escrow }) => escrow as string),
+          );
+          const chosen = choose(candidates, {
+            busy,
+            reportedEscrows,
+            gasBudget: 4_000_000,
+            maxOperations: 6,
+          });
           const rows = chosen.map((id) => candidates[id - 1] as Candidate);
           expect(chosen).toEqual([...chosen].sort((a, b) => a - b));
           expect(chosen.length).toBeLessThanOrEqual(6);
@@ -245,7 +252,9 @@ describe("choosing a batch", () => {
               ({ caller, id }) => caller !== null && caller === row.caller && id < row.id,
             );
             // An operation never sent waits behind a reported one, and so do all that the agent sent later.
-            const waiting = own.find(({ published, escrow }) => !published && promised.has(escrow ?? ""));
+            const waiting = own.find(
+              ({ published, escrow }) => !published && reportedEscrows.has(escrow ?? ""),
+            );
             const earlier = own.filter(
               ({ published, id }) => published || waiting === undefined || id < waiting.id,
             );

@@ -3,7 +3,7 @@ import { encodeErrorResult } from "viem";
 import { describe, expect, it } from "vitest";
 import { failureReason, judgeFailure, retryDelay } from "../../../src/relayer/failures.js";
 
-const facts = { data: "0x", fromKeeper: false, tries: 0, answered: false, tokenPaused: false } as const;
+const facts = { data: "0x", fromKeeper: false, tries: 0, reported: false, tokenPaused: false } as const;
 
 describe("why an operation failed", () => {
   it("names the Solidity error", () => {
@@ -40,7 +40,7 @@ describe("why an operation failed", () => {
   });
 
   it("holds, for a while, an operation that a reorg undid after its caller got a success response", () => {
-    const lost = { ...facts, reason: "WrongStatus", answered: true };
+    const lost = { ...facts, reason: "WrongStatus", reported: true };
     expect([judgeFailure(lost).verdict, judgeFailure({ ...lost, tries: 34 }).verdict]).toEqual([
       "hold",
       "reject",
@@ -51,8 +51,8 @@ describe("why an operation failed", () => {
     const delays = [0, 1, 2, 3, 50].map((tries) => retryDelay(tries));
     expect(delays).toEqual([...delays].sort((a, b) => a - b));
     expect(delays.at(-1)).toBe(300_000);
-    const answered = Array.from({ length: 34 }, (_, tries) => retryDelay(tries, { answered: true }));
-    expect(answered.at(-1)).toBe(8_000);
-    expect(answered.reduce((sum, delay) => sum + delay)).toBe(255_000);
+    const reported = Array.from({ length: 34 }, (_, tries) => retryDelay(tries, { reported: true }));
+    expect(reported.at(-1)).toBe(8_000);
+    expect(reported.reduce((sum, delay) => sum + delay)).toBe(255_000);
   });
 });
