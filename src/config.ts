@@ -177,7 +177,7 @@ const EnvironmentSchema = z
       pages: env.RATE_LIMIT_PAGES,
     },
     /** Limits of the gas that is relayed for agents beyond what their contracts' fees earned. */
-    gasLimits: { allowance: env.GAS_ALLOWANCE, budget: env.GAS_BUDGET, perFee: env.GAS_PER_FEE },
+    gasPolicy: { allowance: env.GAS_ALLOWANCE, budget: env.GAS_BUDGET, perFee: env.GAS_PER_FEE },
     /** Maximum open event streams in this process. */
     eventStreams: env.EVENT_STREAMS,
     /** Allows webhooks to private and loopback addresses and without TLS. For local use only. */

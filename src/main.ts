@@ -115,8 +115,8 @@ export async function createService(
         ? primaryReadDb
         : databaseOn(readsFrom(connect(reading, databaseReadUrl).pool, readPool));
     const pools = { work: pool, api: serving.pool, read: readPool };
-    const { confirmations, maxFeePerGas, maxPriorityFeePerGas, gasLimits, roles } = config;
-    const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas, gasLimits });
+    const { confirmations, maxFeePerGas, maxPriorityFeePerGas, gasPolicy, roles } = config;
+    const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas, gasPolicy });
     const run = (loop: Loop): void => {
       closing.push(() => loop.stop());
       loop.start();
@@ -131,8 +131,8 @@ export async function createService(
         logger,
         metrics: metrics.relayer,
       };
-      run(createCaretaker({ ...relaying, gasLimits }));
-      const options = { maxFeePerGas, maxPriorityFeePerGas, gasLimits };
+      run(createCaretaker({ ...relaying, gasPolicy }));
+      const options = { maxFeePerGas, maxPriorityFeePerGas, gasPolicy };
       for (const account of accounts) run(createRelayer({ ...relaying, account, notifications, options }));
     }
     if (roles.has("worker")) {

@@ -16,7 +16,7 @@ import type { ErrorCode } from "./errors.js";
 import { readLogLag } from "./events/log-writer.js";
 import { countLateSettlements } from "./keeper/keeper.js";
 import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
-import { type GasLimits, readUnearned } from "./relayer/gas-accounts.js";
+import { type GasPolicy, readUnearned } from "./relayer/gas-accounts.js";
 import { orNull } from "./scheduling.js";
 
 export interface Metrics {
@@ -49,7 +49,7 @@ export function createMetrics({
   publicClient,
   signers,
   maxFeePerGas,
-  gasLimits,
+  gasPolicy,
 }: {
   db: Database;
   /** This process's connection pools, by purpose. */
@@ -59,7 +59,7 @@ export function createMetrics({
   signers: readonly Address[];
   /** Maximum fee per gas in wei. */
   maxFeePerGas: bigint;
-  gasLimits: GasLimits;
+  gasPolicy: GasPolicy;
 }): Metrics {
   const pool = db.$client;
   const register = new Registry();
@@ -132,16 +132,16 @@ export function createMetrics({
   gauge(
     "working_contracts_relayer_gas_budget",
     "Gas an hour relayed for agents beyond what their fees earned; 0 for no limit",
-  ).set(gasLimits.budget);
+  ).set(gasPolicy.budget);
   gauge(
     "working_contracts_relayer_gas_allowance",
     "Gas a day relayed for one address beyond what its fees earned; 0 for no limit",
-  ).set(gasLimits.allowance);
+  ).set(gasPolicy.allowance);
   gauge("working_contracts_relayer_gas_per_fee", "Gas earned by 1.0 paid to the Treasury").set(
-    gasLimits.perFee,
+    gasPolicy.perFee,
   );
   read("working_contracts_relayer_gas_unearned", "Gas of that budget in use", () =>
-    readUnearned(db, gasLimits),
+    readUnearned(db, gasPolicy),
   );
   gauge("working_contracts_relayer_signer_balance_wei", "Balance a signer has left for gas", {
     labelNames: ["signer"],

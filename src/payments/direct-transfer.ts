@@ -300,7 +300,7 @@ export async function refundDirectTransfer(
     // Its outcome answers the call that is stored with it, so only the creation of this escrow can be that.
     const isOwn = onChain.initiator === payment.from && row.bodyHash === hashOfBody(call.rawBody);
     if (!isOwn || !(await holdsAtLeast(deps, escrow, deposit))) return false;
-    const gasLimits = await limitsOfRefund(deps, payment.from);
+    const gasPolicy = await limitsOfRefund(deps, payment.from);
     const opening = createOperation({
       deployment,
       escrow,
@@ -309,7 +309,7 @@ export async function refundDirectTransfer(
       authorization: inTokenForm(payment, deployment),
       requestHash: requestHash(call),
     });
-    await enqueue(db, { ...opening, gasLimits });
+    await enqueue(db, { ...opening, gasPolicy });
     return true;
   }
   if ((await findRefund(deps, payment)) !== undefined) return true;
@@ -338,8 +338,8 @@ async function enqueueRefund(
 ): Promise<OperationRow> {
   const earlier = await findRefund(deps, payment);
   if (earlier !== undefined) return earlier;
-  const gasLimits = await limitsOf(deps, payment.from);
-  return (await enqueue(deps.db, { ...refundOf(deps, payment), gasLimits })).operation;
+  const gasPolicy = await limitsOf(deps, payment.from);
+  return (await enqueue(deps.db, { ...refundOf(deps, payment), gasPolicy })).operation;
 }
 
 /** Its refund, pending or done. */

@@ -9,7 +9,7 @@ import { APPLIED, operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import { PAYMENT_USED } from "../relayer/failures.js";
-import type { GasLimits } from "../relayer/gas-accounts.js";
+import type { GasPolicy } from "../relayer/gas-accounts.js";
 import {
   assertRelayable,
   limitsOfCredit,
@@ -65,8 +65,7 @@ export async function performPaidCall<Action extends PaidAction>(
   const { payment } = decoded;
   try {
     const authorization = authorizationKey(deps, call, payment);
-    const { gasLimits: limits } = deps.config;
-    const caller = { caller: call.caller, limits };
+    const caller = { caller: call.caller, gasPolicy: deps.config.gasPolicy };
     const { earlier, ...relaying } = await readOutboxState(deps.db, { ...caller, authorization });
     // Another address's payment is refused as such, also if it is known here.
     if (earlier === null || authorization.payer !== call.caller)
@@ -90,9 +89,9 @@ async function pay(
 
   // A refused credit can still be refunded: by then the service has to know the terms.
   if (accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
-  const gasLimits = await limitsOf(deps, { call, action, accepted, relaying });
+  const gasPolicy = await limitsOf(deps, { call, action, accepted, relaying });
   if (!accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
-  const fresh = { ...toOperation(deps, { call, action, accepted }), gasLimits };
+  const fresh = { ...toOperation(deps, { call, action, accepted }), gasPolicy };
   const stored = await storePayment(deps, { action, fresh });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
 
@@ -114,7 +113,7 @@ async function pay(
 async function limitsOf(
   deps: Deps,
   paid: { call: PaidCall; action: PaidAction; accepted: AcceptedPayment; relaying: RelayingState },
-): Promise<GasLimits | undefined> {
+): Promise<GasPolicy | undefined> {
   const relayed = { caller: paid.call.caller, kind: paid.action.kind };
   if (paid.accepted.isDirectTransfer) return limitsOfCredit(deps, relayed);
   return limitsOfPaid(deps, relayed, paid.relaying) ?? limitsOfSigned(deps, relayed.caller);
@@ -157,7 +156,7 @@ async function findOffer(
   const { kind, payTo: escrow, amount } = action;
   const state = await readOutboxState(deps.db, {
     caller: call.caller,
-    limits: deps.config.gasLimits,
+    gasPolicy: deps.config.gasPolicy,
     action: { kind, requestHash: requestHash(call), escrow, headTime: deps.clock.head()?.timestamp ?? 0 },
   });
   if (state.unreported !== null) return { unreported: state.unreported, amount };

@@ -62,8 +62,8 @@ export function chooseOperations({
   candidates,
   busy,
   reportedEscrows = new Set(),
-  allowances = new Map(),
-  gasBudget,
+  signedQuotas = new Map(),
+  batchGasLimit,
   maxOperations,
 }: {
   candidates: readonly Candidate[];
@@ -74,8 +74,8 @@ export function chooseOperations({
    */
   reportedEscrows?: ReadonlySet<string>;
   /** Maximum signed operations per batch, of each caller that has several. */
-  allowances?: ReadonlyMap<string, number>;
-  gasBudget: number;
+  signedQuotas?: ReadonlyMap<string, number>;
+  batchGasLimit: number;
   maxOperations: number;
 }): bigint[] {
   const busyEscrows = new Map<string, "shared" | "exclusive">();
@@ -102,7 +102,7 @@ export function chooseOperations({
   const waitingCallers = new Set<string>();
   /** Escrows that take no more shared operations until a waiting exclusive operation of an agent is sent. */
   const drainedEscrows = new Set<string>();
-  const left = new Map(allowances);
+  const left = new Map(signedQuotas);
   let gas = 0;
   let bytes = 0;
   for (const candidate of urgent) {
@@ -127,7 +127,7 @@ export function chooseOperations({
       (candidate.signed && left.get(caller ?? "") === 0) ||
       (alone && chosen.length > 0) ||
       chosen.length >= maxOperations ||
-      (chosen.length > 0 && (gas + needed > gasBudget || bytes + size > MAX_BATCH_BYTES));
+      (chosen.length > 0 && (gas + needed > batchGasLimit || bytes + size > MAX_BATCH_BYTES));
     if (blocked) {
       // The agent's later operations can depend on this one.
       if (caller !== null) (isBehindReported ? waitingCallers : closedCallers).add(caller);
@@ -141,8 +141,8 @@ export function chooseOperations({
     gas += needed;
     bytes += size;
     if (exclusive && escrow !== null) taken.set(escrow, candidate.kind);
-    const allowance = candidate.signed ? left.get(caller ?? "") : undefined;
-    if (allowance !== undefined) left.set(caller ?? "", allowance - 1);
+    const quota = candidate.signed ? left.get(caller ?? "") : undefined;
+    if (quota !== undefined) left.set(caller ?? "", quota - 1);
     if (alone) break;
   }
   return chosen.map(({ id }) => id).sort(compareIds);

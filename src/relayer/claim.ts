@@ -5,9 +5,9 @@ import { operation } from "../db/schema.js";
 import { isOneOf, prepare } from "../db/statements.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
-import { readAllowances, retryDelay, TOKEN_PAUSED } from "./failures.js";
+import { readSignedQuotas, retryDelay, TOKEN_PAUSED } from "./failures.js";
 import { OPERATION_DONE, type OperationRow } from "./outbox.js";
-import { gasBudget } from "./transaction.js";
+import { batchGasLimit } from "./transaction.js";
 
 /** A claim lapses after this time; then another signer can claim the operation. */
 const CLAIM_SECONDS = 30;
@@ -103,10 +103,10 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
     const surroundings = await readSurroundings(tx, { signer });
     const ids = chooseOperations({
       candidates: waiting,
-      allowances: await readAllowances(tx, waiting),
+      signedQuotas: await readSignedQuotas(tx, waiting),
       busy: surroundings.filter((row) => row.role === "busy"),
       reportedEscrows: new Set(surroundings.flatMap((row) => (row.role === "reported" ? [row.escrow] : []))),
-      gasBudget: gasBudget(head),
+      batchGasLimit: batchGasLimit(head),
       maxOperations: options.maxBatchSize,
     });
     if (ids.length === 0) return none;

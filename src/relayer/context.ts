@@ -11,7 +11,7 @@ import type { BaseLogger } from "pino";
 import type { PrivateKeyAccount, PublicClient } from "viem";
 import { ADVISORY_LOCKS, type Database, type Transaction } from "../db/client.js";
 import { prepare } from "../db/statements.js";
-import type { GasLimits } from "./gas-accounts.js";
+import type { GasPolicy } from "./gas-accounts.js";
 
 export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
@@ -65,7 +65,7 @@ export interface RelayerOptions {
   maxFeePerGas: bigint;
   /** Maximum tip per gas in wei of a new transaction. */
   maxPriorityFeePerGas: bigint;
-  gasLimits: GasLimits;
+  gasPolicy: GasPolicy;
 }
 
 export interface SignerContext {

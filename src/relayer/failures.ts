@@ -106,14 +106,14 @@ export function retryDelay(tries: number, { reported = false } = {}): number {
   );
 }
 
-const MAX_ALLOWANCE = 32;
+const MAX_SIGNED_QUOTA = 32;
 /** The token refused a payment: to an escrow, or to the registry, which passes the token's error on. */
 const REFUSED_PAYMENT: ReadonlySet<string> = new Set(["PaymentFailed", "UnknownError"]);
 /** Blocks between a simulation and its batch in which someone else can use a payment. A later batch finds it expired. */
 const USED_BLOCKS = 256n;
 
 /** Signed operations that the next batch can carry of each caller that has several. */
-export async function readAllowances(
+export async function readSignedQuotas(
   tx: Transaction,
   candidates: readonly Candidate[],
 ): Promise<Map<string, number>> {
@@ -125,14 +125,14 @@ export async function readAllowances(
     seen.add(caller);
   }
   if (crowded.size === 0) return new Map();
-  const { rows } = await tx.execute<{ caller: string; allowance: number }>(sql`
-    select caller, least(${MAX_ALLOWANCE}, 1 + (
+  const { rows } = await tx.execute<{ caller: string; quota: number }>(sql`
+    select caller, least(${MAX_SIGNED_QUOTA}, 1 + (
       select count(*) filter (where not has_failed)::int from (
         select bool_or(state = 'rejected') over (order by id desc) as has_failed from app.operation
         where operation.caller = asked.caller and signed and ${hasOutcomeOnChain}
-        order by id desc limit ${MAX_ALLOWANCE}) newest)) as allowance
+        order by id desc limit ${MAX_SIGNED_QUOTA}) newest)) as quota
     from unnest(${sql.param([...crowded])}::text[]) as asked (caller)`);
-  return new Map(rows.map(({ caller, allowance }) => [caller, allowance]));
+  return new Map(rows.map(({ caller, quota }) => [caller, quota]));
 }
 
 /** Ids of the operations whose payment the simulation on this block refused because it was used or cancelled before. */

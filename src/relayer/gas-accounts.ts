@@ -11,7 +11,7 @@ import { prepare } from "../db/statements.js";
 import { AppError } from "../errors.js";
 
 /** Gas; a limit of 0 disables it. */
-export interface GasLimits {
+export interface GasPolicy {
   /** Relayed for one address in a day beyond what it earned. */
   allowance: number;
   /** Relayed in an hour for all addresses beyond what each of them earned. */
@@ -106,7 +106,7 @@ const NOT_STORED = {
 export function gasExhausted(
   caller: string,
   { limit, retryAfterSeconds }: GasRefusal,
-  { allowance, budget }: GasLimits,
+  { allowance, budget }: GasPolicy,
   { fate, hint } = CALL_ENDS,
 ): AppError {
   const reason =
@@ -122,16 +122,16 @@ export function gasExhausted(
 }
 
 /** Throws {@link gasExhausted} if the address cannot have another operation relayed now. */
-export async function assertGas(db: Executor, caller: string, limits: GasLimits): Promise<void> {
-  const { allowance, budget } = limits;
+export async function assertGas(db: Executor, caller: string, policy: GasPolicy): Promise<void> {
+  const { allowance, budget } = policy;
   const [row] = await refusalOf(db, { caller, allowance, budget });
-  if (row?.refusal) throw gasExhausted(caller, row.refusal, limits, NOT_STORED);
+  if (row?.refusal) throw gasExhausted(caller, row.refusal, policy, NOT_STORED);
 }
 
 /** Gas of the common budget that is in use now. */
-export async function readUnearned(db: Executor, limits: GasLimits): Promise<number> {
+export async function readUnearned(db: Executor, policy: GasPolicy): Promise<number> {
   const { rows } = await db.execute<{ owed: number }>(
-    sql`select (${owedNow(limits)})::float8 as owed from app.gas_account account where address = ${UNEARNED}`,
+    sql`select (${owedNow(policy)})::float8 as owed from app.gas_account account where address = ${UNEARNED}`,
   );
   return rows[0]?.owed ?? 0;
 }
@@ -139,11 +139,11 @@ export async function readUnearned(db: Executor, limits: GasLimits): Promise<num
 /** The addresses that owe most, and what their contracts earned. */
 export async function readDebtors(
   db: Executor,
-  limits: GasLimits,
+  policy: GasPolicy,
   limit: number,
 ): Promise<{ address: string; owed: number; used: number; earned: number }[]> {
   const { rows } = await db.execute<{ address: string; owed: number; used: number; earned: number }>(sql`
-    select address, (${owedNow(limits)})::float8 as owed, used::float8, earned::float8
+    select address, (${owedNow(policy)})::float8 as owed, used::float8, earned::float8
     from app.gas_account account where owed > 0 and address <> ${UNEARNED} order by account.owed desc limit ${limit}`);
   return rows.filter(({ owed }) => owed > 0);
 }
@@ -214,10 +214,10 @@ export async function recordBatch(
     hasFailures = false,
   }: { id: bigint; state: "mined" | "final" | "reverted" | "superseded"; hasFailures?: boolean },
   receipt: TransactionReceipt | null,
-  limits: GasLimits,
+  policy: GasPolicy,
 ): Promise<void> {
   const { transactionHash = null, blockHash = null } = receipt ?? {};
-  const fees = receipt === null ? [] : creditsIn(receipt, limits);
+  const fees = receipt === null ? [] : creditsIn(receipt, policy);
   await recording(tx, {
     id: id.toString(),
     state,
@@ -228,8 +228,8 @@ export async function recordBatch(
     gasUsed: receipt?.gasUsed.toString() ?? null,
     escrows: fees.map(({ escrow }) => escrow),
     gases: fees.map(({ gas }) => gas),
-    allowance: limits.allowance,
-    budget: limits.budget,
+    allowance: policy.allowance,
+    budget: policy.budget,
   });
 }
 
@@ -237,7 +237,7 @@ export async function recordBatch(
  * Gas earned by each escrow that settled in this transaction. A forged event earns nothing: only agents with operations
  * on that escrow are credited.
  */
-function creditsIn({ logs }: TransactionReceipt, { perFee }: GasLimits): { escrow: Address; gas: string }[] {
+function creditsIn({ logs }: TransactionReceipt, { perFee }: GasPolicy): { escrow: Address; gas: string }[] {
   const settled = logs.filter(({ topics }) => topics[0] === SETTLED);
   return parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractSettled", logs: settled }).flatMap(
     ({ address, args }) => {

@@ -7,7 +7,7 @@ import { hasOutcomeOnChain } from "../db/schema.js";
 import { forEachCall, prepare, prepareShared } from "../db/statements.js";
 import { AppError } from "../errors.js";
 import { SIGNATURE_FAULTS } from "./failures.js";
-import { type GasLimits, type GasRefusal, gasExhausted, gasRefusal, gasRefusalOf } from "./gas-accounts.js";
+import { type GasPolicy, type GasRefusal, gasExhausted, gasRefusal, gasRefusalOf } from "./gas-accounts.js";
 import type { OperationKind } from "./operations.js";
 
 /** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
@@ -65,7 +65,7 @@ const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: b
 );
 
 interface LimitDeps {
-  config: Pick<Config, "gasLimits">;
+  config: Pick<Config, "gasPolicy">;
   db: Executor;
   publicClient: Pick<PublicClient, "getCode">;
 }
@@ -106,7 +106,7 @@ export async function limitsOfSigned(
   deps: LimitDeps,
   agent: Address,
   refusal = ACTION_WAITS,
-): Promise<GasLimits | undefined> {
+): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, refusal);
   if (state.isProven || !(await isContract(deps, agent))) return undefined;
   return requireGas(deps, agent, state, refusal);
@@ -119,17 +119,17 @@ export async function limitsOfSigned(
 export async function limitsOfCredit(
   deps: LimitDeps,
   { caller, kind }: { caller: Address; kind: OperationKind },
-): Promise<GasLimits | undefined> {
+): Promise<GasPolicy | undefined> {
   if (!LIMITED_KINDS.has(kind)) return limitsOfSigned(deps, caller, CREDIT_WAITS);
   return limitsOfAnyone(deps, caller, CREDIT_WAITS);
 }
 
 /** The limits of the refund of a direct transfer: anyone can transfer the smallest amount to anyone's escrow. */
-export const limitsOfRefund = (deps: LimitDeps, payer: Address): Promise<GasLimits> =>
+export const limitsOfRefund = (deps: LimitDeps, payer: Address): Promise<GasPolicy> =>
   limitsOfAnyone(deps, payer, REFUND_WAITS);
 
 /** As {@link limitsOfRefund}, if the operation marks which transfer was an open escrow's deposit. */
-export const limitsOfMark = (deps: LimitDeps, payer: Address): Promise<GasLimits> =>
+export const limitsOfMark = (deps: LimitDeps, payer: Address): Promise<GasPolicy> =>
   limitsOfAnyone(deps, payer, MARK_WAITS);
 
 /** Throws `rate_limited` if a sign-in that leaves less than what the address has delegated would exceed the limits. */
@@ -137,19 +137,19 @@ export async function assertNarrowable(deps: LimitDeps, agent: Address): Promise
   await limitsOfAnyone(deps, agent, SIGN_IN_WAITS);
 }
 
-async function limitsOfAnyone(deps: LimitDeps, agent: Address, refusal: Refusal): Promise<GasLimits> {
+async function limitsOfAnyone(deps: LimitDeps, agent: Address, refusal: Refusal): Promise<GasPolicy> {
   return requireGas(deps, agent, await readState(deps, agent, refusal), refusal);
 }
 
 /** As {@link limitsOfSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
-export async function limitsOfDelegation(deps: LimitDeps, agent: Address): Promise<GasLimits | undefined> {
+export async function limitsOfDelegation(deps: LimitDeps, agent: Address): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, ACTION_WAITS);
   if (!state.wasToday && (state.isProven || !(await isContract(deps, agent)))) return undefined;
   return requireGas(deps, agent, state, ACTION_WAITS);
 }
 
 async function readState({ db, config }: LimitDeps, caller: Address, refusal: Refusal) {
-  const { allowance, budget } = config.gasLimits;
+  const { allowance, budget } = config.gasPolicy;
   const [state] = await readSignerState(db, { caller, allowance, budget });
   if (state === undefined) throw new Error("A select without a table returned no row");
   refuseThrottled(caller, state.failureAge, refusal);
@@ -162,13 +162,13 @@ async function isContract({ publicClient }: LimitDeps, address: Address): Promis
 }
 
 function requireGas(
-  { config: { gasLimits } }: LimitDeps,
+  { config: { gasPolicy } }: LimitDeps,
   agent: Address,
   { gasRefusal: refusal }: RelayingState,
   texts: Refusal,
-): GasLimits {
-  if (refusal !== null) throw gasExhausted(agent, refusal, gasLimits, texts);
-  return gasLimits;
+): GasPolicy {
+  if (refusal !== null) throw gasExhausted(agent, refusal, gasPolicy, texts);
+  return gasPolicy;
 }
 
 /**
@@ -176,12 +176,12 @@ function requireGas(
  * exceed the gas limits.
  */
 export function assertRelayable(
-  { config: { gasLimits } }: Pick<LimitDeps, "config">,
+  { config: { gasPolicy } }: Pick<LimitDeps, "config">,
   { caller, kind }: { caller: Address; kind: OperationKind },
   { failureAge, gasRefusal: refusal }: RelayingState,
 ): void {
   refuseThrottled(caller, failureAge, { fate: "This call took no payment." });
-  if (LIMITED_KINDS.has(kind) && refusal !== null) throw gasExhausted(caller, refusal, gasLimits);
+  if (LIMITED_KINDS.has(kind) && refusal !== null) throw gasExhausted(caller, refusal, gasPolicy);
 }
 
 /** The limits under which a paid operation is stored; undefined if its kind has none. Throws as {@link assertRelayable}. */
@@ -189,9 +189,9 @@ export function limitsOfPaid(
   deps: Pick<LimitDeps, "config">,
   paid: { caller: Address; kind: OperationKind },
   state: RelayingState,
-): GasLimits | undefined {
+): GasPolicy | undefined {
   assertRelayable(deps, paid, state);
-  return LIMITED_KINDS.has(paid.kind) ? deps.config.gasLimits : undefined;
+  return LIMITED_KINDS.has(paid.kind) ? deps.config.gasPolicy : undefined;
 }
 
 function refuseThrottled(
@@ -261,12 +261,12 @@ export async function readOutboxState(
   db: Executor,
   {
     caller,
-    limits: { allowance, budget },
+    gasPolicy: { allowance, budget },
     authorization,
     action,
   }: {
     caller: Address;
-    limits: GasLimits;
+    gasPolicy: GasPolicy;
     authorization?: { asset: Address; payer: Address; nonce: Hex };
     /** `headTime`: the newest block's time, in seconds. */
     action?: { kind: OperationKind; requestHash: string; escrow: Address; headTime: number };

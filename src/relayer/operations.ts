@@ -14,7 +14,7 @@ import {
   encodeFunctionData,
   prepareEncodeFunctionData,
 } from "viem";
-import type { GasLimits } from "./gas-accounts.js";
+import type { GasPolicy } from "./gas-accounts.js";
 
 /**
  * Gas limits the Relay enforces per kind of operation. Upper bounds, about twice the costliest ordinary call
@@ -68,8 +68,8 @@ export interface NewOperation {
   onceKey?: string | undefined;
   /** Unix seconds on the chain's clock after which it cannot succeed. */
   notAfter?: number | undefined;
-  /** It is not stored if its caller exceeds them. */
-  gasLimits?: GasLimits | undefined;
+  /** It is not stored if its caller exceeds these limits. */
+  gasPolicy?: GasPolicy | undefined;
 }
 
 /** The fields of a payer's EIP-3009 authorization that an escrow cannot derive. */

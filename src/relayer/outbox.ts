@@ -79,8 +79,8 @@ export async function enqueue(
     const existing = await findExisting(db, newOperation);
     if (existing !== undefined) return { operation: existing, existing: true };
     await assertQueueCapacity(db, { maxQueued });
-    const { caller, gasLimits } = newOperation;
-    if (caller !== null && gasLimits !== undefined) await assertGas(db, caller, gasLimits);
+    const { caller, gasPolicy } = newOperation;
+    if (caller !== null && gasPolicy !== undefined) await assertGas(db, caller, gasPolicy);
   }
   throw new AppError("unavailable", {
     message: "An earlier attempt at this action is still being closed. Retry in a second.",
@@ -150,9 +150,9 @@ export async function findByOnceKey(db: Executor, onceKey: string): Promise<Oper
 }
 
 function valuesOf(newOperation: NewOperation): Record<string, unknown> {
-  const { payment, requestHash = null, onceKey = null, notAfter = null, gasLimits, ...fields } = newOperation;
+  const { payment, requestHash = null, onceKey = null, notAfter = null, gasPolicy, ...fields } = newOperation;
   const { asset, payer, nonce } = payment ?? { asset: null, payer: null, nonce: null };
-  const { allowance, budget } = gasLimits ?? { allowance: 0, budget: 0 };
+  const { allowance, budget } = gasPolicy ?? { allowance: 0, budget: 0 };
   return { ...fields, asset, payer, nonce, requestHash, onceKey, notAfter, allowance, budget };
 }
 

@@ -35,7 +35,7 @@ export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
   replaceAfterBlocks: 3,
   maxFeePerGas: 500_000_000_000n,
   maxPriorityFeePerGas: 2_000_000_000n,
-  gasLimits: { allowance: 0, budget: 0, perFee: 0 },
+  gasPolicy: { allowance: 0, budget: 0, perFee: 0 },
 };
 
 interface RelayerDeps {
@@ -204,12 +204,12 @@ export function createRelayer({
  * while the signer has an owner.
  */
 export function createCaretaker({
-  gasLimits = DEFAULT_OPTIONS.gasLimits,
+  gasPolicy = DEFAULT_OPTIONS.gasPolicy,
   unattendedSeconds = UNATTENDED_SECONDS,
   ...deps
-}: RelayerDeps & { gasLimits?: RelayerOptions["gasLimits"]; unattendedSeconds?: number }): Loop {
+}: RelayerDeps & { gasPolicy?: RelayerOptions["gasPolicy"]; unattendedSeconds?: number }): Loop {
   const { db, pool, publicClient, logger, metrics, confirmations } = deps;
-  const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations, gasLimits };
+  const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations, gasPolicy };
   const memories = new Map<Address, SignerMemory>();
 
   const unattended = async (): Promise<Address[]> => {

@@ -36,7 +36,7 @@ export async function recordReceipt(
   const state = isDeep ? "final" : "mined";
   const inclusion = inclusionOf(receipt);
   const counts = await fenced(context, async (tx) => {
-    await recordBatch(tx, { id, state, hasFailures: failures.size > 0 }, receipt, context.options.gasLimits);
+    await recordBatch(tx, { id, state, hasFailures: failures.size > 0 }, receipt, context.options.gasPolicy);
     const operations = await tx
       .select({
         id: operation.id,
@@ -261,7 +261,7 @@ export async function requeueBatch(
   receipt: TransactionReceipt | null,
 ): Promise<void> {
   const requeued = await fenced(context, async (tx) => {
-    await recordBatch(tx, { id, state }, receipt, context.options.gasLimits);
+    await recordBatch(tx, { id, state }, receipt, context.options.gasPolicy);
     const rows = await tx
       .select({ id: operation.id, tries: operation.tries })
       .from(operation)

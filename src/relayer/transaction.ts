@@ -63,7 +63,7 @@ export function operationBytes({ dataLength }: { dataLength: number }): number {
 }
 
 /** Gas available to the operations of a batch that fits one transaction and a block like `head`. */
-export function gasBudget(head: Pick<Head, "gasLimit">): number {
+export function batchGasLimit(head: Pick<Head, "gasLimit">): number {
   const ofBlock = Number((head.gasLimit * BLOCK_SHARE_PERCENT) / 100n);
   return Math.min(MAX_TRANSACTION_GAS, ofBlock) - BATCH_OVERHEAD;
 }

@@ -145,7 +145,7 @@ test("calls that ask the outbox in one turn of the event loop share a statement,
   );
   const [newer, older] = rows as [(typeof rows)[number], (typeof rows)[number]];
   const unknown = { ...newer, nonce: `0x${"00".repeat(32)}` as const };
-  const asked = { caller: client.address, limits: { allowance: 0, budget: 0, perFee: 0 } };
+  const asked = { caller: client.address, gasPolicy: { allowance: 0, budget: 0, perFee: 0 } };
   const ask = (authorization: typeof newer) => readOutboxState(db, { ...asked, authorization });
   const { result, sent } = await costOf(() => Promise.all([newer, unknown, older].map(ask)));
   expect(result.map(({ earlier }) => earlier)).toEqual([BigInt(newer.id), null, BigInt(older.id)]);

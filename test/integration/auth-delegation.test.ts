@@ -65,8 +65,8 @@ async function delegate(agent: Address) {
 
 /** As a call does that has checked the limits. */
 function register(agent: Address) {
-  const { gasLimits } = network.deps.config;
-  return ensureDelegation(network.deps as Deps, agent, "vote", gasLimits);
+  const { gasPolicy } = network.deps.config;
+  return ensureDelegation(network.deps as Deps, agent, "vote", gasPolicy);
 }
 
 /** Runs `run` while a transaction that sent `statements` is open; `blocked` waits until so many others wait for it. */

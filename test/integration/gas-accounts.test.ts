@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type Database, databaseOn, migrate } from "../../src/db/client.js";
 import { batch } from "../../src/db/schema.js";
 import type { AppError } from "../../src/errors.js";
-import { assertGas, type GasLimits, recordBatch } from "../../src/relayer/gas-accounts.js";
+import { assertGas, type GasPolicy, recordBatch } from "../../src/relayer/gas-accounts.js";
 import { limitsOfPaid, limitsOfSigned, readOutboxState } from "../../src/relayer/limits.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { useDatabase } from "../support/database.js";
@@ -107,9 +107,9 @@ test("processes that store the same operations in different orders do not wait f
 
 test("an agent whose payments the relayer's simulation refuses 30 times an hour pays later, and still acts", async () => {
   const agent = "0xa1";
-  const deps = { db: database.db, config: { gasLimits: LIMITS }, publicClient: {} } as never;
+  const deps = { db: database.db, config: { gasPolicy: LIMITS }, publicClient: {} } as never;
   const pay = async () => {
-    const state = await readOutboxState(database.db, { caller: agent, limits: LIMITS });
+    const state = await readOutboxState(database.db, { caller: agent, gasPolicy: LIMITS });
     return limitsOfPaid(deps, { caller: agent, kind: "accept" }, state);
   };
   const refuse = (count: number) =>
@@ -130,7 +130,7 @@ describe("gas limits", () => {
   beforeEach(() => database.pool.query("truncate app.operation restart identity"));
 
   const GAS = 100;
-  const operationOf = (caller: string, gasLimits: GasLimits) =>
+  const operationOf = (caller: string, gasPolicy: GasPolicy) =>
     ({
       kind: "create",
       escrow: null,
@@ -139,10 +139,10 @@ describe("gas limits", () => {
       target: "0x",
       data: "0x",
       gasLimit: GAS,
-      gasLimits,
+      gasPolicy,
     }) as never;
-  const store = (caller: string, gasLimits: GasLimits) =>
-    enqueue(database.db, operationOf(caller, gasLimits)).then(
+  const store = (caller: string, gasPolicy: GasPolicy) =>
+    enqueue(database.db, operationOf(caller, gasPolicy)).then(
       () => true,
       (error: AppError) => error.options.details as unknown,
     );

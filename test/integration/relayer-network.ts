@@ -132,7 +132,7 @@ async function startRelayerNetwork() {
     publicClient,
     signers: signers.map(addressOf),
     maxFeePerGas: DEFAULT_OPTIONS.maxFeePerGas,
-    gasLimits: DEFAULT_OPTIONS.gasLimits,
+    gasPolicy: DEFAULT_OPTIONS.gasPolicy,
   });
 
   /** A paid creation by `client`, not stored yet. */

@@ -287,8 +287,8 @@ describe("the relayer's beliefs", () => {
 
     expect(await network.waiter.waitFor(late.id, { timeoutMs: 1000 })).toBeNull();
     expect(await network.rowOf(late)).toMatchObject({ state: "sent", tries: 0 });
-    const gasLimits = { allowance: late.gasLimit, budget: 0, perFee: 0 };
-    const more = assertGas(network.db, late.caller ?? "", gasLimits);
+    const gasPolicy = { allowance: late.gasLimit, budget: 0, perFee: 0 };
+    const more = assertGas(network.db, late.caller ?? "", gasPolicy);
     await expect(more).rejects.toMatchObject({ code: "rate_limited" });
     network.producer.resume();
     expect(await network.outcome(late)).toMatchObject({ state: "rejected", reason: "WrongStatus", tries: 1 });

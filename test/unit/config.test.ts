@@ -30,7 +30,7 @@ it("needs four settings, and has a default for every other", () => {
     maxPriorityFeePerGas: 2_000_000_000n,
     settlementWaitMs: 25_000,
     rateLimits: { reads: 300, writes: 60, anonymous: 60, challenges: 10, pages: 120 },
-    gasLimits: { allowance: 20_000_000, budget: 100_000_000, perFee: 33_000_000 },
+    gasPolicy: { allowance: 20_000_000, budget: 100_000_000, perFee: 33_000_000 },
     eventStreams: 2000,
     webhooksToPrivateAddresses: false,
     trustedProxies: 0,

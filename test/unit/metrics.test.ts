@@ -19,7 +19,7 @@ it("exposes metrics while the node and the database accept connections but never
     publicClient: createPublicClient({ transport: rpcTransport(url) }),
     signers: [`0x${"11".repeat(20)}`],
     maxFeePerGas: 1n,
-    gasLimits: { allowance: 1, budget: 1, perFee: 1 },
+    gasPolicy: { allowance: 1, budget: 1, perFee: 1 },
   });
 
   const { text } = await metrics.expose();

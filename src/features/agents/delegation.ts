@@ -24,7 +24,7 @@ import type { Deps } from "../../deps.js";
 import { AppError, invalidField } from "../../errors.js";
 import type { ActionHeaders } from "../../http/endpoint.js";
 import { settlementPending } from "../../payments/relayed-call.js";
-import type { GasLimits } from "../../relayer/gas-accounts.js";
+import type { GasPolicy } from "../../relayer/gas-accounts.js";
 import { limitsOfDelegation, limitsOfSigned } from "../../relayer/limits.js";
 import { carrySigned, delegateOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
@@ -46,8 +46,8 @@ export async function authorize(
   const { caller: agent, target: contract, data: call } = operation;
   const signed = await readSignature(deps, { agent, contract, call, headers });
   if (signed !== null) {
-    const gasLimits = await limitsOfSigned(deps, agent);
-    return { ...carrySigned(operation, signed), gasLimits };
+    const gasPolicy = await limitsOfSigned(deps, agent);
+    return { ...carrySigned(operation, signed), gasPolicy };
   }
   if (await ensureDelegation(deps, agent, action)) return operation;
   throw await signatureMissing(deps, { agent, contract, call, headers });
@@ -126,31 +126,31 @@ function typedJson(action: SignedAction) {
 /**
  * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on
  * chain. The newest sign-in that issued a key after the last revocation decides, registered or not; one that allows the
- * same as the chain is not registered. `gasLimits`: those of the call that needs it, also for the delegation.
+ * same as the chain is not registered. `gasPolicy`: that of the call that needs it; the delegation is stored under it, too.
  */
 export async function ensureDelegation(
   deps: Deps,
   agent: Address,
   action: AgentAction,
-  gasLimits?: GasLimits,
+  gasPolicy?: GasPolicy,
 ): Promise<boolean> {
   const grant = await readGrant(deps, agent);
   const now = deps.clock.now();
   const mayRegister = (proof: Proof | null): proof is Proof =>
     proof !== null && permits({ ...proof, revokedAt: 0 }, action, now);
   const isGranted = permits(grant, action, now);
-  if (isGranted || gasLimits === undefined) {
+  if (isGranted || gasPolicy === undefined) {
     const newest = await newestProof(deps.db, agent, grant.revokedAt);
     const isNewer = newest !== null && newest.issuedAt > grant.issuedAt;
     if (isGranted && (!isNewer || mayRegister(newest))) return true;
     if (!mayRegister(newest)) return false;
   }
-  const limits = gasLimits ?? (await limitsOfDelegation(deps, agent));
+  const limits = gasPolicy ?? (await limitsOfDelegation(deps, agent));
 
   const operation = await deps.db.transaction(async (tx) => {
     const proof = await lockNewestProof(tx, agent, grant.revokedAt);
     if (!mayRegister(proof)) return null;
-    return (await enqueue(tx, { ...registration(deps, proof), gasLimits: limits })).operation;
+    return (await enqueue(tx, { ...registration(deps, proof), gasPolicy: limits })).operation;
   });
   if (operation === null) return false;
   const done = await deps.outbox.waitFor(operation.id, { timeoutMs: deps.config.settlementWaitMs });

@@ -82,7 +82,7 @@ async function storeKey(
     // A sign-in that leaves less than what is delegated is registered: the newest counts alone.
     if (await isNarrowing(tx, proof, deps.clock.now())) {
       const delegation = { deployment: deps.deployment, agent: address, ...proof, ...proof.permission };
-      await enqueue(tx, { ...delegateOperation(delegation), gasLimits: deps.config.gasLimits });
+      await enqueue(tx, { ...delegateOperation(delegation), gasPolicy: deps.config.gasPolicy });
     }
   });
   return { address, apiKey: key.apiKey, keyId, label };

@@ -23,19 +23,19 @@ export type OperatorOverview = Awaited<ReturnType<typeof readOverview>>;
 
 export async function readOverview(deps: Pick<Deps, "db" | "clock" | "publicClient" | "config">) {
   const { db } = deps;
-  const { gasLimits } = deps.config;
+  const { gasPolicy } = deps.config;
   const now = deps.clock.now();
   const [queue, signers, unearned, debtors, rejections, waiting, deferredPayouts] = await Promise.all([
     readQueue(db),
     readSigners(deps),
-    readUnearned(db, gasLimits),
-    readDebtors(db, gasLimits, DEBTORS),
+    readUnearned(db, gasPolicy),
+    readDebtors(db, gasPolicy, DEBTORS),
     readRejections(db),
     readWaiting(db, now),
     readDeferred(db),
   ]);
   // The limits, and what was relayed beyond what fees earned: in this hour, and by the addresses that owe most.
-  const gas = { ...gasLimits, unearned, debtors };
+  const gas = { ...gasPolicy, unearned, debtors };
   return { queue, signers, gas, rejections, ...waiting, deferredPayouts };
 }
 

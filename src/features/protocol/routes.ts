@@ -84,7 +84,7 @@ export function presentParameters({ payoutHold: _, ...parameters }: Parameters):
 /** One division of two integers: the nearest double, which JSON prints as the short decimal. */
 const fraction = (basisPoints: number): number => basisPoints / 10_000;
 
-interface Given extends Pick<Config, "minimumPrice" | "rateLimits" | "gasLimits"> {
+interface Given extends Pick<Config, "minimumPrice" | "rateLimits" | "gasPolicy"> {
   payoutHold: number;
 }
 
@@ -139,15 +139,15 @@ const SHOWN_LIMITS = {
   gas: {
     allowance: one(
       gasOf("Relayed in a day for one address beyond what it earned"),
-      ({ gasLimits }) => gasLimits.allowance || null,
+      ({ gasPolicy }) => gasPolicy.allowance || null,
     ),
     budget: one(
       gasOf("Relayed in an hour for all addresses beyond what they earned"),
-      ({ gasLimits }) => gasLimits.budget || null,
+      ({ gasPolicy }) => gasPolicy.budget || null,
     ),
     perFee: one(
       z.number().openapi({ description: "Earned by 1.0 that a contract pays to the Treasury" }),
-      ({ gasLimits }) => gasLimits.perFee,
+      ({ gasPolicy }) => gasPolicy.perFee,
     ),
   },
   contracts: {

@@ -112,8 +112,8 @@ async function storeVote(
   const decoded = decodePayment(headers);
   const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === bondNonce(commitment);
   // Checked for the vote just now.
-  const gasLimits = isDirectTransfer ? undefined : deps.config.gasLimits;
-  if (!isSigned && !(await ensureDelegation(deps, caller, "vote", gasLimits))) throw votesNotDelegated();
+  const gasPolicy = isDirectTransfer ? undefined : deps.config.gasPolicy;
+  if (!isSigned && !(await ensureDelegation(deps, caller, "vote", gasPolicy))) throw votesNotDelegated();
   if (entrusted !== undefined) await sealedVoteInsert(deps.db, { id, caller, commitment, ...entrusted });
 }
 

@@ -112,15 +112,15 @@ const BY_TEST_FILE = {
   "test/e2e/contract-payments.test.ts": {
     "signed-action-unthrottled": {
       file: "src/features/agents/delegation.ts",
-      edits: [["const gasLimits = await limitsOfSigned(deps, agent);", "const gasLimits = undefined;"]],
+      edits: [["const gasPolicy = await limitsOfSigned(deps, agent);", "const gasPolicy = undefined;"]],
       only: "with actions that it signs",
     },
     "refund-unthrottled": {
       file: "src/payments/direct-transfer.ts",
       edits: [
         [
-          "  const gasLimits = await limitsOf(deps, payment.from);\n  return",
-          "  const gasLimits = undefined;\n  return",
+          "  const gasPolicy = await limitsOf(deps, payment.from);\n  return",
+          "  const gasPolicy = undefined;\n  return",
         ],
       ],
       only: "for the refund of a direct transfer",
@@ -776,7 +776,7 @@ const BY_TEST_FILE = {
   "test/integration/gas-accounts.test.ts": {
     "gas-unreserved": {
       file: "src/relayer/outbox.ts",
-      edits: [["gasLimits ?? { allowance: 0, budget: 0 }", "{ allowance: 0, budget: 0 }"]],
+      edits: [["gasPolicy ?? { allowance: 0, budget: 0 }", "{ allowance: 0, budget: 0 }"]],
       only: "pay at the same moment",
     },
     "gas-counted-alone": {
@@ -964,7 +964,9 @@ const BY_TEST_FILE = {
     },
     "wallets-unbounded": {
       file: "src/relayer/claim.ts",
-      edits: [["allowances: await readAllowances(tx, waiting)", "allowances: await readAllowances(tx, [])"]],
+      edits: [
+        ["signedQuotas: await readSignedQuotas(tx, waiting)", "signedQuotas: await readSignedQuotas(tx, [])"],
+      ],
       only: "passes every simulation",
     },
     "wallet-retried": {

@@ -31,15 +31,15 @@ const gasOf = (...names: string[]): number => names.reduce((sum, name) => sum + 
 const number = (text = ""): number => Number(text.replaceAll(",", ""));
 
 it("the page about limits says what an attacker can cost at the default settings", () => {
-  const { gasLimits } = testConfig();
+  const { gasPolicy } = testConfig();
   const rows = rowsUnder("first period counts twice.\n\n");
   expect(rows.length).toBeGreaterThan(3);
   for (const [, addresses, gas, cost] of rows) {
-    const worst = worstGas(gasLimits, { addresses: number(addresses), hours: 24 });
+    const worst = worstGas(gasPolicy, { addresses: number(addresses), hours: 24 });
     expect([addresses, number(gas)]).toEqual([addresses, worst]);
     expect(number(cost)).toBeCloseTo(worst * 0.01e-9 * 3000, 2);
   }
-  for (const limit of Object.values(gasLimits)) expect(page).toContain(limit.toLocaleString("en"));
+  for (const limit of Object.values(gasPolicy)) expect(page).toContain(limit.toLocaleString("en"));
 });
 
 it("the page about limits says what can follow an operation that was within the limits, as measured", () => {
@@ -85,7 +85,7 @@ it("the page about limits says what can follow an operation that was within the 
 });
 
 it("what a fee earns costs the operator less than the fee, and a contract at 0.30 covers its lifecycle", () => {
-  const { perFee } = testConfig().gasLimits;
+  const { perFee } = testConfig().gasPolicy;
   expect(perFee * 0.01e-9 * 3000).toBeLessThan(1);
   expect(0.3 * 0.05 * perFee).toBeGreaterThan(
     gasOf("create", "accept", "deliver", "approval and settlement"),

@@ -24,12 +24,14 @@ const choose = (
   given: {
     busy?: BusyOperation[];
     reportedEscrows?: ReadonlySet<string>;
-    allowances?: ReadonlyMap<string, number>;
-    gasBudget?: number;
+    signedQuotas?: ReadonlyMap<string, number>;
+    batchGasLimit?: number;
     maxOperations?: number;
   } = {},
 ) =>
-  chooseOperations({ candidates, busy: [], gasBudget: 16_000_000, maxOperations: 100, ...given }).map(Number);
+  chooseOperations({ candidates, busy: [], batchGasLimit: 16_000_000, maxOperations: 100, ...given }).map(
+    Number,
+  );
 
 describe("choosing a batch", () => {
   it("takes all independent operations, in the order of their ids", () => {
@@ -51,9 +53,9 @@ describe("choosing a batch", () => {
     expect(choose([acceptance, settlement])).toEqual([1]);
   });
 
-  it("takes as many signed operations of a wallet as its allowance says, and nothing of it behind them", () => {
+  it("takes as many signed operations of a wallet as its quota says, and nothing of it behind them", () => {
     const own = [1, 2, 3, 4].map((id) => candidate(id, { caller: "wallet", signed: id !== 2 }));
-    const allow = (count: number) => ({ allowances: new Map([["wallet", count]]) });
+    const allow = (count: number) => ({ signedQuotas: new Map([["wallet", count]]) });
     expect(choose([...own, candidate(5)], allow(1))).toEqual([1, 2, 5]);
     expect(choose([...own, candidate(5)], allow(2))).toEqual([1, 2, 3, 5]);
     expect(choose([...own, candidate(5)])).toEqual([1, 2, 3, 4, 5]);
@@ -162,7 +164,7 @@ describe("choosing a batch", () => {
     const deliver = candidate(2, { kind: "deliver", caller: "agent", gasLimit: 50_000 });
     const other = candidate(3, { gasLimit: 700_000, notAfter: 1 });
     expect(choose([delegate, deliver])).toEqual([1, 2]);
-    expect(choose([delegate, deliver, other], { gasBudget: 1_000_000 })).toEqual([3]);
+    expect(choose([delegate, deliver, other], { batchGasLimit: 1_000_000 })).toEqual([3]);
   });
 
   it("waits for an agent's operation that another signer is sending", () => {
@@ -175,13 +177,13 @@ describe("choosing a batch", () => {
     const late = candidate(1, { notAfter: 1100 });
     const delegation = candidate(2, { kind: "delegate", escrow: null, caller: "agent" });
     const soon = candidate(3, { caller: "agent", notAfter: 1010 });
-    expect(choose([late, delegation, soon], { gasBudget: gas })).toEqual([2, 3]);
+    expect(choose([late, delegation, soon], { batchGasLimit: gas })).toEqual([2, 3]);
   });
 
   it("does not let deadlines starve operations without one", () => {
     const gas = operationGas(candidate(0)) + 1;
     const old = candidate(1, { createdAt: 0 });
-    expect(choose([old, candidate(2, { notAfter: 500 })], { gasBudget: gas })).toEqual([1]);
+    expect(choose([old, candidate(2, { notAfter: 500 })], { batchGasLimit: gas })).toEqual([1]);
   });
 
   it("sends a suspect alone", () => {
@@ -190,9 +192,9 @@ describe("choosing a batch", () => {
   });
 
   it("sends an operation larger than the budget alone instead of never", () => {
-    expect(choose([candidate(1, { gasLimit: 5_000_000 }), candidate(2)], { gasBudget: 1_000_000 })).toEqual([
-      1,
-    ]);
+    expect(
+      choose([candidate(1, { gasLimit: 5_000_000 }), candidate(2)], { batchGasLimit: 1_000_000 }),
+    ).toEqual([1]);
   });
 
   it("fills no transaction beyond what nodes accept, however long the signatures", () => {
@@ -200,7 +202,7 @@ describe("choosing a batch", () => {
     fc.assert(
       fc.property(lengths, (dataLengths) => {
         const candidates = dataLengths.map((dataLength, index) => candidate(index, { dataLength }));
-        const chosen = choose(candidates, { gasBudget: Number.POSITIVE_INFINITY });
+        const chosen = choose(candidates, { batchGasLimit: Number.POSITIVE_INFINITY });
         const calls = chosen.map((index) => ({
           target: `0x${"ab".repeat(20)}`,
           gasLimit: 200_000,
@@ -236,7 +238,7 @@ describe("choosing a batch", () => {
           const chosen = choose(candidates, {
             busy,
             reportedEscrows,
-            gasBudget: 4_000_000,
+            batchGasLimit: 4_000_000,
             maxOperations: 6,
           });
           const rows = chosen.map((id) => candidates[id - 1] as Candidate);

@@ -2,17 +2,17 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   batchGas,
+  batchGasLimit,
   cappedFees,
   estimateFees,
-  gasBudget,
   operationGas,
   replacementFees,
 } from "../../../src/relayer/transaction.js";
 
 describe("a batch's gas", () => {
   it("stays below the limit of one transaction, and of a block", () => {
-    expect(gasBudget({ gasLimit: 240_000_000n })).toBeLessThan(2 ** 24);
-    expect(gasBudget({ gasLimit: 10_000_000n })).toBeLessThan(9_000_000);
+    expect(batchGasLimit({ gasLimit: 240_000_000n })).toBeLessThan(2 ** 24);
+    expect(batchGasLimit({ gasLimit: 10_000_000n })).toBeLessThan(9_000_000);
   });
 
   it("covers the gas that the Relay requires before each operation, whatever the others used", () => {

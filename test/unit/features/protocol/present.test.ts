@@ -31,8 +31,8 @@ it.each([
 
 it("serves switched-off rates as null, and the minimum price as a decimal", () => {
   const rateLimits = { reads: 300, writes: 60, anonymous: 0, challenges: 10, pages: 120 };
-  const gasLimits = { allowance: 20_000_000, budget: 0, perFee: 7 };
-  const limits = presentLimits({ minimumPrice: 10_000n, rateLimits, gasLimits }, { payoutHold: 3600 });
+  const gasPolicy = { allowance: 20_000_000, budget: 0, perFee: 7 };
+  const limits = presentLimits({ minimumPrice: 10_000n, rateLimits, gasPolicy }, { payoutHold: 3600 });
   expect(limits.gas).toEqual({ allowance: 20_000_000, budget: null, perFee: 7 });
   expect(limits.signedActions).toEqual({ validity: "PT24H" });
   expect(limits.requests).toMatchObject({
