@@ -83,7 +83,7 @@ export function createRelayer({
   /** Called at each crash point; tests stop or crash the process here. */
   crashPoint?: ((point: CrashPoint) => Promise<void>) | undefined;
 }): Loop {
-  const { pool, publicClient, deployment, logger, metrics, confirmations } = deps;
+  const { pool, logger, metrics, confirmations } = deps;
   const settings: RelayerOptions = { ...DEFAULT_OPTIONS, ...options, confirmations };
   const signer = account.address.toLowerCase() as Address;
   let ownership: Ownership | null = null;
@@ -118,7 +118,7 @@ export function createRelayer({
     while (!ended.aborted) {
       try {
         memory.isAllowed ||= await mayRelay(context);
-        await round(context, { isAsked, maySend: memory.isAllowed && !ended.aborted });
+        await relayRound(context, { isAsked, maySend: memory.isAllowed && !ended.aborted });
         failures = 0;
       } catch (error) {
         if (error instanceof OwnershipLost) {
@@ -143,51 +143,6 @@ export function createRelayer({
     untilBlock.close();
   };
 
-  const round = async (
-    context: SignerContext,
-    { isAsked, maySend }: { isAsked: boolean; maySend: boolean },
-  ): Promise<void> => {
-    const { memory } = context;
-    if (!isAsked && performance.now() - memory.followedAt < QUEUE_LOOK_MS) {
-      const { hash } = await readHead(publicClient);
-      if (hash === memory.followedHead) return;
-    }
-    const overdue = memory.shortNonces > 0 || performance.now() - memory.followedAt > IDLE_LOOK_MS;
-    const { isOpen, isWaiting } = await readWork(context);
-    const open = overdue || isOpen;
-    memory.isIdle = !open && !isWaiting;
-    if (memory.isIdle) return;
-    const head = await readHead(publicClient);
-    if (open) await followBatches(context, head);
-    else Object.assign(memory, { inFlight: 0, committed: 0n });
-    // Batches that are mined only have to get deep.
-    memory.isIdle = !isWaiting && memory.inFlight === 0 && memory.shortNonces === 0;
-    // A batch reverts if the Relay no longer allows the signer.
-    if (maySend && !memory.isAllowed) memory.isAllowed = await mayRelay(context);
-    if (isWaiting && memory.sweptHead !== head.hash) {
-      await rejectExpired(context, head);
-      memory.sweptHead = head.hash;
-    }
-    const sends = (): boolean => maySend && memory.isAllowed && memory.shortNonces === 0;
-    if (sends() && isBehindGap(context, head)) return fillGap(context, head);
-    for (let waits = isWaiting; waits && sends() && memory.inFlight < settings.maxInFlight; ) {
-      if (!(await sendNext(context, head))) return;
-      memory.inFlight += 1;
-      waits = await hasWaiting(context);
-    }
-  };
-
-  const mayRelay = async (context: SignerContext): Promise<boolean> => {
-    const allowed = await publicClient.readContract({
-      address: deployment.relay,
-      abi: relayAbi,
-      functionName: "isSigner",
-      args: [signer],
-    });
-    if (!allowed) raiseAlarm(context, "signer_not_allowed", { relay: deployment.relay });
-    return allowed;
-  };
-
   return {
     start: owning.start,
     async stop() {
@@ -195,6 +150,53 @@ export function createRelayer({
       await ownership?.release();
     },
   };
+}
+
+/** Follows the open batches, rejects what expired, then sends what waits; nothing if no one asked on a head just followed. */
+async function relayRound(
+  context: SignerContext,
+  { isAsked, maySend }: { isAsked: boolean; maySend: boolean },
+): Promise<void> {
+  const { memory, publicClient, options } = context;
+  if (!isAsked && performance.now() - memory.followedAt < QUEUE_LOOK_MS) {
+    const { hash } = await readHead(publicClient);
+    if (hash === memory.followedHead) return;
+  }
+  const overdue = memory.shortNonces > 0 || performance.now() - memory.followedAt > IDLE_LOOK_MS;
+  const { isOpen, isWaiting } = await readWork(context);
+  const open = overdue || isOpen;
+  memory.isIdle = !open && !isWaiting;
+  if (memory.isIdle) return;
+  const head = await readHead(publicClient);
+  if (open) await followBatches(context, head);
+  else Object.assign(memory, { inFlight: 0, committed: 0n });
+  // Batches that are mined only have to get deep.
+  memory.isIdle = !isWaiting && memory.inFlight === 0 && memory.shortNonces === 0;
+  // A batch reverts if the Relay no longer allows the signer.
+  if (maySend && !memory.isAllowed) memory.isAllowed = await mayRelay(context);
+  if (isWaiting && memory.sweptHead !== head.hash) {
+    await rejectExpired(context, head);
+    memory.sweptHead = head.hash;
+  }
+  const canSend = (): boolean => maySend && memory.isAllowed && memory.shortNonces === 0;
+  if (canSend() && isBehindGap(context, head)) return fillGap(context, head);
+  for (let waits = isWaiting; waits && canSend() && memory.inFlight < options.maxInFlight; ) {
+    if (!(await sendNext(context, head))) return;
+    memory.inFlight += 1;
+    waits = await hasWaiting(context);
+  }
+}
+
+async function mayRelay(context: SignerContext): Promise<boolean> {
+  const { publicClient, deployment, signer } = context;
+  const allowed = await publicClient.readContract({
+    address: deployment.relay,
+    abi: relayAbi,
+    functionName: "isSigner",
+    args: [signer],
+  });
+  if (!allowed) raiseAlarm(context, "signer_not_allowed", { relay: deployment.relay });
+  return allowed;
 }
 
 /**

@@ -815,7 +815,7 @@ const BY_TEST_FILE = {
     },
     "expiry-waits-for-fees": {
       file: "src/relayer/relayer.ts",
-      edits: [["      await rejectExpired(context, head);\n", ""]],
+      edits: [["    await rejectExpired(context, head);\n", ""]],
       only: "beyond its cap",
     },
     "pause-ends-returns": {
@@ -941,7 +941,7 @@ const BY_TEST_FILE = {
     "gap-unfilled": {
       file: "src/relayer/relayer.ts",
       edits: [
-        ["isBehindGap(context, head)) return", "isBehindGap(context, head) && signer.length === 0) return"],
+        ["isBehindGap(context, head)) return", "isBehindGap(context, head) && context.signer.length === 0) return"],
       ],
       only: "fills an account nonce",
     },
