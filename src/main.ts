@@ -127,13 +127,12 @@ export async function createService(
         pool,
         publicClient,
         deployment,
-        confirmations,
+        options: { confirmations, maxFeePerGas, maxPriorityFeePerGas, gasPolicy },
         logger,
         metrics: metrics.relayer,
       };
-      run(createCaretaker({ ...relaying, gasPolicy }));
-      const options = { maxFeePerGas, maxPriorityFeePerGas, gasPolicy };
-      for (const account of accounts) run(createRelayer({ ...relaying, account, notifications, options }));
+      run(createCaretaker(relaying));
+      for (const account of accounts) run(createRelayer({ ...relaying, account, notifications }));
     }
     if (roles.has("worker")) {
       run(createLogWriter({ db, publicClient, notifications, logger }));

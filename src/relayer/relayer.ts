@@ -27,15 +27,12 @@ import {
 import { followBatches, isBehindGap } from "./follow.js";
 import { fillGap, sendNext } from "./send.js";
 
-export const DEFAULT_OPTIONS: Omit<RelayerOptions, "confirmations"> = {
+const DEFAULT_OPTIONS = {
   pollIntervalMs: 100,
   notAllowedPauseMs: 10_000,
   maxInFlight: 4,
   maxBatchSize: 150,
   replaceAfterBlocks: 3,
-  maxFeePerGas: 500_000_000_000n,
-  maxPriorityFeePerGas: 2_000_000_000n,
-  gasPolicy: { allowance: 0, budget: 0, perFee: 0 },
 };
 
 interface RelayerDeps {
@@ -43,7 +40,7 @@ interface RelayerDeps {
   pool: Pool;
   publicClient: PublicClient;
   deployment: Deployment;
-  confirmations: number;
+  options: Omit<RelayerOptions, keyof typeof DEFAULT_OPTIONS> & Partial<RelayerOptions>;
   logger: RelayerLogger;
   metrics?: RelayerMetrics | undefined;
 }
@@ -79,12 +76,11 @@ export function createRelayer({
 }: RelayerDeps & {
   notifications: Wakers["notifications"];
   account: PrivateKeyAccount;
-  options?: Partial<Omit<RelayerOptions, "confirmations">> | undefined;
   /** Called at each crash point; tests stop or crash the process here. */
   crashPoint?: ((point: CrashPoint) => Promise<void>) | undefined;
 }): Loop {
-  const { pool, logger, metrics, confirmations } = deps;
-  const settings: RelayerOptions = { ...DEFAULT_OPTIONS, ...options, confirmations };
+  const { pool, logger, metrics } = deps;
+  const settings: RelayerOptions = { ...DEFAULT_OPTIONS, ...options };
   const signer = account.address.toLowerCase() as Address;
   let ownership: Ownership | null = null;
 
@@ -206,12 +202,11 @@ async function mayRelay(context: SignerContext): Promise<boolean> {
  * while the signer has an owner.
  */
 export function createCaretaker({
-  gasPolicy = DEFAULT_OPTIONS.gasPolicy,
   unattendedSeconds = UNATTENDED_SECONDS,
   ...deps
-}: RelayerDeps & { gasPolicy?: RelayerOptions["gasPolicy"]; unattendedSeconds?: number }): Loop {
-  const { db, pool, publicClient, logger, metrics, confirmations } = deps;
-  const options: RelayerOptions = { ...DEFAULT_OPTIONS, confirmations, gasPolicy };
+}: RelayerDeps & { unattendedSeconds?: number }): Loop {
+  const { db, pool, publicClient, logger, metrics } = deps;
+  const options: RelayerOptions = { ...DEFAULT_OPTIONS, ...deps.options };
   const memories = new Map<Address, SignerMemory>();
 
   const unattended = async (): Promise<Address[]> => {

@@ -15,6 +15,7 @@ import type { Loop } from "../../src/scheduling.js";
 import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
 import { createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
 import { addressOf, useIndexerNetwork } from "./indexer-network.js";
+import { RELAYER_OPTIONS } from "./relayer-network.js";
 
 const SETTLED_ALL_MET = 6;
 const SETTLED_PARTIAL = 8;
@@ -50,7 +51,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     const { db, pool, publicClient, deployment } = network;
     notifications = createNotifications({ pool });
     const shared = { db, pool, publicClient, deployment, notifications, logger };
-    relayer = createRelayer({ ...shared, account, confirmations: 1 });
+    relayer = createRelayer({ ...shared, account, options: RELAYER_OPTIONS });
     relayer.start();
     // Two keepers, like two processes.
     keepers = [1, 2].map(() => createKeeper({ db, clock, deployment, logger, intervalMs: 200 }));

@@ -13,7 +13,7 @@ import { createMetrics } from "../../src/metrics.js";
 import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { createOutboxWaiter, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
-import { createCaretaker, createRelayer, DEFAULT_OPTIONS } from "../../src/relayer/relayer.js";
+import { createCaretaker, createRelayer } from "../../src/relayer/relayer.js";
 import type { Loop } from "../../src/scheduling.js";
 import { createBlockProducer } from "../support/blocks.js";
 import { transferData } from "../support/chain.js";
@@ -28,6 +28,13 @@ const DAY = 86_400;
 const SIGNERS = 32;
 /** In millionths of a dollar, of each agent. */
 const FUNDS = 10n ** 10n;
+/** Without gas limits. */
+export const RELAYER_OPTIONS = {
+  confirmations: 1,
+  maxFeePerGas: 500_000_000_000n,
+  maxPriorityFeePerGas: 2_000_000_000n,
+  gasPolicy: { allowance: 0, budget: 0, perFee: 0 },
+};
 
 interface Logged {
   level: number;
@@ -131,8 +138,7 @@ async function startRelayerNetwork() {
     pools: { work: pool },
     publicClient,
     signers: signers.map(addressOf),
-    maxFeePerGas: DEFAULT_OPTIONS.maxFeePerGas,
-    gasPolicy: DEFAULT_OPTIONS.gasPolicy,
+    ...RELAYER_OPTIONS,
   });
 
   /** A paid creation by `client`, not stored yet. */
@@ -223,11 +229,16 @@ async function startRelayerNetwork() {
         publicClient: intercept === undefined ? publicClient : interceptedClient(intercept),
         account,
         deployment,
-        confirmations,
         notifications,
         logger,
         metrics: metrics.relayer,
-        options: { pollIntervalMs: 20, notAllowedPauseMs: 200, ...options },
+        options: {
+          ...RELAYER_OPTIONS,
+          confirmations,
+          pollIntervalMs: 20,
+          notAllowedPauseMs: 200,
+          ...options,
+        },
         crashPoint,
       });
       started.add(relayer);
@@ -241,7 +252,7 @@ async function startRelayerNetwork() {
         pool,
         publicClient,
         deployment,
-        confirmations: 1,
+        options: RELAYER_OPTIONS,
         logger,
         unattendedSeconds: 0,
       });
