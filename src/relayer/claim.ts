@@ -46,7 +46,7 @@ export async function readWork({
   return { isOpen: row?.open === true, isWaiting: row?.waiting === true };
 }
 
-interface Claim {
+export interface Claim {
   /** In order of execution. */
   operations: OperationRow[];
   /**

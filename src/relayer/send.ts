@@ -7,7 +7,7 @@ import { isPaused } from "../chain/token.js";
 import { REORG_DEPTH } from "../db/onchain.js";
 import { type BatchAttempt, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
-import { claimOperations, storeUnsent, type Unsent } from "./claim.js";
+import { type Claim, claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
 import { failureReason, judgeFailure, PAYMENT_USED, TOKEN_PAUSED, usedPayments } from "./failures.js";
 import type { OperationRow } from "./outbox.js";
@@ -36,9 +36,8 @@ const PAYS_OUT: ReadonlySet<string> = new Set(["refund-direct-transfer", "claim-
 
 /** Sends a batch of waiting operations. Returns whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
-  const { memory, crashPoint, logger, signer } = context;
+  const { publicClient, options, memory, crashPoint } = context;
   if (performance.now() < memory.pausedUntil || memory.unpaidHead === head.hash) return false;
-  const { publicClient, options } = context;
   const fees = await estimateFees(publicClient, head, options);
   if (fees === null) {
     raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
@@ -47,60 +46,63 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   }
 
   await crashPoint("before_claim");
-  const { operations: claimed, standsOn } = await claimOperations(context, head);
+  const claim = await claimOperations(context, head);
+  const claimed = claim.operations;
   if (claimed.length === 0) return false;
-  let passed: OperationRow[] = [];
-  let current: Head;
-  let chainNonce: number;
   try {
-    const cost = batchGas(claimed) * fees.maxFeePerGas;
-    // Read the head again: the claim's dependencies could be newer than `head`, and would be missing from its state.
-    const [newest, isPayable] = await Promise.all([
-      readHead(publicClient),
-      canPay(context, cost, memory.committed),
-    ]);
-    current = newest;
-    if (!isPayable) {
-      memory.unpaidHead = head.hash;
+    const ready = await prepareBatch(context, claim, { seen: head, fees });
+    if (ready === null) {
       await release(context, claimed);
       return false;
     }
-    const [isOnBranch, results] = await Promise.all([
-      isOnOurBranch(context, standsOn, current),
-      simulate(context, claimed, current, fees).catch((error: Error) => error),
-    ]);
-    // On another branch the simulation can fail for that reason alone.
-    if (!isOnBranch) {
-      logger.debug({ signer, head: current.number.toString() }, "the node is behind the outbox");
-      await release(context, claimed);
-      return false;
-    }
-    if (results instanceof Error) throw results;
-    const judged = await judge(context, claimed, current, results);
-    await crashPoint("after_simulation");
-    // The block could have been reorganized during the simulation.
-    const [stillStands, nonce] = await Promise.all([
-      isCanonical(context, current.number, current.hash),
-      readNonce(context),
-    ]);
-    chainNonce = nonce;
-    if (stillStands !== true) {
-      await release(context, claimed);
-      return false;
-    }
-    await storeUnsent(context, judged);
-    passed = judged.passed;
+    const { passed, ...state } = ready;
+    return passed.length > 0 && (await signAndSend(context, passed, { fees, ...state }));
   } catch (error) {
     await release(context, claimed);
     throw error;
   }
-  if (passed.length === 0) return false;
-  try {
-    return await signAndSend(context, passed, { fees, head: current, chainNonce });
-  } catch (error) {
-    await release(context, passed);
-    throw error;
+}
+
+/**
+ * Judges claimed operations by a simulation on the newest head, and stores the outcome of those that cannot be sent. Null,
+ * without a judgement, if the signer cannot pay, or if that head is not on our branch or does not stay canonical.
+ */
+async function prepareBatch(
+  context: SignerContext,
+  { operations, standsOn }: Claim,
+  { seen, fees }: { seen: Head; fees: Fees },
+): Promise<{ passed: OperationRow[]; head: Head; chainNonce: number } | null> {
+  const { publicClient, memory, crashPoint, logger, signer } = context;
+  const cost = batchGas(operations) * fees.maxFeePerGas;
+  // Read the head again: the claim's dependencies could be newer than `seen`, and would be missing from its state.
+  const [head, isPayable] = await Promise.all([
+    readHead(publicClient),
+    canPay(context, cost, memory.committed),
+  ]);
+  if (!isPayable) {
+    memory.unpaidHead = seen.hash;
+    return null;
   }
+  const [isOnBranch, results] = await Promise.all([
+    isOnOurBranch(context, standsOn, head),
+    simulate(context, operations, head, fees).catch((error: Error) => error),
+  ]);
+  // On another branch the simulation can fail for that reason alone.
+  if (!isOnBranch) {
+    logger.debug({ signer, head: head.number.toString() }, "the node is behind the outbox");
+    return null;
+  }
+  if (results instanceof Error) throw results;
+  const judged = await judge(context, operations, head, results);
+  await crashPoint("after_simulation");
+  // The block could have been reorganized during the simulation.
+  const [stillStands, chainNonce] = await Promise.all([
+    isCanonical(context, head.number, head.hash),
+    readNonce(context),
+  ]);
+  if (stillStands !== true) return null;
+  await storeUnsent(context, judged);
+  return { passed: judged.passed, head, chainNonce };
 }
 
 /**
@@ -202,12 +204,14 @@ export async function fillGap(context: SignerContext, head: Head): Promise<void>
   const nonce = memory.gap?.nonce;
   memory.gap = null;
   const fees = await estimateFees(publicClient, head, options);
-  if (fees === null) raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
-  else if (!(await canPay(context, batchGas([]) * fees.maxFeePerGas))) return;
-  else if (
-    await signAndSend(context, [], { fees, head, chainNonce: await readNonce(context), wanted: nonce })
-  )
-    raiseAlarm(context, "foreign_nonce", { nonce });
+  if (fees === null) {
+    raiseAlarm(context, "fee_cap_reached", { baseFeePerGas: head.baseFeePerGas.toString() });
+    return;
+  }
+  if (!(await canPay(context, batchGas([]) * fees.maxFeePerGas))) return;
+  const chainNonce = await readNonce(context);
+  const isSent = await signAndSend(context, [], { fees, head, chainNonce, wanted: nonce });
+  if (isSent) raiseAlarm(context, "foreign_nonce", { nonce });
 }
 
 /**

@@ -478,8 +478,8 @@ const BY_TEST_FILE = {
       file: "src/relayer/send.ts",
       edits: [
         [
-          "  } catch (error) {\n    await release(context, claimed);\n    throw error;\n  }\n  if (passed",
-          '  } catch {\n    const rejected = claimed.map((row) => ({ row, reason: "PaymentFailed", data: "0x" }));\n    await storeUnsent(context, { rejected, held: [], released: [] });\n    return false;\n  }\n  if (passed',
+          "  } catch (error) {\n    await release(context, claimed);\n    throw error;\n  }\n}",
+          '  } catch {\n    const rejected = claimed.map((row) => ({ row, reason: "PaymentFailed", data: "0x" }));\n    await storeUnsent(context, { rejected, held: [], released: [] });\n    return false;\n  }\n}',
         ],
       ],
       only: "fails every simulation",
@@ -856,7 +856,7 @@ const BY_TEST_FILE = {
       file: "src/relayer/send.ts",
       // Either alone would do: a fresh head, and a check of how new it must be.
       edits: [
-        ["      readHead(publicClient),\n", "      Promise.resolve(head),\n"],
+        ["    readHead(publicClient),\n", "    Promise.resolve(seen),\n"],
         ["if (!isOnBranch)", "if (standsOn === undefined)"],
       ],
       only: "no older state",
