@@ -30,12 +30,11 @@ export async function recordReceipt(
   receipt: TransactionReceipt,
   { isDeep = false } = {},
 ): Promise<void> {
-  const { metrics, logger, signer } = context;
   const failures = failuresIn(context, receipt);
   const atFault = await signersAtFault(context, failuresById(operationIds, failures), receipt);
   const state = isDeep ? "final" : "mined";
   const inclusion = inclusionOf(receipt);
-  const counts = await fenced(context, async (tx) => {
+  const outcome = await fenced(context, async (tx) => {
     await recordBatch(tx, { id, state, hasFailures: failures.size > 0 }, receipt, context.options.gasPolicy);
     const operations = await tx
       .select({
@@ -66,20 +65,7 @@ export async function recordReceipt(
         else if (!APPLIED.includes(row.state))
           await adopt(tx, operationId, { batchId: id, state, inclusion });
       } else if (isHere && row.reported && row.tries < REPORTED_TRIES) {
-        // A reorg moved it before an operation it depends on. It was reported as applied, so it is retried.
-        await tx
-          .update(operation)
-          .set({ ...UNBATCHED, state: "queued", tries: sql`${operation.tries} + 1` })
-          .where(eq(operation.id, operationId));
-        logger.warn(
-          {
-            signer,
-            operation: operationId.toString(),
-            batch: id.toString(),
-            reason: failureReason(data),
-          },
-          "operation failed on chain after it was reported as applied; queued again",
-        );
+        await requeueReported(context, tx, { id: operationId, batchId: id }, data);
       } else if (isHere && isDeep && row.state === "sent") {
         if (await endFailed(context, tx, { ...row, batchId: id }, { data, inclusion, atFault })) failed += 1;
       }
@@ -93,21 +79,54 @@ export async function recordReceipt(
     await notifyDone(tx, operationIds);
     return { applied, failed, seconds };
   });
+  reportReceipt(context, { id, operationIds }, receipt, { state, failures, ...outcome });
+}
+
+function reportReceipt(
+  { metrics, logger, signer }: SignerContext,
+  { id, operationIds }: { id: bigint; operationIds: bigint[] },
+  { transactionHash, blockNumber, gasUsed, effectiveGasPrice }: TransactionReceipt,
+  result: {
+    state: "mined" | "final";
+    failures: ReadonlyMap<number, Hex>;
+    applied: number;
+    failed: number;
+    seconds: number[];
+  },
+): void {
+  const { state, failures, applied, failed, seconds } = result;
   logger.info(
     {
       signer,
       batch: id.toString(),
-      hash: inclusion.transactionHash,
-      block: inclusion.blockNumber.toString(),
+      hash: transactionHash,
+      block: blockNumber.toString(),
       operations: operationIds.map(String),
       ...(failures.size > 0 && { failed: [...failures.keys()].map((index) => String(operationIds[index])) }),
     },
     `batch ${state}`,
   );
   metrics?.batches(state);
-  metrics?.mined({ signer, gasPaid: receipt.gasUsed * receipt.effectiveGasPrice, seconds: counts.seconds });
-  if (counts.applied > 0) metrics?.operations(state, counts.applied);
-  if (counts.failed > 0) metrics?.operations("rejected", counts.failed);
+  metrics?.mined({ signer, gasPaid: gasUsed * effectiveGasPrice, seconds });
+  if (applied > 0) metrics?.operations(state, applied);
+  if (failed > 0) metrics?.operations("rejected", failed);
+}
+
+/** A reorg moved it before an operation it depends on. It was reported as applied, so it is retried. */
+async function requeueReported(
+  { logger, signer }: SignerContext,
+  tx: Transaction,
+  { id, batchId }: { id: bigint; batchId: bigint },
+  data: Hex,
+): Promise<void> {
+  await tx
+    .update(operation)
+    .set({ ...UNBATCHED, state: "queued", tries: sql`${operation.tries} + 1` })
+    .where(eq(operation.id, id));
+  logger.warn(
+    { signer, operation: id.toString(), batch: batchId.toString(), reason: failureReason(data) },
+    "operation failed on chain after it was reported as applied; queued again",
+  );
 }
 
 /** Records the failures that {@link recordReceipt} left open, once the batch's block is deep. */
@@ -148,9 +167,9 @@ async function endFailed(
   { data, inclusion, atFault }: { data: Hex; inclusion: Inclusion; atFault: ReadonlyMap<bigint, string> },
 ): Promise<boolean> {
   const reason = failureReason(data);
-  const liar = atFault.get(row.id);
-  const isRejected = liar !== undefined || row.tries >= FAILED_TRIES;
-  if (liar !== undefined) await notifyDone(tx, await rejectWaiting(tx, liar));
+  const signerAtFault = atFault.get(row.id);
+  const isRejected = signerAtFault !== undefined || row.tries >= FAILED_TRIES;
+  if (signerAtFault !== undefined) await notifyDone(tx, await rejectWaiting(tx, signerAtFault));
   await tx
     .update(operation)
     .set(

@@ -971,7 +971,7 @@ const BY_TEST_FILE = {
     },
     "wallet-retried": {
       file: "src/relayer/results.ts",
-      edits: [["liar !== undefined || row.tries >= FAILED_TRIES", "row.tries >= FAILED_TRIES"]],
+      edits: [["signerAtFault !== undefined || row.tries >= FAILED_TRIES", "row.tries >= FAILED_TRIES"]],
       only: "passes every simulation",
     },
     "signature-unnoticed": {
