@@ -181,20 +181,29 @@ export function createMetrics({
     () => atIndexTime(readLogLag),
   );
   read("working_contracts_deferred_payouts", "Payouts that the token refuses", () => deferredPayouts(pool));
-  gauge("working_contracts_outbox_operations", "Pending operations, by state", {
-    labelNames: ["state"],
-    async collect() {
-      this.reset();
-      for (const { state, count } of await openOperations(pool)) this.set({ state }, count);
-    },
-  });
-  gauge("working_contracts_outbox_oldest_seconds", "Age of the oldest pending operation, by state", {
-    labelNames: ["state"],
-    async collect() {
-      this.reset();
-      for (const { state, age } of await openOperations(pool)) this.set({ state }, age);
-    },
-  });
+  let reading: Promise<OpenOperations[]> | null = null;
+  /** Both gauges of a scrape share one query. */
+  const readOpen = (): Promise<OpenOperations[]> => {
+    reading ??= openOperations(pool).finally(() => {
+      reading = null;
+    });
+    return reading;
+  };
+  const byState = (name: string, help: string, value: (open: OpenOperations) => number) =>
+    gauge(name, help, {
+      labelNames: ["state"],
+      async collect() {
+        const rows = await readOpen();
+        this.reset();
+        for (const open of rows) this.set({ state: open.state }, value(open));
+      },
+    });
+  byState("working_contracts_outbox_operations", "Pending operations, by state", ({ count }) => count);
+  byState(
+    "working_contracts_outbox_oldest_seconds",
+    "Age of the oldest pending operation, by state",
+    ({ age }) => age,
+  );
   gauge(
     "working_contracts_database_connections",
     "Connections in this process's pools, and queries waiting for one",
