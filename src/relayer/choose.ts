@@ -78,6 +78,37 @@ export function chooseOperations({
   batchGasLimit: number;
   maxOperations: number;
 }): bigint[] {
+  const urgent = byUrgency(candidates);
+  const selection = emptySelection({
+    busy,
+    untried: escrowsWithUntried(urgent),
+    reportedEscrows,
+    signedQuotas,
+  });
+  const limits = { batchGasLimit, maxOperations };
+  for (const candidate of urgent) {
+    if (isBlocked(candidate, selection, limits)) {
+      passOver(candidate, selection);
+      continue;
+    }
+    take(candidate, selection);
+    if (isSuspect(candidate)) break;
+  }
+  return selection.chosen.map(({ id }) => id).sort(compareIds);
+}
+
+type Selection = ReturnType<typeof emptySelection>;
+
+function emptySelection({
+  busy,
+  signedQuotas,
+  ...given
+}: {
+  busy: readonly BusyOperation[];
+  untried: ReadonlySet<string | null>;
+  reportedEscrows: ReadonlySet<string>;
+  signedQuotas: ReadonlyMap<string, number>;
+}) {
   const busyEscrows = new Map<string, "shared" | "exclusive">();
   const busyCallers = new Set<string>();
   for (const { kind, escrow, caller } of busy) {
@@ -86,66 +117,90 @@ export function chooseOperations({
     }
     if (caller !== null) busyCallers.add(caller);
   }
+  return {
+    busyEscrows,
+    busyCallers,
+    ...given,
+    chosen: [] as Candidate[],
+    gas: 0,
+    bytes: 0,
+    /** The newest exclusive operation chosen on each escrow. */
+    taken: new Map<string, OperationKind>(),
+    /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
+    passedOver: new Set<string>(),
+    closedCallers: new Set<string>(),
+    /**
+     * Callers with an operation that waits behind a reported one. Their operations that were sent before must not wait
+     * for it: the reported one can be one of them, or depend on one.
+     */
+    waitingCallers: new Set<string>(),
+    /** Escrows that take no more shared operations until a waiting exclusive operation of an agent is sent. */
+    drainedEscrows: new Set<string>(),
+    /** Signed operations left of each caller that has several. */
+    quotas: new Map(signedQuotas),
+  };
+}
 
-  const urgent = byUrgency(candidates);
-  const untried = escrowsWithUntried(urgent);
+const isSuspect = ({ tries }: Candidate): boolean => tries >= SUSPECT_TRIES;
 
-  const chosen: Candidate[] = [];
-  const taken = new Map<string, OperationKind>();
-  /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
-  const passedOver = new Set<string>();
-  const closedCallers = new Set<string>();
-  /**
-   * Callers with an operation that waits behind a reported one. Their operations that were sent before must not wait
-   * for it: the reported one can be one of them, or depend on one.
-   */
-  const waitingCallers = new Set<string>();
-  /** Escrows that take no more shared operations until a waiting exclusive operation of an agent is sent. */
-  const drainedEscrows = new Set<string>();
-  const left = new Map(signedQuotas);
-  let gas = 0;
-  let bytes = 0;
-  for (const candidate of urgent) {
-    const { escrow, caller } = candidate;
-    const exclusive = EXCLUSIVE.has(candidate.kind);
-    const alone = candidate.tries >= SUSPECT_TRIES;
-    const needed = operationGas(candidate);
-    const onEscrow = escrow === null ? undefined : busyEscrows.get(escrow);
-    const isReported = escrow !== null && reportedEscrows.has(escrow);
-    const isBehindReported =
-      !candidate.published && (isReported || (caller !== null && waitingCallers.has(caller)));
-    const size = operationBytes(candidate);
-    const blocked =
-      onEscrow === "exclusive" ||
-      (exclusive && onEscrow === "shared") ||
-      (exclusive && escrow !== null && !canFollow(candidate.kind, taken.get(escrow))) ||
-      (candidate.kind === "settle" && passedOver.has(escrow ?? "")) ||
-      (!exclusive && escrow !== null && drainedEscrows.has(escrow)) ||
-      isBehindReported ||
-      (exclusive && candidate.tries > 0 && untried.has(escrow) && !isReported) ||
-      (caller !== null && (busyCallers.has(caller) || closedCallers.has(caller))) ||
-      (candidate.signed && left.get(caller ?? "") === 0) ||
-      (alone && chosen.length > 0) ||
-      chosen.length >= maxOperations ||
-      (chosen.length > 0 && (gas + needed > batchGasLimit || bytes + size > MAX_BATCH_BYTES));
-    if (blocked) {
-      // The agent's later operations can depend on this one.
-      if (caller !== null) (isBehindReported ? waitingCallers : closedCallers).add(caller);
-      if (exclusive && escrow !== null) {
-        passedOver.add(escrow);
-        if (caller !== null && onEscrow === "shared") drainedEscrows.add(escrow);
-      }
-      continue;
-    }
-    chosen.push(candidate);
-    gas += needed;
-    bytes += size;
-    if (exclusive && escrow !== null) taken.set(escrow, candidate.kind);
-    const quota = candidate.signed ? left.get(caller ?? "") : undefined;
-    if (quota !== undefined) left.set(caller ?? "", quota - 1);
-    if (alone) break;
+function isBlocked(
+  candidate: Candidate,
+  selection: Selection,
+  { batchGasLimit, maxOperations }: { batchGasLimit: number; maxOperations: number },
+): boolean {
+  const { kind, escrow, caller } = candidate;
+  const { chosen } = selection;
+  const isExclusive = EXCLUSIVE.has(kind);
+  if (isBehindReported(candidate, selection)) return true;
+  const hasRivals = isExclusive && selection.untried.has(escrow);
+  if (hasRivals && candidate.tries > 0 && !isOnReported(candidate, selection)) return true;
+  if (escrow !== null) {
+    const onEscrow = selection.busyEscrows.get(escrow);
+    if (onEscrow === "exclusive") return true;
+    if (isExclusive && onEscrow === "shared") return true;
+    if (isExclusive && !canFollow(kind, selection.taken.get(escrow))) return true;
+    if (!isExclusive && selection.drainedEscrows.has(escrow)) return true;
+    if (kind === "settle" && selection.passedOver.has(escrow)) return true;
   }
-  return chosen.map(({ id }) => id).sort(compareIds);
+  if (caller !== null && (selection.busyCallers.has(caller) || selection.closedCallers.has(caller)))
+    return true;
+  if (candidate.signed && selection.quotas.get(caller ?? "") === 0) return true;
+  if (chosen.length >= maxOperations) return true;
+  if (chosen.length === 0) return false;
+  if (isSuspect(candidate)) return true;
+  if (selection.bytes + operationBytes(candidate) > MAX_BATCH_BYTES) return true;
+  return selection.gas + operationGas(candidate) > batchGasLimit;
+}
+
+function isOnReported({ escrow }: Candidate, { reportedEscrows }: Selection): boolean {
+  return escrow !== null && reportedEscrows.has(escrow);
+}
+
+function isBehindReported(candidate: Candidate, selection: Selection): boolean {
+  const { published, caller } = candidate;
+  const isReported = isOnReported(candidate, selection);
+  return !published && (isReported || (caller !== null && selection.waitingCallers.has(caller)));
+}
+
+/** Has what depends on this operation wait with it. */
+function passOver(candidate: Candidate, selection: Selection): void {
+  const { kind, escrow, caller } = candidate;
+  const { waitingCallers, closedCallers, busyEscrows, passedOver, drainedEscrows } = selection;
+  // The agent's later operations can depend on this one.
+  if (caller !== null) (isBehindReported(candidate, selection) ? waitingCallers : closedCallers).add(caller);
+  if (escrow === null || !EXCLUSIVE.has(kind)) return;
+  passedOver.add(escrow);
+  if (caller !== null && busyEscrows.get(escrow) === "shared") drainedEscrows.add(escrow);
+}
+
+function take(candidate: Candidate, selection: Selection): void {
+  const { kind, escrow, caller, signed } = candidate;
+  selection.chosen.push(candidate);
+  selection.gas += operationGas(candidate);
+  selection.bytes += operationBytes(candidate);
+  if (escrow !== null && EXCLUSIVE.has(kind)) selection.taken.set(escrow, kind);
+  const quota = signed ? selection.quotas.get(caller ?? "") : undefined;
+  if (quota !== undefined) selection.quotas.set(caller ?? "", quota - 1);
 }
 
 /** Whether an exclusive operation can be in a batch behind `before`, the last one chosen on its escrow. */

@@ -941,7 +941,10 @@ const BY_TEST_FILE = {
     "gap-unfilled": {
       file: "src/relayer/relayer.ts",
       edits: [
-        ["isBehindGap(context, head)) return", "isBehindGap(context, head) && context.signer.length === 0) return"],
+        [
+          "isBehindGap(context, head)) return",
+          "isBehindGap(context, head) && context.signer.length === 0) return",
+        ],
       ],
       only: "fills an account nonce",
     },
@@ -1097,12 +1100,12 @@ const BY_TEST_FILE = {
   "test/unit/relayer/choose.test.ts": {
     "batch-oversized": {
       file: "src/relayer/choose.ts",
-      edits: [["bytes + size > MAX_BATCH_BYTES", "false"]],
+      edits: [["selection.bytes + operationBytes(candidate) > MAX_BATCH_BYTES", "false"]],
       only: "beyond what nodes accept",
     },
     "shared-endless": {
       file: "src/relayer/choose.ts",
-      edits: [['caller !== null && onEscrow === "shared"', "false"]],
+      edits: [['caller !== null && busyEscrows.get(escrow) === "shared"', "false"]],
       only: "takes no more shared operations",
     },
   },
