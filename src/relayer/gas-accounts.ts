@@ -111,8 +111,8 @@ export function gasExhausted(
 ): AppError {
   const reason =
     limit === "allowance"
-      ? `The gas relayed for ${caller} has reached ${allowance} a day beyond what the fees of its contracts cover.`
-      : `The gas relayed for all agents beyond what their fees cover has reached this hour's ${budget}.`;
+      ? `${caller} has used its daily gas allowance of ${allowance} beyond what the fees of its contracts cover.`
+      : `The hourly gas budget of ${budget} for all agents, beyond what their fees cover, is used up.`;
   return new AppError("rate_limited", {
     message: `${reason} ${fate} Retry in ${retryAfterSeconds} s.`,
     hint,

@@ -202,7 +202,7 @@ function refuseThrottled(
   if (failureAge === null) return;
   const retryAfterSeconds = Math.max(1, Math.ceil(WINDOW_SECONDS - failureAge));
   throw new AppError("rate_limited", {
-    message: `Operations of ${caller} keep failing though they passed every check: at most ${MAX_FAILED} an hour on chain, or ${MAX_REFUSED} before they are sent. ${fate} Retry in ${retryAfterSeconds} s.`,
+    message: `Too many operations of ${caller} failed within an hour: the limit is ${MAX_FAILED} on chain, or ${MAX_REFUSED} in simulation. ${fate} Retry in ${retryAfterSeconds} s.`,
     ...(hint && { hint }),
     retryAfterSeconds,
   });

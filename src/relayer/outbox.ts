@@ -83,7 +83,7 @@ export async function enqueue(
     if (caller !== null && gasPolicy !== undefined) await assertGas(db, caller, gasPolicy);
   }
   throw new AppError("unavailable", {
-    message: "An earlier attempt at this action is still being closed. Retry in a second.",
+    message: "A previous operation for this action is still being finished. Retry in a second.",
     retryAfterSeconds: 1,
   });
 }
