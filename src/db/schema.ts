@@ -263,7 +263,7 @@ export const sealedVote = app.table(
   (t) => [primaryKey({ columns: [t.contractId, t.backupAgent, t.commitment] })],
 );
 
-/** SQL: whether the operation was applied, or failed, in a block. Postgres matches it with the index `operation_signed`. */
+/** SQL: whether the operation was applied, or failed, in a block. The planner matches it with `operation_signed`. */
 export const hasOutcomeOnChain = sql`(state in ('mined', 'final') or (state = 'rejected' and block_number is not null))`;
 
 const OPERATION_STATES = ["queued", "sent", "mined", "final", "rejected", "held"] as const;

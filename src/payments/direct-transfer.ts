@@ -13,7 +13,7 @@ import { tokenAbi } from "../chain/token.js";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
-import { limitsOfMark, limitsOfRefund } from "../relayer/limits.js";
+import { admitMark, admitRefund } from "../relayer/limits.js";
 import {
   createOperation,
   creationKey,
@@ -193,7 +193,7 @@ async function findOpeningFromBalance(
 
 /** Marks a transfer as the deposit of an escrow that was opened from its balance. Returns whether the chain did. */
 const mark = async (deps: Deps, payment: PaymentAuthorization): Promise<boolean> =>
-  isApplied(deps, await enqueueRefund(deps, payment, limitsOfMark));
+  isApplied(deps, await enqueueRefund(deps, payment, admitMark));
 
 /** The authorization whose creation call already got a success response, if its money was there before, too. */
 async function findAnswered(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
@@ -300,7 +300,7 @@ export async function refundDirectTransfer(
     // Its outcome answers the call that is stored with it, so only the creation of this escrow can be that.
     const isOwn = onChain.initiator === payment.from && row.bodyHash === hashOfBody(call.rawBody);
     if (!isOwn || !(await holdsAtLeast(deps, escrow, deposit))) return false;
-    const gasPolicy = await limitsOfRefund(deps, payment.from);
+    const gasPolicy = await admitRefund(deps, payment.from);
     const opening = createOperation({
       deployment,
       escrow,
@@ -334,11 +334,11 @@ function refundOf({ deployment }: Deps, payment: PaymentAuthorization): NewOpera
 async function enqueueRefund(
   deps: Deps,
   payment: PaymentAuthorization,
-  limitsOf = limitsOfRefund,
+  admit = admitRefund,
 ): Promise<OperationRow> {
   const earlier = await findRefund(deps, payment);
   if (earlier !== undefined) return earlier;
-  const gasPolicy = await limitsOf(deps, payment.from);
+  const gasPolicy = await admit(deps, payment.from);
   return (await enqueue(deps.db, { ...refundOf(deps, payment), gasPolicy })).operation;
 }
 

@@ -11,10 +11,10 @@ import { AppError } from "../errors.js";
 import { PAYMENT_USED } from "../relayer/failures.js";
 import type { GasPolicy } from "../relayer/gas-accounts.js";
 import {
+  admitCredit,
+  admitPaid,
+  admitSigned,
   assertRelayable,
-  limitsOfCredit,
-  limitsOfPaid,
-  limitsOfSigned,
   type RelayingState,
   readOutboxState,
 } from "../relayer/limits.js";
@@ -89,7 +89,7 @@ async function pay(
 
   // A refused credit can still be refunded: by then the service has to know the terms.
   if (accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
-  const gasPolicy = await limitsOf(deps, { call, action, accepted, relaying });
+  const gasPolicy = await admit(deps, { call, action, accepted, relaying });
   if (!accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
   const fresh = { ...toOperation(deps, { call, action, accepted }), gasPolicy };
   const stored = await storePayment(deps, { action, fresh });
@@ -109,14 +109,14 @@ async function pay(
   throw notPerformed(rejected, verdict);
 }
 
-/** Throws `rate_limited` if the operation exceeds them. */
-async function limitsOf(
+/** Throws `rate_limited` if the limits refuse the operation; otherwise as {@link admitSigned}. */
+async function admit(
   deps: Deps,
   paid: { call: PaidCall; action: PaidAction; accepted: AcceptedPayment; relaying: RelayingState },
 ): Promise<GasPolicy | undefined> {
   const relayed = { caller: paid.call.caller, kind: paid.action.kind };
-  if (paid.accepted.isDirectTransfer) return limitsOfCredit(deps, relayed);
-  return limitsOfPaid(deps, relayed, paid.relaying) ?? limitsOfSigned(deps, relayed.caller);
+  if (paid.accepted.isDirectTransfer) return admitCredit(deps, relayed);
+  return admitPaid(deps, relayed, paid.relaying) ?? admitSigned(deps, relayed.caller);
 }
 
 /** Continues with the operation that this payment was stored in, whatever its state. */

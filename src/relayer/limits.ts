@@ -97,12 +97,13 @@ const MARK_WAITS: Refusal = {
 };
 
 /**
- * The limits under which an operation that carries the agent's signature is stored, if it is not one of
- * {@link LIMITED_KINDS}. None for an ordinary account, or if its newest signature was applied: it must be able to act on
- * the contracts that it has. A contract wallet can accept its signature in simulations only, so any other has to stay
- * within the limits. Throws `rate_limited` if it does not, or if its operations keep failing.
+ * Admits an operation that carries the agent's signature, if it is not one of {@link LIMITED_KINDS}. Throws
+ * `rate_limited` if it exceeds the gas policy or the agent's operations keep failing; otherwise returns the policy to
+ * check again when the operation is stored. None for an ordinary account, or if its newest signature was applied: it
+ * must be able to act on the contracts that it has. A contract wallet can accept its signature in simulations only, so
+ * any other has to stay within the limits.
  */
-export async function limitsOfSigned(
+export async function admitSigned(
   deps: LimitDeps,
   agent: Address,
   refusal = ACTION_WAITS,
@@ -113,36 +114,36 @@ export async function limitsOfSigned(
 }
 
 /**
- * The limits of a paid call whose money a direct transfer brought: those of any call if its kind is one of
- * {@link LIMITED_KINDS}, since its caller can have made the transfer itself; otherwise as {@link limitsOfSigned}.
+ * As {@link admitSigned}, for a paid call whose money a direct transfer brought. If its kind is one of
+ * {@link LIMITED_KINDS}, the policy holds for every account: its caller can have made the transfer itself.
  */
-export async function limitsOfCredit(
+export async function admitCredit(
   deps: LimitDeps,
   { caller, kind }: { caller: Address; kind: OperationKind },
 ): Promise<GasPolicy | undefined> {
-  if (!LIMITED_KINDS.has(kind)) return limitsOfSigned(deps, caller, CREDIT_WAITS);
-  return limitsOfAnyone(deps, caller, CREDIT_WAITS);
+  if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller, CREDIT_WAITS);
+  return admitAnyone(deps, caller, CREDIT_WAITS);
 }
 
-/** The limits of the refund of a direct transfer: anyone can transfer the smallest amount to anyone's escrow. */
-export const limitsOfRefund = (deps: LimitDeps, payer: Address): Promise<GasPolicy> =>
-  limitsOfAnyone(deps, payer, REFUND_WAITS);
+/** Admits the refund of a direct transfer as any account's: anyone can transfer the smallest amount to any escrow. */
+export const admitRefund = (deps: LimitDeps, payer: Address): Promise<GasPolicy> =>
+  admitAnyone(deps, payer, REFUND_WAITS);
 
-/** As {@link limitsOfRefund}, if the operation marks which transfer was an open escrow's deposit. */
-export const limitsOfMark = (deps: LimitDeps, payer: Address): Promise<GasPolicy> =>
-  limitsOfAnyone(deps, payer, MARK_WAITS);
+/** As {@link admitRefund}, if the operation marks which transfer was an open escrow's deposit. */
+export const admitMark = (deps: LimitDeps, payer: Address): Promise<GasPolicy> =>
+  admitAnyone(deps, payer, MARK_WAITS);
 
 /** Throws `rate_limited` if a sign-in that leaves less than what the address has delegated would exceed the limits. */
 export async function assertNarrowable(deps: LimitDeps, agent: Address): Promise<void> {
-  await limitsOfAnyone(deps, agent, SIGN_IN_WAITS);
+  await admitAnyone(deps, agent, SIGN_IN_WAITS);
 }
 
-async function limitsOfAnyone(deps: LimitDeps, agent: Address, refusal: Refusal): Promise<GasPolicy> {
+async function admitAnyone(deps: LimitDeps, agent: Address, refusal: Refusal): Promise<GasPolicy> {
   return requireGas(deps, agent, await readState(deps, agent, refusal), refusal);
 }
 
-/** As {@link limitsOfSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
-export async function limitsOfDelegation(deps: LimitDeps, agent: Address): Promise<GasPolicy | undefined> {
+/** As {@link admitSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
+export async function admitDelegation(deps: LimitDeps, agent: Address): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, ACTION_WAITS);
   if (!state.wasToday && (state.isProven || !(await isContract(deps, agent)))) return undefined;
   return requireGas(deps, agent, state, ACTION_WAITS);
@@ -152,7 +153,7 @@ async function readState({ db, config }: LimitDeps, caller: Address, refusal: Re
   const { allowance, budget } = config.gasPolicy;
   const [state] = await readSignerState(db, { caller, allowance, budget });
   if (state === undefined) throw new Error("A select without a table returned no row");
-  refuseThrottled(caller, state.failureAge, refusal);
+  assertNotThrottled(caller, state.failureAge, refusal);
   return state;
 }
 
@@ -173,19 +174,19 @@ function requireGas(
 
 /**
  * Throws `rate_limited` if the agent's operations, of whatever kind, keep failing, or if one of {@link LIMITED_KINDS} would
- * exceed the gas limits.
+ * exceed the gas policy.
  */
 export function assertRelayable(
   { config: { gasPolicy } }: Pick<LimitDeps, "config">,
   { caller, kind }: { caller: Address; kind: OperationKind },
   { failureAge, gasRefusal: refusal }: RelayingState,
 ): void {
-  refuseThrottled(caller, failureAge, { fate: "This call took no payment." });
+  assertNotThrottled(caller, failureAge, { fate: "This call took no payment." });
   if (LIMITED_KINDS.has(kind) && refusal !== null) throw gasExhausted(caller, refusal, gasPolicy);
 }
 
-/** The limits under which a paid operation is stored; undefined if its kind has none. Throws as {@link assertRelayable}. */
-export function limitsOfPaid(
+/** As {@link admitSigned}, for a paid operation. Throws as {@link assertRelayable}. None if its kind has no limits. */
+export function admitPaid(
   deps: Pick<LimitDeps, "config">,
   paid: { caller: Address; kind: OperationKind },
   state: RelayingState,
@@ -194,7 +195,7 @@ export function limitsOfPaid(
   return LIMITED_KINDS.has(paid.kind) ? deps.config.gasPolicy : undefined;
 }
 
-function refuseThrottled(
+function assertNotThrottled(
   caller: Address,
   failureAge: number | null,
   { fate, hint }: { fate: string; hint?: string },

@@ -148,7 +148,7 @@ export function createRelayer({
   };
 }
 
-/** Follows the open batches, rejects what expired, then sends what waits; nothing if no one asked on a head just followed. */
+/** Follows the open batches, rejects what expired, sends what waits. If not asked, skips a head that it just followed. */
 async function relayRound(
   context: SignerContext,
   { isAsked, maySend }: { isAsked: boolean; maySend: boolean },

@@ -64,8 +64,9 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
 }
 
 /**
- * Judges claimed operations by a simulation on the newest head, and stores the outcome of those that cannot be sent. Null,
- * without a judgement, if the signer cannot pay, or if that head is not on our branch or does not stay canonical.
+ * Judges claimed operations by a simulation on the newest head, and stores the outcome of those that cannot be sent.
+ * Returns null, and stores nothing, if the signer cannot pay, or if that head is not on our branch or is reorganized
+ * meanwhile.
  */
 async function prepareBatch(
   context: SignerContext,
@@ -106,8 +107,8 @@ async function prepareBatch(
 }
 
 /**
- * Whether `head` builds on these blocks. Ignores blocks too deep for a reorg: the owner or caretaker resends a batch that
- * lost its block long before; if neither can, other signers must not wait for it.
+ * Whether `head` builds on these blocks. Ignores blocks too deep for a reorg: the owner or caretaker resends a batch
+ * that lost its block long before; if neither can, other signers must not wait for it.
  */
 async function isOnOurBranch(
   context: SignerContext,

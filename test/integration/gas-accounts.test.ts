@@ -6,7 +6,7 @@ import { type Database, databaseOn, migrate } from "../../src/db/client.js";
 import { batch } from "../../src/db/schema.js";
 import type { AppError } from "../../src/errors.js";
 import { assertGas, type GasPolicy, recordBatch } from "../../src/relayer/gas-accounts.js";
-import { limitsOfPaid, limitsOfSigned, readOutboxState } from "../../src/relayer/limits.js";
+import { admitPaid, admitSigned, readOutboxState } from "../../src/relayer/limits.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { useDatabase } from "../support/database.js";
 
@@ -110,7 +110,7 @@ test("an agent whose payments the relayer's simulation refuses 30 times an hour 
   const deps = { db: database.db, config: { gasPolicy: LIMITS }, publicClient: {} } as never;
   const pay = async () => {
     const state = await readOutboxState(database.db, { caller: agent, gasPolicy: LIMITS });
-    return limitsOfPaid(deps, { caller: agent, kind: "accept" }, state);
+    return admitPaid(deps, { caller: agent, kind: "accept" }, state);
   };
   const refuse = (count: number) =>
     database.pool.query(
@@ -123,7 +123,7 @@ test("an agent whose payments the relayer's simulation refuses 30 times an hour 
   expect(await pay()).toEqual(LIMITS);
   await refuse(1);
   await expect(pay()).rejects.toMatchObject({ code: "rate_limited" });
-  expect(await limitsOfSigned(deps, agent)).toBeUndefined();
+  expect(await admitSigned(deps, agent)).toBeUndefined();
 });
 
 describe("gas limits", () => {

@@ -25,7 +25,7 @@ import { AppError, invalidField } from "../../errors.js";
 import type { ActionHeaders } from "../../http/endpoint.js";
 import { settlementPending } from "../../payments/relayed-call.js";
 import type { GasPolicy } from "../../relayer/gas-accounts.js";
-import { limitsOfDelegation, limitsOfSigned } from "../../relayer/limits.js";
+import { admitDelegation, admitSigned } from "../../relayer/limits.js";
 import { carrySigned, delegateOperation, type NewOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 
@@ -46,7 +46,7 @@ export async function authorize(
   const { caller: agent, target: contract, data: call } = operation;
   const signed = await readSignature(deps, { agent, contract, call, headers });
   if (signed !== null) {
-    const gasPolicy = await limitsOfSigned(deps, agent);
+    const gasPolicy = await admitSigned(deps, agent);
     return { ...carrySigned(operation, signed), gasPolicy };
   }
   if (await ensureDelegation(deps, agent, action)) return operation;
@@ -126,7 +126,7 @@ function typedJson(action: SignedAction) {
 /**
  * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on
  * chain. The newest sign-in that issued a key after the last revocation decides, registered or not; one that allows the
- * same as the chain is not registered. `gasPolicy`: that of the call that needs it; the delegation is stored under it, too.
+ * same as the chain is not registered. `gasPolicy`: that of the call that needs it, and of the delegation.
  */
 export async function ensureDelegation(
   deps: Deps,
@@ -145,7 +145,7 @@ export async function ensureDelegation(
     if (isGranted && (!isNewer || mayRegister(newest))) return true;
     if (!mayRegister(newest)) return false;
   }
-  const limits = gasPolicy ?? (await limitsOfDelegation(deps, agent));
+  const limits = gasPolicy ?? (await admitDelegation(deps, agent));
 
   const operation = await deps.db.transaction(async (tx) => {
     const proof = await lockNewestProof(tx, agent, grant.revokedAt);

@@ -112,14 +112,14 @@ const BY_TEST_FILE = {
   "test/e2e/contract-payments.test.ts": {
     "signed-action-unthrottled": {
       file: "src/features/agents/delegation.ts",
-      edits: [["const gasPolicy = await limitsOfSigned(deps, agent);", "const gasPolicy = undefined;"]],
+      edits: [["const gasPolicy = await admitSigned(deps, agent);", "const gasPolicy = undefined;"]],
       only: "with actions that it signs",
     },
     "refund-unthrottled": {
       file: "src/payments/direct-transfer.ts",
       edits: [
         [
-          "  const gasPolicy = await limitsOf(deps, payment.from);\n  return",
+          "  const gasPolicy = await admit(deps, payment.from);\n  return",
           "  const gasPolicy = undefined;\n  return",
         ],
       ],
