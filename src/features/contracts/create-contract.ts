@@ -1,6 +1,6 @@
 /**
  * POST /v1/contracts: quotes the deposit, then opens the escrow. Attempts are stored, with the limit of five unpaid
- * ones per caller, for 30 minutes each. Ten minutes later the worker drops their texts (keeper/purge.ts), and a repeated
+ * ones per caller, for 30 minutes each. Ten minutes later the purge (keeper/purge.ts) drops their texts, and a repeated
  * request stores them again.
  */
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
