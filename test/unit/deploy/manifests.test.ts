@@ -254,8 +254,8 @@ describe("the layout", () => {
         expect([startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path)).toEqual([
           "/health",
           "/health",
-          // An API serves what it can, whatever else is down.
-          name === "api" ? "/health" : "/ready",
+          // An API serves what it can, whatever else is down, and a rollout of the others waits for no index.
+          name === "indexer" ? "/ready" : "/health",
         ]);
         const pause = Number(lifecycle?.preStop.exec.command[1] ?? 0);
         expect(terminationGracePeriodSeconds).toBeGreaterThan(pause + 2 * drain);
