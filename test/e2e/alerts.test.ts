@@ -61,7 +61,7 @@ test("every label in a query belongs to its metric", async () => {
       return [name, (declared.startsWith("counter") ? counted : list)?.match(/\w+/g) ?? []];
     }),
   );
-  const everywhere = ["job", "instance", "le"];
+  const everywhere = ["job", "instance", "component", "le"];
   for (const { name, expr } of queries) {
     for (const [, metric = "", selector = ""] of expr.matchAll(/(\w+)\{([^}]*)\}/g)) {
       const known = [...everywhere, ...(labelsOf.get(metric.replace(SERIES, "")) ?? [])];
