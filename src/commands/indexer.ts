@@ -45,6 +45,7 @@ try {
 }
 const { databaseUrl, rpcUrl, port } = config;
 const { command, args, env, host, schema } = line;
+console.error(`The index is in the schema ${schema}.`);
 let child: ChildProcess | undefined;
 /** The index that rests on an abandoned branch. */
 let abandoned = "";
