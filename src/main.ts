@@ -126,6 +126,7 @@ export async function createService(
         db,
         pool,
         publicClient,
+        clock,
         deployment,
         options: { confirmations, maxFeePerGas, maxPriorityFeePerGas, gasPolicy },
         logger,

@@ -9,6 +9,7 @@ import { type SQL, sql } from "drizzle-orm";
 import pg from "pg";
 import type { BaseLogger } from "pino";
 import type { PrivateKeyAccount, PublicClient } from "viem";
+import type { ChainClock } from "../chain/clients.js";
 import { ADVISORY_LOCKS, type Database, type Transaction } from "../db/client.js";
 import { prepare } from "../db/statements.js";
 import type { GasPolicy } from "./gas-accounts.js";
@@ -71,6 +72,7 @@ export interface RelayerOptions {
 export interface SignerContext {
   db: Database;
   publicClient: PublicClient;
+  clock: Pick<ChainClock, "now">;
   /** The signer's key; null in the caretaker, which signs nothing (relayer.ts). */
   account: PrivateKeyAccount | null;
   /** Lower case. */

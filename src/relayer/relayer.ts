@@ -6,6 +6,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import type { Pool } from "pg";
 import type { PrivateKeyAccount, PublicClient } from "viem";
+import type { ChainClock } from "../chain/clients.js";
 import type { Database } from "../db/client.js";
 import { INDEX_CHANGED } from "../db/onchain.js";
 import { createLoop, createPause, type Loop, type Wakers } from "../scheduling.js";
@@ -39,6 +40,7 @@ interface RelayerDeps {
   db: Database;
   pool: Pool;
   publicClient: PublicClient;
+  clock: Pick<ChainClock, "now">;
   deployment: Deployment;
   options: Omit<RelayerOptions, keyof typeof DEFAULT_OPTIONS> & Partial<RelayerOptions>;
   logger: RelayerLogger;

@@ -126,12 +126,12 @@ async function release(context: SignerContext, rows: OperationRow[]): Promise<vo
 }
 
 function simulate(
-  { publicClient, signer, deployment }: SignerContext,
+  { publicClient, signer, deployment, clock }: SignerContext,
   operations: OperationRow[],
   head: Head,
   fees: Fees,
 ): Promise<SimulationResult[]> {
-  const now = Math.min(Math.floor(Date.now() / 1000), head.timestamp + 15);
+  const now = Math.min(clock.now(), head.timestamp + 15);
   return simulateOperations({
     publicClient,
     signer,

@@ -50,7 +50,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     const logger = pino({ level: "silent" });
     const { db, pool, publicClient, deployment } = network;
     notifications = createNotifications({ pool });
-    const shared = { db, pool, publicClient, deployment, notifications, logger };
+    const shared = { db, pool, publicClient, clock, deployment, notifications, logger };
     relayer = createRelayer({ ...shared, account, options: RELAYER_OPTIONS });
     relayer.start();
     // Two keepers, like two processes.

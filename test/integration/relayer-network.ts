@@ -6,6 +6,7 @@ import { asc, eq } from "drizzle-orm";
 import { createPublicClient, custom, encodeFunctionData, type Hex, keccak256, toHex } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, afterEach } from "vitest";
+import { createChainClock } from "../../src/chain/clients.js";
 import { createDatabase, createNotifications, migrate } from "../../src/db/client.js";
 import { batch, operation } from "../../src/db/schema.js";
 import { createLogger } from "../../src/logger.js";
@@ -73,6 +74,8 @@ async function startRelayerNetwork() {
   await testClient.setIntervalMining({ interval: 0 });
   const producer = createBlockProducer(() => testClient.mine({ blocks: 1 }), BLOCK_INTERVAL_MS);
   const notifications = createNotifications({ pool });
+  const clock = createChainClock({ publicClient });
+  await clock.refresh();
   const waiter = createOutboxWaiter({ db, notifications });
   const started = new Set<Loop>();
   const logs: Logged[] = [];
@@ -227,6 +230,7 @@ async function startRelayerNetwork() {
         db,
         pool,
         publicClient: intercept === undefined ? publicClient : interceptedClient(intercept),
+        clock,
         account,
         deployment,
         notifications,
@@ -251,6 +255,7 @@ async function startRelayerNetwork() {
         db,
         pool,
         publicClient,
+        clock,
         deployment,
         options: RELAYER_OPTIONS,
         logger,
@@ -314,6 +319,7 @@ async function startRelayerNetwork() {
       await stopRelayers();
       await producer.pause();
       waiter.stop();
+      clock.stop();
       await notifications.stop();
       await pool.end();
       await database.drop();

@@ -1,7 +1,7 @@
 /** Contract wallets that accept a signature in simulations and not on chain, and those that are honest. */
 import { type Hex, zeroAddress } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
 import { acceptOperation, carrySigned, declineOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
@@ -158,6 +158,27 @@ describe("an account that is a contract wallet only while its batch is executed 
 });
 
 describe("an ordinary account", () => {
+  it("can act until the chain's deadline, although the host's clock is ahead", async () => {
+    const times: number[] = [];
+    const [client] = await network.agents(1);
+    const row = await network.store(await network.creation(client));
+    const now = Date.now;
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => now() + 3_600_000);
+    onTestFinished(() => clock.mockRestore());
+    const before = await network.chainTime();
+    network.startRelayer({
+      signer: network.signer(0),
+      async intercept(method, params) {
+        if (method !== "eth_simulateV1") return;
+        const [{ blockStateCalls }] = params as [{ blockStateCalls: { blockOverrides: { time: Hex } }[] }];
+        times.push(Number(blockStateCalls[0]?.blockOverrides.time) - before);
+      },
+    });
+    expect((await network.outcome(row)).reason).toBeNull();
+    expect(times.length).toBeGreaterThan(0);
+    expect(Math.max(...times)).toBeLessThan(10);
+  });
+
   it("does not suffer for a payment that someone else used ahead of its batch", async () => {
     const { owner, usd } = network;
     const [client, worker] = await network.agents(2);
