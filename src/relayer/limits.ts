@@ -20,6 +20,13 @@ export const hasRoom = (maxQueued: number | Placeholder | SQL) => sql`not exists
 /** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */
 const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
 
+/**
+ * The policy for operations of this kind. A vote has a deadline, which gas that others left unpaid must not decide: it counts
+ * for its voter alone, who needs a stake from before the match, and a seat.
+ */
+export const policyFor = (kind: OperationKind, policy: GasPolicy): GasPolicy =>
+  kind === "vote" ? { ...policy, budget: 0 } : policy;
+
 const caller = sql.placeholder("caller");
 
 /** Operations of one agent that can fail on chain within the window: a wallet can sign so that only simulations pass. */
@@ -122,7 +129,11 @@ export async function admitCredit(
   { caller, kind }: { caller: Address; kind: OperationKind },
 ): Promise<GasPolicy | undefined> {
   if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller, CREDIT_WAITS);
-  return admitAnyone(deps, caller, CREDIT_WAITS);
+  return admitAnyone(
+    { ...deps, config: { gasPolicy: policyFor(kind, deps.config.gasPolicy) } },
+    caller,
+    CREDIT_WAITS,
+  );
 }
 
 /** Admits the refund of a direct transfer as any account's: anyone can transfer the smallest amount to any escrow. */
@@ -182,7 +193,8 @@ export function assertRelayable(
   { failureAge, gasRefusal: refusal }: RelayingState,
 ): void {
   assertNotThrottled(caller, failureAge, { fate: "This call took no payment." });
-  if (LIMITED_KINDS.has(kind) && refusal !== null) throw gasExhausted(caller, refusal, gasPolicy);
+  if (!LIMITED_KINDS.has(kind) || refusal === null) return;
+  if (policyFor(kind, gasPolicy)[refusal.limit] > 0) throw gasExhausted(caller, refusal, gasPolicy);
 }
 
 /** As {@link admitSigned}, for a paid operation. Throws as {@link assertRelayable}. None if its kind has no limits. */
@@ -192,7 +204,7 @@ export function admitPaid(
   state: RelayingState,
 ): GasPolicy | undefined {
   assertRelayable(deps, paid, state);
-  return LIMITED_KINDS.has(paid.kind) ? deps.config.gasPolicy : undefined;
+  return LIMITED_KINDS.has(paid.kind) ? policyFor(paid.kind, deps.config.gasPolicy) : undefined;
 }
 
 function assertNotThrottled(

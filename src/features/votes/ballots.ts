@@ -18,6 +18,7 @@ import { AppError, invalidField } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse, Success } from "../../payments/relayed-call.js";
 import { decodePayment, type HeaderReader } from "../../payments/x402.js";
+import { policyFor } from "../../relayer/limits.js";
 import { openVoteOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { ensureDelegation, isDelegable } from "../agents/delegation.js";
@@ -112,7 +113,7 @@ async function storeVote(
   const decoded = decodePayment(headers);
   const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === bondNonce(commitment);
   // Checked for the vote just now.
-  const gasPolicy = isDirectTransfer ? undefined : deps.config.gasPolicy;
+  const gasPolicy = isDirectTransfer ? undefined : policyFor("vote", deps.config.gasPolicy);
   if (!isSigned && !(await ensureDelegation(deps, caller, "vote", gasPolicy))) throw votesNotDelegated();
   if (entrusted !== undefined) await sealedVoteInsert(deps.db, { id, caller, commitment, ...entrusted });
 }
