@@ -31,6 +31,7 @@ export const TOO_EARLY: ReadonlySet<string> = new Set([
   "PayoutHeld",
   "NoDraw",
   "DirectTransferNotRefundable",
+  "NotReleasable",
 ]);
 /** Reason of an operation whose payment was used or cancelled before its batch. It counts for no limit on failures. */
 export const PAYMENT_USED = "AuthorizationUsed";
@@ -157,6 +158,7 @@ export async function usedPayments(
 interface SignedRow extends Record<string, unknown> {
   id: string;
   caller: string;
+  target: Address;
   asset: Address | null;
   payer: Address | null;
   nonce: Hex | null;
@@ -166,8 +168,8 @@ interface SignedRow extends Record<string, unknown> {
 
 /**
  * The caller of each of these failed operations whose signature, or whose money, failed on chain after it had passed the
- * simulation. Not if the payment had expired when it was included, if someone else used it first, or while the token
- * refuses all transfers.
+ * simulation. Not if the payment had expired when it was included, if someone else used it first, while the token refuses
+ * all transfers, or if a reorg put the operation before its escrow's creation.
  */
 export async function signersAtFault(
   context: SignerContext,
@@ -178,18 +180,31 @@ export async function signersAtFault(
   const ids = [...reasons].flatMap(([id, reason]) => (SIGNATURE_FAULTS.has(reason) ? [id.toString()] : []));
   if (ids.length === 0) return new Map();
   const { rows } = await context.db.execute<SignedRow>(sql`
-    select id::text, caller, asset, payer, nonce, not_after::text from app.operation
+    select id::text, caller, target, asset, payer, nonce, not_after::text from app.operation
     where id = any(${sql.param(ids)}::bigint[]) and caller is not null and signed`);
   const judged = await Promise.all(
     rows.map(async (row): Promise<[bigint, string][]> => {
       const id = BigInt(row.id);
+      const reason = reasons.get(id) ?? "";
       const isExcused =
-        REFUSED_PAYMENT.has(reasons.get(id) ?? "") && (await isBeyondPayer(context, row, block));
+        (REFUSED_PAYMENT.has(reason) && (await isBeyondPayer(context, row, block))) ||
+        (reason === "Reverted" && (await isBeforeTarget(context, row, block)));
       return isExcused ? [] : [[id, row.caller]];
     }),
   );
   return new Map(judged.flat());
 }
+
+/** Whether there was no contract to call yet. */
+const isBeforeTarget = (
+  { publicClient }: SignerContext,
+  { target }: SignedRow,
+  { blockNumber }: Pick<TransactionReceipt, "blockNumber">,
+): Promise<boolean> =>
+  publicClient.getCode({ address: target, blockNumber: blockNumber - 1n }).then(
+    (code) => code === undefined,
+    () => false,
+  );
 
 /** A node that cannot say excuses nothing: its answer must not keep a receipt from being recorded. */
 async function isBeyondPayer(
@@ -220,12 +235,13 @@ async function isBeyondPayer(
 
 /**
  * Rejects what else a caller has signed that was never broadcast, after its signature failed on chain. It can retry,
- * within the limit on failures. Returns the ids.
+ * within the limit on failures; not a sign-in that leaves less, nor a refund, which no caller waits for. Returns the ids.
  */
 export async function rejectWaiting(tx: Transaction, caller: string): Promise<bigint[]> {
   const { rows } = await tx.execute<{ id: string }>(sql`
     update app.operation set state = 'rejected', reason = 'SignerFailed', data = '0x', retry_at = null, updated_at = now()
     where state in ('queued', 'held') and caller = ${caller} and signed and published_at is null
+      and kind not in ('delegate', 'refund-direct-transfer')
       and (claimed_until is null or claimed_until < now())
     returning id::text`);
   return rows.map(({ id }) => BigInt(id));

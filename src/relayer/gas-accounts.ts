@@ -167,10 +167,11 @@ const recording = prepare(
         block_number = ${value("blockNumber")}::bigint, gas_used = ${value("gasUsed")}::bigint, updated_at = now()
       where id = ${value("id")}::bigint),
     carried as (
-      select coalesce(o.caller, t.caller) as address, 0 as earned,
+      select coalesce(o.caller, t.caller, e.caller) as address, 0 as earned,
         (coalesce(${value("gasUsed")}::numeric, 0) - coalesce(before.gas_used, 0))
           * o.gas_limit / sum(o.gas_limit) over () as used
-      from before join app.operation o on o.id = any(before.operation_ids) left join app.terms t on t.id = o.escrow),
+      from before join app.operation o on o.id = any(before.operation_ids)
+      left join app.terms t on t.id = o.escrow left join app.expired_attempt e on e.id = o.escrow),
     credited as (
       select party.caller as address, fee.gas / count(*) over (partition by fee.escrow) as earned, 0 as used
       from unnest(${value("escrows")}::text[], ${value("gases")}::numeric[]) as fee (escrow, gas)

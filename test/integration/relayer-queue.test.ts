@@ -168,9 +168,11 @@ describe("the relayer's queue", () => {
           directTransfer: seen,
         }),
       );
-    expect(fate(await network.outcome(await accept(thief, cancelled, false)))).toBe("rejected PaymentFailed");
+    expect(fate(await network.outcome(await accept(thief, cancelled, false)))).toBe(
+      "rejected AuthorizationUsed",
+    );
     expect(fate(await network.outcome(await accept(payer, transferred, false)))).toBe(
-      "rejected PaymentFailed",
+      "rejected AuthorizationUsed",
     );
     expect(fate(await network.outcome(await accept(payer, transferred, true)))).toBe("applied");
     expect(await network.statusOf(escrow)).toBe(MATCHED);
