@@ -1,6 +1,8 @@
 /** Prometheus metrics: counters for the HTTP layer and the relayer, and gauges read at each scrape. */
 
+import { setImmediate } from "node:timers/promises";
 import type { Address } from "@working-contracts/protocol/types";
+import { sql } from "drizzle-orm";
 import {
   Counter,
   collectDefaultMetrics,
@@ -14,9 +16,10 @@ import type { Database } from "./db/client.js";
 import { indexedBlock, indexProgress } from "./db/onchain.js";
 import type { ErrorCode } from "./errors.js";
 import { readLogLag } from "./events/log-writer.js";
-import { countLateSettlements } from "./keeper/keeper.js";
+import { countLate, isOurs } from "./keeper/keeper.js";
 import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
 import { type GasPolicy, readUnearned } from "./relayer/gas-accounts.js";
+import { readOpenOperations } from "./relayer/outbox.js";
 import { orNull } from "./scheduling.js";
 
 export interface Metrics {
@@ -61,7 +64,6 @@ export function createMetrics({
   maxFeePerGas: bigint;
   gasPolicy: GasPolicy;
 }): Metrics {
-  const pool = db.$client;
   const register = new Registry();
   const registers = [register];
   collectDefaultMetrics({ register, eventLoopMonitoringPrecision: LAG_RESOLUTION_MS });
@@ -172,44 +174,53 @@ export function createMetrics({
   };
   read(
     "working_contracts_late_settlements",
-    "Settlements due for five minutes that are not in the outbox",
-    () => atIndexTime(countLateSettlements),
+    "Settlements, tallies and openings of entrusted votes due for five minutes that are not in the outbox",
+    () => atIndexTime(countLate),
   );
   read(
     "working_contracts_event_log_lag_seconds",
     "Age of the oldest event that is not in the event log",
     () => atIndexTime(readLogLag),
   );
-  read("working_contracts_deferred_payouts", "Payouts that the token refuses", () => deferredPayouts(pool));
-  let reading: Promise<OpenOperations[]> | null = null;
+  read("working_contracts_deferred_payouts", "Payouts that the token refuses", () => deferredPayouts(db));
+  let reading: ReturnType<typeof readOpenOperations> | null = null;
   /** Both gauges of a scrape share one query. */
-  const readOpen = (): Promise<OpenOperations[]> => {
-    reading ??= openOperations(pool).finally(() => {
+  const readOpen = () => {
+    reading ??= readOpenOperations(db).finally(() => {
       reading = null;
     });
     return reading;
   };
-  const byState = (name: string, help: string, value: (open: OpenOperations) => number) =>
+  type Open = Awaited<ReturnType<typeof readOpen>>[number];
+  const byState = (name: string, help: string, merge: (sum: number, open: Open) => number) =>
     gauge(name, help, {
       labelNames: ["state"],
       async collect() {
-        const rows = await readOpen();
+        const states = new Map<string, number>();
+        for (const open of (await orNull(readOpen())) ?? [])
+          states.set(open.state, merge(states.get(open.state) ?? 0, open));
         this.reset();
-        for (const open of rows) this.set({ state: open.state }, value(open));
+        for (const [state, value] of states) this.set({ state }, value);
       },
     });
-  byState("working_contracts_outbox_operations", "Pending operations, by state", ({ count }) => count);
+  byState(
+    "working_contracts_outbox_operations",
+    "Pending operations, by state",
+    (sum, { count }) => sum + count,
+  );
   byState(
     "working_contracts_outbox_oldest_seconds",
     "Age of the oldest pending operation, by state",
-    ({ age }) => age,
+    (oldest, { age }) => Math.max(oldest, age),
   );
   gauge(
     "working_contracts_database_connections",
     "Connections in this process's pools, and queries waiting for one",
     {
       labelNames: ["pool", "kind"],
-      collect() {
+      async collect() {
+        // The queries of this scrape wait for a moment in any pool, even for a connection that is idle.
+        await setImmediate();
         for (const [name, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
           this.set({ pool: name, kind: "open" }, totalCount);
           this.set({ pool: name, kind: "idle" }, idleCount);
@@ -242,28 +253,9 @@ export function createMetrics({
   };
 }
 
-async function deferredPayouts(pool: Database["$client"]): Promise<number> {
-  const query = `select count(*)::int as count from onchain.deferred_payout d
-    where amount > 0 and exists (select 1 from app.terms t where t.id = d.contract_id)`;
-  const { rows } = await pool.query<{ count: number }>(query);
+async function deferredPayouts(db: Database): Promise<number> {
+  const { rows } = await db.execute<{ count: number }>(sql`
+    select count(*)::int as count from onchain.deferred_payout d
+    where amount > 0 and ${isOurs(sql`d.contract_id`)}`);
   return rows[0]?.count ?? 0;
-}
-
-interface OpenOperations {
-  state: string;
-  count: number;
-  /** Seconds since the oldest was stored. */
-  age: number;
-}
-
-async function openOperations(pool: Database["$client"]): Promise<OpenOperations[]> {
-  const reading = pool.query<OpenOperations>(
-    // Each half uses a partial index; a single condition would scan every operation ever stored.
-    `select state, count(*)::int as count, extract(epoch from now() - min(created_at))::float8 as age from (
-       select state, created_at from app.operation where state in ('queued', 'held')
-       union all
-       select state, created_at from app.operation where state in ('sent', 'mined')
-     ) open group by state`,
-  );
-  return (await orNull(reading))?.rows ?? [];
 }

@@ -115,12 +115,12 @@ export async function* findDue(
 const COUNTED_PAGES = 20;
 
 /**
- * How many settlements have been due for {@link LATE_SECONDS} at `now` and are not in the outbox, among the oldest
- * 20 times {@link CANDIDATES} of each ending.
+ * How many settlements, tallies and openings of entrusted votes have been due for {@link LATE_SECONDS} at `now` and are not
+ * in the outbox, among the oldest 20 times {@link CANDIDATES} of each kind.
  */
-export async function countLateSettlements(db: Executor, now: number): Promise<number> {
+export async function countLate(db: Executor, now: number): Promise<number> {
   let count = 0;
-  for (const { find } of findSettlements) {
+  for (const { find } of [findOpenings, findTallies, ...findSettlements]) {
     const round = { now: now - LATE_SECONDS, places: new Map<string, string[]>() };
     for (let page = 0; page < COUNTED_PAGES; page++) {
       count += (await find(db, round)).length;

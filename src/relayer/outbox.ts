@@ -110,6 +110,33 @@ export async function readOperation(db: Executor, id: bigint): Promise<Operation
   return row;
 }
 
+/** Operations whose outcome is not final, of one kind and state. */
+interface OpenOperations {
+  state: string;
+  kind: string;
+  count: number;
+  /** When the oldest was stored, in seconds of Unix time, and seconds since then. */
+  oldest: number;
+  age: number;
+}
+
+/** By a partial index, and by the open batches: one condition would scan every operation ever stored. */
+const open = prepare<OpenOperations>(
+  "operations_open",
+  sql`
+    select state, kind, count(*)::int as count, extract(epoch from min(created_at))::float8 as oldest,
+      extract(epoch from now() - min(created_at))::float8 as age
+    from (
+      select state, kind, created_at from app.operation where state in ('queued', 'held')
+      union all
+      select state, kind, created_at from app.operation
+      where batch_id = any(array(select id from app.batch where state in ('sent', 'mined', 'quarantined')))
+        and state in ('sent', 'mined')
+    ) open group by state, kind order by state, kind`,
+);
+
+export const readOpenOperations = (db: Executor): Promise<OpenOperations[]> => open(db, {});
+
 const byAuthorization = prepareRows(
   "operation_by_authorization",
   operation,

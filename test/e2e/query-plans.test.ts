@@ -4,10 +4,10 @@ import type { Address } from "@working-contracts/protocol/types";
 import { expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { readEarnings } from "../../src/features/records/record.js";
-import { countLateSettlements, findDue } from "../../src/keeper/keeper.js";
+import { countLate, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
-import { assertQueueCapacity } from "../../src/relayer/outbox.js";
+import { assertQueueCapacity, readOpenOperations } from "../../src/relayer/outbox.js";
 import { recordAbandoned } from "../../src/relayer/results.js";
 import { claimDue } from "../../src/webhooks/deliveries.js";
 import { sharedStack } from "../support/world.js";
@@ -130,9 +130,9 @@ it("finds the due ones among 200,000 contracts by reading little more than those
   });
 
   // All are due since NOW - 100.
-  expect(await countLateSettlements(database.db, NOW)).toBe(0);
+  expect(await countLate(database.db, NOW)).toBe(0);
   const readLate = await rowsRead(async () => {
-    expect(await countLateSettlements(database.db, NOW + 200)).toBe(OPEN);
+    expect(await countLate(database.db, NOW + 200)).toBe(OPEN);
   });
   expect(readLate).toBeLessThan(OPEN * 50);
   expect(due.filter((kind) => kind === "settle")).toHaveLength(OPEN);
@@ -174,7 +174,7 @@ it("walks a bounded part of the due escrows of strangers, and still finds its ow
     });
     expect(read).toBeLessThan(STRANGERS * 5);
   }
-  expect(await countLateSettlements(database.db, NOW + 200)).toBe(OPEN);
+  expect(await countLate(database.db, NOW + 200)).toBe(OPEN);
   const kinds = [...found].map((name) => name.split(" ")[0]);
   expect(kinds.filter((kind) => kind === "settle")).toHaveLength(OPEN);
   expect(kinds.filter((kind) => kind === "claim")).toHaveLength(OPEN / 4);
@@ -216,6 +216,8 @@ it("claims a batch beside 100,000 finished operations", async () => {
   let claimed = 0;
   const read = await rowsRead(async () => {
     await assertQueueCapacity(database.db);
+    const [queued] = await readOpenOperations(database.db);
+    expect(queued).toMatchObject({ state: "queued", kind: "settle", count: OPEN / 2 });
     expect(await readWork(context as SignerContext)).toEqual({ isOpen: false, isWaiting: true });
     expect(await hasWaiting(context as SignerContext)).toBe(true);
     claimed = (await claimOperations(context as SignerContext, head)).operations.length;

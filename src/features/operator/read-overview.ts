@@ -11,6 +11,7 @@ import { deferredPayout, workingContract as w } from "../../db/onchain.js";
 import { batch, operation, signerEpoch, terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { readDebtors, readUnearned } from "../../relayer/gas-accounts.js";
+import { readOpenOperations } from "../../relayer/outbox.js";
 import { factsOf, selectContracts } from "../contracts/view.js";
 
 /** Rows of each list. */
@@ -40,18 +41,11 @@ export async function readOverview(deps: Pick<Deps, "db" | "clock" | "publicClie
 }
 
 async function readQueue(db: Executor) {
-  const rows = await db
-    .select({
-      state: operation.state,
-      kind: operation.kind,
-      count: sql<number>`count(*)::int`,
-      oldestAt: sql<Date>`min(${operation.createdAt})`.mapWith(operation.createdAt),
-    })
-    .from(operation)
-    .where(inArray(operation.state, ["queued", "held", "sent", "mined"]))
-    .groupBy(operation.state, operation.kind)
-    .orderBy(operation.state, operation.kind);
-  return rows.map((row) => ({ ...row, oldestAt: row.oldestAt.toISOString() }));
+  const rows = await readOpenOperations(db);
+  return rows.map(({ state, kind, count, oldest }) => ({
+    ...{ state, kind, count },
+    oldestAt: new Date(oldest * 1000).toISOString(),
+  }));
 }
 
 async function readSigners({ db, publicClient }: Pick<Deps, "db" | "publicClient">) {
