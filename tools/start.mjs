@@ -10,7 +10,10 @@ const described = describeProcess(parent);
 const isLauncher = /npm|yarn|bun|start/.test(described);
 // Some shells become the command that they run: then the parent is npm, and its own parent is someone else's shell.
 const isShell = described.includes("tools/start.mjs");
-const launcher = { shell: isLauncher ? parent : null, npm: isShell ? Number.parseInt(described, 10) : 0 };
+const launcher = {
+  parent: isLauncher ? parent : null,
+  grandparent: isShell ? Number.parseInt(described, 10) : null,
+};
 
 await ensureInstalled({ development: false });
 const { run } = await import("../dist/service/local.mjs");

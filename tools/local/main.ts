@@ -125,12 +125,12 @@ export function setAside(path: string, maxBytes: number): void {
   if (size > maxBytes) renameSync(path, `${path}.old`);
 }
 
-/** Process ids when this process began: of its parent, and of the parent's parent. */
+/** The processes that end with npm, as they were when this process began. */
 interface Launcher {
-  /** Null if the launcher had ended already. */
-  shell: number | null;
-  /** 0 if the parent is npm. */
-  npm: number;
+  /** npm's shell, or npm; null if it had ended already. */
+  parent: number | null;
+  /** npm, if the parent is its shell. */
+  grandparent: number | null;
 }
 
 /** A supervisor can have inherited npm's variables, but those of another script. */
@@ -143,10 +143,10 @@ function isRunByNpm(env: Environment): boolean {
  * leaves this process to another parent. After SIGKILL the shell stays, so npm itself, the shell's parent, is watched.
  * A process that was launched directly outlives its launcher, as supervisors and `nohup` expect.
  */
-function npmEnds({ shell, npm }: Launcher): Promise<"npm ended"> {
+function npmEnds({ parent, grandparent }: Launcher): Promise<"npm ended"> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {
-      if (process.ppid === shell && (!(npm > 1) || isAlive(npm))) return;
+      if (process.ppid === parent && (grandparent === null || isAlive(grandparent))) return;
       clearInterval(timer);
       resolve("npm ended");
     }, LAUNCHER_CHECK_MS);
