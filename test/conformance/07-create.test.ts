@@ -8,7 +8,7 @@ import { chapter, says, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
-const somebody = `0x${"0d".repeat(20)}`;
+const otherAddress = `0x${"0d".repeat(20)}`;
 
 /** The response to an agent, by default one without money, for a body changed in one place. */
 async function tried(overrides: Json, agent?: Agent) {
@@ -255,7 +255,7 @@ chapter("POST /v1/contracts / Body", () => {
     ],
     async () => {
       for (const verificationMode of ["privacy-preserving", undefined]) {
-        await quotedFor({ awardMethod: "direct_award", worker: somebody, verificationMode });
+        await quotedFor({ awardMethod: "direct_award", worker: otherAddress, verificationMode });
         await quotedFor({ awardMethod: "open_tender", verificationMode });
       }
       for (const contractType of [undefined, "auction", "Fixed", null])
@@ -277,8 +277,8 @@ chapter("POST /v1/contracts / Body", () => {
       await refusedFor("worker", { awardMethod: "direct_award" });
       await refusedFor("worker", { awardMethod: "direct_award", worker: "0x12" });
       await refusedFor("worker", { awardMethod: "direct_award", worker: `0x${"00".repeat(20)}` });
-      await refusedFor("worker", { worker: somebody });
-      await refusedFor("worker", { initiator: "worker", worker: somebody });
+      await refusedFor("worker", { worker: otherAddress });
+      await refusedFor("worker", { initiator: "worker", worker: otherAddress });
       await refusedFor("worker", { awardMethod: "direct_award", worker: client.address }, client);
       await refusedFor("client", { initiator: "worker", client: client.address }, client);
     },

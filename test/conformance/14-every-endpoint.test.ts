@@ -1,6 +1,6 @@
 /** Rules for every endpoint alike: unknown contracts, malformed ids, a repeated request, two at the same moment. */
 import { describe, expect } from "vitest";
-import type { Answer } from "../support/agent.js";
+import type { ApiResponse } from "../support/agent.js";
 import {
   ballot,
   checkpointBody,
@@ -46,7 +46,7 @@ const CALLS: [method: "GET" | "POST", call: string, body?: () => Promise<Json>][
 
 describe("Every endpoint of a contract", () => {
   for (const [method, call, body] of CALLS) {
-    const send = async (id: string): Promise<Answer> => {
+    const send = async (id: string): Promise<ApiResponse> => {
       const path = `/v1/contracts/${id}${call}`;
       return method === "GET" ? (await agent()).get(path) : (await agent()).post(path, await body?.());
     };
@@ -101,11 +101,11 @@ describe("The same request twice", () => {
       const { id } = await prepare(parties);
       const agent = parties[by];
       const send = () => agent.post<Json>(`/v1/contracts/${id}/${call}`, body);
-      const answers = await Promise.all([send(), send(), send()]);
-      const done = answers.filter(({ status }) => status === 200);
-      expect(done.length, JSON.stringify(answers.map((answer) => answer.body))).toBeGreaterThan(0);
-      expect(new Set(done.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
-      for (const { status, error } of answers) expect(error?.code ?? status).toBeOneOf([200, "conflict"]);
+      const responses = await Promise.all([send(), send(), send()]);
+      const done = responses.filter(({ status }) => status === 200);
+      expect(done.length, JSON.stringify(responses.map((response) => response.body))).toBeGreaterThan(0);
+      expect(new Set(done.map((response) => JSON.stringify(response.body))).size).toBe(1);
+      for (const { status, error } of responses) expect(error?.code ?? status).toBeOneOf([200, "conflict"]);
       expect(refusal(await send())).toBe("409 conflict");
       const { status } = ok(await agent.get<Json>(`/v1/contracts/${id}`));
       // The payout after an approval can come in between.
@@ -118,9 +118,9 @@ describe("The same request twice", () => {
     async () => {
       const { address, account } = await agent();
       const path = `/v1/agents/${address}/challenge`;
-      const answers = await Promise.all([1, 2, 3].map(() => scene.call<Json>("POST", path)));
-      expect(new Set(answers.map(({ data }) => data.challengeId)).size).toBe(3);
-      for (const { data } of answers) {
+      const responses = await Promise.all([1, 2, 3].map(() => scene.call<Json>("POST", path)));
+      expect(new Set(responses.map(({ data }) => data.challengeId)).size).toBe(3);
+      for (const { data } of responses) {
         const body = {
           challengeId: data.challengeId,
           signature: await account.signMessage({ message: data.message }),
@@ -136,8 +136,8 @@ describe("The same request twice", () => {
       const fresh = await scene.newAgent();
       const body = await signedChallenge(scene, fresh);
       const send = () => scene.call<Json>("POST", `/v1/agents/${fresh.address}/api-key/revoke`, { body });
-      const answers = await Promise.all([send(), send(), send()]);
-      expect(codes(answers)).toEqual([200, "invalid_challenge", "invalid_challenge"]);
+      const responses = await Promise.all([send(), send(), send()]);
+      expect(codes(responses)).toEqual([200, "invalid_challenge", "invalid_challenge"]);
       expect((await send()).error?.code).toBe("invalid_challenge");
     },
   );
@@ -146,8 +146,8 @@ describe("The same request twice", () => {
     const parties = await newPair(scene);
     const { id } = await matched(scene, parties);
     const send = () => parties.client.post<Json>(`/v1/contracts/${id}/complaints`, { evidence: { n: 1 } });
-    const answers = await Promise.all(Array.from({ length: 12 }, send));
-    expect(codes(answers)).toEqual([...Array(10).fill(201), "too_many_complaints", "too_many_complaints"]);
+    const responses = await Promise.all(Array.from({ length: 12 }, send));
+    expect(codes(responses)).toEqual([...Array(10).fill(201), "too_many_complaints", "too_many_complaints"]);
     const list = ok(await scene.call<Json[]>("GET", `/v1/contracts/${id}/complaints`));
     expect(new Set(list.map((complaint) => complaint.id)).size).toBe(10);
   });

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import type { CheckpointProof, CheckpointView } from "../../src/features/checkpoints/checkpoints.js";
 import { checkpointCapacity } from "../../src/features/checkpoints/checkpoints.js";
 import { until } from "../../tools/local/processes.js";
-import type { Answer } from "../support/agent.js";
+import type { ApiResponse } from "../support/agent.js";
 import { checkpointBody, HOUR, type Json, matched, newPair } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
@@ -24,7 +24,7 @@ const checkpoint = async (fromSequence: number, toSequence: number, overrides: J
     ...overrides,
   });
 
-const submit = (id: string, body: unknown, agent = worker): Promise<Answer<CheckpointView>> =>
+const submit = (id: string, body: unknown, agent = worker): Promise<ApiResponse<CheckpointView>> =>
   agent.post<CheckpointView>(`/v1/contracts/${id}/checkpoint`, body);
 
 async function read<T>(path: string): Promise<{ status: number; data: T; nextCursor?: string | null }> {
@@ -89,7 +89,7 @@ describe("a matched contract", () => {
         from app.checkpoint, generate_series(1, $2::int) as i where contract_id = $1`,
       [id, copies],
     );
-    let filled: Answer<CheckpointView>;
+    let filled: ApiResponse<CheckpointView>;
     let count = 1 + copies;
     do {
       filled = await large(++count);

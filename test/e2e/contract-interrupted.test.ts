@@ -13,7 +13,7 @@ import { createSigningClient } from "../../src/chain/clients.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
-import { type Agent, type Answer, signIn } from "../support/agent.js";
+import { type Agent, type ApiResponse, signIn } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { alone, frontRun, mined, openOnChain, setSignerCall, tokensOf, walletOf } from "../support/chain.js";
 import {
@@ -340,7 +340,7 @@ async function gasPaid(): Promise<number> {
 }
 
 /** Runs the loop until it is refused, and returns the refusal. */
-async function untilRefused(cycle: () => Promise<Answer>): Promise<Answer> {
+async function untilRefused(cycle: () => Promise<ApiResponse>): Promise<ApiResponse> {
   for (let cycles = 0; cycles < 30; cycles += 1) {
     const answer = await cycle();
     if (answer.status === 429) return answer;
@@ -352,7 +352,7 @@ async function untilRefused(cycle: () => Promise<Answer>): Promise<Answer> {
 const small = { budgetOrPrice: "1.0" };
 
 /** A sign-in, ready to be sent, that leaves every action to the operator for so long. */
-async function signedFor({ address, account }: Agent, seconds: number): Promise<() => Promise<Answer>> {
+async function signedFor({ address, account }: Agent, seconds: number): Promise<() => Promise<ApiResponse>> {
   await world.moveTime(2);
   const path = `/v1/agents/${address}`;
   const body = { operatorActions: "all", operatorUntil: await world.inSeconds(seconds) };
@@ -551,7 +551,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
         value: PRICE,
       },
     ];
-    const posts: (() => Promise<Answer>)[] = [];
+    const posts: (() => Promise<ApiResponse>)[] = [];
     for (const { path, body, value } of calls) {
       const { payment, send } = await signedCall(stranger, path, body, { ...world, changes: { value } });
       await frontRun(world, stranger, payment);
@@ -608,7 +608,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
   });
 });
 
-async function revokeAll(agent: Agent): Promise<Answer> {
+async function revokeAll(agent: Agent): Promise<ApiResponse> {
   const proof = await signedChallenge(world, agent);
   return world.call("POST", `/v1/agents/${agent.address}/api-key/revoke`, { body: proof });
 }

@@ -9,7 +9,7 @@ import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";
-import { type Agent, type Answer, signIn } from "../support/agent.js";
+import { type Agent, type ApiResponse, signIn } from "../support/agent.js";
 import { frontRun, walletOf } from "../support/chain.js";
 import { created, draft, HOUR, newPair, ok } from "../support/contracts.js";
 import { authorize, quoteOf, type SignedPayment, signedCall, version2 } from "../support/payment.js";
@@ -131,7 +131,7 @@ describe("a wallet that signs only for simulations", () => {
   });
 
   /** Repeats a call until it is refused with 429. */
-  async function refusedForGood(call: () => Promise<Answer>): Promise<Answer> {
+  async function refusedForGood(call: () => Promise<ApiResponse>): Promise<ApiResponse> {
     let answer = await call();
     for (let calls = 1; calls < 300 && answer.status !== 429; calls++) {
       await delay(100);
@@ -142,7 +142,7 @@ describe("a wallet that signs only for simulations", () => {
   }
 
   /** The operations that the agent failed on chain with until its call was refused. */
-  async function failuresOf(agent: Agent, call: () => Promise<Answer>): Promise<unknown[]> {
+  async function failuresOf(agent: Agent, call: () => Promise<ApiResponse>): Promise<unknown[]> {
     await refusedForGood(call);
     return world.query(
       "select kind, count(*)::int as count from app.operation where caller = $1 and state = 'rejected' group by kind",

@@ -5,7 +5,7 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/routes.js";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import type { MasterKeys } from "../../src/master-key.js";
-import type { Agent, Answer } from "../support/agent.js";
+import type { Agent, ApiResponse } from "../support/agent.js";
 import { requestUnstake } from "../support/chain.js";
 import {
   created,
@@ -29,7 +29,7 @@ const world = await useWorld();
 const { client, worker } = await newPair(world);
 const stranger = await world.newAgent();
 
-const keysOf = (agent: Agent, id: string): Promise<Answer<{ keys: ReferenceJwk[] }>> =>
+const keysOf = (agent: Agent, id: string): Promise<ApiResponse<{ keys: ReferenceJwk[] }>> =>
   agent.get<{ keys: ReferenceJwk[] }>(`/v1/contracts/${id}/keys`);
 
 /** The fields that the agent's keys open, decrypted, or the status if it gets none. */

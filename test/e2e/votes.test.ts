@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VotePage, VoteView } from "../../src/features/votes/view.js";
-import type { Agent, Answer } from "../support/agent.js";
+import type { Agent, ApiResponse } from "../support/agent.js";
 import {
   frontRun,
   openOnChain,
@@ -236,7 +236,7 @@ describe("lists of votes", () => {
     let cursor: string | null = null;
     do {
       const more: string = cursor === null ? "" : `&cursor=${cursor}`;
-      const { body } = (await c.get(`/v1/votes?${all()}&limit=4${more}`)) as Answer & { body: VotePage };
+      const { body } = (await c.get(`/v1/votes?${all()}&limit=4${more}`)) as ApiResponse & { body: VotePage };
       paged.push(...body.data);
       cursor = body.nextCursor;
     } while (cursor !== null);

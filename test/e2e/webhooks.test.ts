@@ -19,7 +19,7 @@ import {
   type WebhookRow,
 } from "../../src/webhooks/deliveries.js";
 import { freePort } from "../../tools/local/ports.js";
-import { type Agent, type Answer, signIn } from "../support/agent.js";
+import { type Agent, type ApiResponse, signIn } from "../support/agent.js";
 import { byWallClock } from "../support/chain-time.js";
 import { created, delivered, HOUR, matched, newPair, ok, signedChallenge } from "../support/contracts.js";
 import { allEvents, eventually, untilEvent } from "../support/event-log.js";
@@ -83,7 +83,7 @@ async function startReceiver(host = "127.0.0.1"): Promise<Receiver> {
   return receiver;
 }
 
-const send = <T>(agent: Agent, method: string, path: string, body?: unknown): Promise<Answer<T>> =>
+const send = <T>(agent: Agent, method: string, path: string, body?: unknown): Promise<ApiResponse<T>> =>
   agent.call<T>(method, path, { body });
 
 async function register(agent: Agent, body: Record<string, unknown>): Promise<NewWebhook> {

@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { until } from "../../tools/local/processes.js";
-import type { Answer } from "../support/agent.js";
+import type { ApiResponse } from "../support/agent.js";
 import { ok } from "../support/contracts.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { type Action, disputed, newJuror, prepareActions, send, signingPair } from "./support/actions.js";
@@ -16,7 +16,7 @@ import { expectTruth, useScene } from "./support/story.js";
 const scene = await useScene("actions");
 const { cluster, customers, clients, workers } = scene;
 let actions: Action[];
-let responses: Promise<Answer<unknown>[]>;
+let responses: Promise<ApiResponse<unknown>[]>;
 
 describe("signed actions and the opening of a vote, when their API processes are killed", () => {
   it("before the outbox write, are stored by the repeated request", async () => {

@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import type { BatchAttempt } from "../../src/db/schema.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../tools/local/processes.js";
-import type { Agent, Answer } from "../support/agent.js";
+import type { Agent, ApiResponse } from "../support/agent.js";
 import { BROKEN, RESET, type RpcAnswer, type RpcCall, type RpcRule } from "./support/rpc-proxy.js";
 import { expectTruth, seededRandom, startStory, useScene } from "./support/story.js";
 
@@ -209,7 +209,7 @@ it("row 14: transactions that stall in the pool behind one that the node lost ar
       return { result: keccak256(params[0] as Hex) };
     });
   }
-  const creating: Promise<Answer<ContractView>>[] = [];
+  const creating: Promise<ApiResponse<ContractView>>[] = [];
   const isStalled = async (): Promise<boolean> => {
     creating.push(customers.create(agents[creating.length % agents.length] as Agent));
     return Object.keys((await cluster.testClient.getTxpoolContent()).queued).length > 0;

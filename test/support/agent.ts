@@ -5,7 +5,7 @@ import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import type { Address } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 
-export interface Answer<T = unknown> {
+export interface ApiResponse<T = unknown> {
   status: number;
   headers: Headers;
   /** `data` of a success. */
@@ -23,11 +23,11 @@ export interface Agent {
   apiKey: string;
   /** Any request with the agent's key. */
   call: Call;
-  get<T>(path: string): Promise<Answer<T>>;
+  get<T>(path: string): Promise<ApiResponse<T>>;
   /** Sends once. A 402 is a response like any other. */
-  post<T>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<T>>;
+  post<T>(path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiResponse<T>>;
   /** Sends the request. If payment is required, pays and repeats it. */
-  pay<T>(path: string, body?: unknown): Promise<Answer<T>>;
+  pay<T>(path: string, body?: unknown): Promise<ApiResponse<T>>;
 }
 
 export type Call = <T = unknown>(
@@ -38,7 +38,7 @@ export type Call = <T = unknown>(
     body?: unknown;
     headers?: Record<string, string>;
   },
-) => Promise<Answer<T>>;
+) => Promise<ApiResponse<T>>;
 
 /** Calls a service. Looks `fetch` up at each call, because a suite's setup replaces it with one that checks responses. */
 export function caller(
@@ -54,13 +54,13 @@ export function caller(
       headers: { ...fixed, ...type, ...headers },
       ...(body === undefined ? {} : { body: (asIs ? body : JSON.stringify(body)) as string }),
     });
-    return readAnswer<T>(response);
+    return readResponse<T>(response);
   };
 }
 
-async function readAnswer<T>(response: Response): Promise<Answer<T>> {
+async function readResponse<T>(response: Response): Promise<ApiResponse<T>> {
   const text = await response.text();
-  let json: { data?: T; error?: Answer["error"] };
+  let json: { data?: T; error?: ApiResponse["error"] };
   try {
     json = JSON.parse(text);
   } catch {

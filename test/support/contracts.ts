@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 import type { Hex } from "viem";
 import { until } from "../../tools/local/processes.js";
-import type { Agent, Answer } from "./agent.js";
+import type { Agent, ApiResponse } from "./agent.js";
 import { type Quote, quoteOf } from "./payment.js";
 import type { Scene, World } from "./world.js";
 
@@ -37,9 +37,9 @@ export async function draft(place: Pick<Place, "inSeconds">, overrides: Json = {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
 }
 
-export function ok<T>(answer: Answer<T>, status = 200): T {
-  if (answer.status !== status) throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`);
-  return answer.data;
+export function ok<T>(response: ApiResponse<T>, status = 200): T {
+  if (response.status !== status) throw new Error(`${response.status}: ${JSON.stringify(response.body)}`);
+  return response.data;
 }
 
 /** The quote of a call that requires payment. */
@@ -145,8 +145,8 @@ export async function vote(
   id: string,
   ...words: string[]
 ): Promise<{ votes: Json[]; salt: Hex }> {
-  const answer = await juror.pay<Json[]>(`/v1/contracts/${id}/votes`, ballot(...words));
-  return { votes: ok(answer), salt: answer.headers.get("vote-salt") as Hex };
+  const response = await juror.pay<Json[]>(`/v1/contracts/${id}/votes`, ballot(...words));
+  return { votes: ok(response), salt: response.headers.get("vote-salt") as Hex };
 }
 
 let sequences = 0;
@@ -195,7 +195,7 @@ export const eventually = <T>(read: () => Promise<T>, expected: T): Promise<T> =
 
 /** A fresh challenge of an address and the address's signature over it. */
 export async function signedChallenge(
-  place: { call<T>(method: string, path: string): Promise<Answer<T>> },
+  place: { call<T>(method: string, path: string): Promise<ApiResponse<T>> },
   { address, account }: Pick<Agent, "address" | "account">,
 ): Promise<{ challengeId: string; signature: string }> {
   const { challengeId, message } = ok(await place.call<Json>("POST", `/v1/agents/${address}/challenge`)) as {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { authorizationTypes } from "@x402/evm";
 import type { Address, Hex, LocalAccount, TypedDataDomain } from "viem";
 import type { PaymentQuote } from "../../src/payments/x402.js";
-import type { Agent, Answer } from "./agent.js";
+import type { Agent, ApiResponse } from "./agent.js";
 
 export interface Quote {
   scheme: string;
@@ -29,17 +29,21 @@ export interface Authorization {
 }
 
 /** The decoded `Payment-Required` header of a 402. */
-export function paymentRequired(answer: Answer): { x402Version: number; error?: string; accepts: Quote[] } {
-  const header = answer.headers.get("payment-required");
-  if (answer.status !== 402 || header === null) {
-    throw new Error(`No quote: ${answer.status} ${JSON.stringify(answer.body)}`);
+export function paymentRequired(response: ApiResponse): {
+  x402Version: number;
+  error?: string;
+  accepts: Quote[];
+} {
+  const header = response.headers.get("payment-required");
+  if (response.status !== 402 || header === null) {
+    throw new Error(`No quote: ${response.status} ${JSON.stringify(response.body)}`);
   }
   return JSON.parse(Buffer.from(header, "base64").toString("utf8"));
 }
 
 /** The quote of a 402, with the reason of the rejection if it refuses a payment. */
-export function quoteOf(answer: Answer): Quote & { error?: string | undefined } {
-  const { accepts, error } = paymentRequired(answer);
+export function quoteOf(response: ApiResponse): Quote & { error?: string | undefined } {
+  const { accepts, error } = paymentRequired(response);
   return { ...(accepts[0] as Quote), error };
 }
 

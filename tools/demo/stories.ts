@@ -1,7 +1,7 @@
 /** The demo's stories. Each is one Working Contract with the ledger that must result. */
 import type { Agent as Connected } from "@working-contracts/client/index";
 import { type Address, parseUnits } from "viem";
-import type { Answer, Agent as Newcomer } from "../../test/support/agent.js";
+import type { ApiResponse, Agent as Newcomer } from "../../test/support/agent.js";
 import { ballotsOf, WORKED_RESULTS } from "../../test/support/worked-results.js";
 import type { Play } from "../local/sandbox/plays.js";
 import type { Sandbox } from "./network.js";
@@ -257,7 +257,7 @@ export function played(outcome: Outcome): Played {
 
 /** The response's `data`. Throws with the response's body on any other status. */
 // biome-ignore lint/suspicious/noExplicitAny: the demo reads whatever JSON the service returns.
-export function expectOk({ status, data, body }: Answer): any {
+export function expectOk({ status, data, body }: ApiResponse): any {
   if (status !== 200) throw new Error(`expected 200, got ${status}: ${JSON.stringify(body)}`);
   return data;
 }

@@ -7,7 +7,7 @@ import { createSigningClient } from "../../src/chain/clients.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Cluster } from "../../test/faults/support/cluster.js";
 import type { Customers } from "../../test/faults/support/customers.js";
-import type { Agent, Answer } from "../../test/support/agent.js";
+import type { Agent, ApiResponse } from "../../test/support/agent.js";
 import type { Chance } from "../../test/support/random.js";
 
 export interface Life {
@@ -118,8 +118,8 @@ async function post(life: Life, { agent, chance }: Actor): Promise<void> {
     deliveryDeadline: at(delivery),
     reviewDeadline: at(delivery + chance.between(HOUR, 6 * HOUR)),
   });
-  const answer = note(life, "create", await customers.pay(agent, "/v1/contracts", draft));
-  if (answer.status === 200) board.set(answer.data.id, answer.data);
+  const response = note(life, "create", await customers.pay(agent, "/v1/contracts", draft));
+  if (response.status === 200) board.set(response.data.id, response.data);
 }
 
 const ACTIONS = [
@@ -175,7 +175,7 @@ async function perform(
 ): Promise<void> {
   const { customers } = life;
   const act = (path: string, body?: unknown) => customers.act(agent, id, path, body);
-  const answers: Record<Action, () => Promise<Answer<ContractView>>> = {
+  const answers: Record<Action, () => Promise<ApiResponse<ContractView>>> = {
     accept: () => customers.accept(agent, id),
     decline: () => act("accept", { accept: false }),
     cancel: () => act("cancel"),
@@ -217,12 +217,12 @@ async function checkpoint(
   };
 }
 
-function note(life: Life, what: string, answer: Answer<ContractView>): Answer<ContractView> {
-  const { status, error } = answer;
+function note(life: Life, what: string, response: ApiResponse<ContractView>): ApiResponse<ContractView> {
+  const { status, error } = response;
   const key = `${what} ${status < 400 ? status : `${status} ${error?.code ?? ""}`.trim()}`;
   life.answers.set(key, (life.answers.get(key) ?? 0) + 1);
   // Honest agents meet no limit but the one on attempts that they never paid.
   const isExpected = EXPECTED.has(status) || error?.code === "too_many_pending_attempts";
   if (status >= 300 && !isExpected) life.surprises.push(`${key}: ${error?.message ?? ""}`);
-  return answer;
+  return response;
 }

@@ -1,6 +1,6 @@
 /** Tests named word for word after the sentence of the specification that they check. */
 import { describe, inject, type TestContext, test } from "vitest";
-import type { Answer } from "../../support/agent.js";
+import type { ApiResponse } from "../../support/agent.js";
 import type { Ability } from "../../support/world.js";
 
 declare module "vitest" {
@@ -16,12 +16,12 @@ export function asVersion2(): Record<string, string> {
 }
 
 /** Status and code of a rejected call. */
-export const refusal = ({ status, error }: Pick<Answer, "status" | "error">): string =>
+export const refusal = ({ status, error }: Pick<ApiResponse, "status" | "error">): string =>
   `${status} ${error?.code}`;
 
 /** The codes of rejected calls and the statuses of the others, sorted. */
-export const codes = (answers: Pick<Answer, "status" | "error">[]): (string | number)[] =>
-  answers.map(({ status, error }) => error?.code ?? status).sort();
+export const codes = (responses: Pick<ApiResponse, "status" | "error">[]): (string | number)[] =>
+  responses.map(({ status, error }) => error?.code ?? status).sort();
 
 /** Each sentence is of the surrounding chapter or, as "Chapter > sentence", of another one that the run shows as well. */
 type Says = (

@@ -4,7 +4,7 @@ import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcom
 import { type Address, encodeFunctionData, parseEther } from "viem";
 import type { OperationKind } from "../../../src/relayer/operations.js";
 import { until } from "../../../tools/local/processes.js";
-import type { Agent, Answer } from "../../support/agent.js";
+import type { Agent, ApiResponse } from "../../support/agent.js";
 import { ballot, DAY, laterThan, ok } from "../../support/contracts.js";
 import { signedHeaders, toSign } from "../../support/signed-actions.js";
 import type { Call, Payment } from "./customers.js";
@@ -24,7 +24,7 @@ const OUTCOMES = ["met", "not met"] as const;
 const DELIVERY = { delivery: "ipfs://x" };
 
 /** Sends the call, always the same bytes, until a response gives its outcome. */
-export const send = ({ customers }: Scene, call: Call): Promise<Answer<unknown>> =>
+export const send = ({ customers }: Scene, call: Call): Promise<ApiResponse<unknown>> =>
   customers.insist(() => customers.send(call));
 
 /** Two agents that leave nothing to the operator. */
@@ -40,7 +40,7 @@ export async function newJuror({ cluster, customers }: Scene, options = {}): Pro
   const staked = await customers.pay(juror, "/v1/agents/me/stake", { amount: String(STAKE) });
   // The audit follows dollars only.
   customers.forget(customers.payments.find(({ agent }) => agent === juror) as Payment);
-  const { stakedSince } = ok(staked as Answer<unknown>) as { stakedSince: string };
+  const { stakedSince } = ok(staked as ApiResponse<unknown>) as { stakedSince: string };
   await laterThan({ now: cluster.chainTime }, stakedSince);
   return juror;
 }

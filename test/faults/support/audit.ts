@@ -17,7 +17,7 @@ import { statusFacts, workingContract } from "../../../src/db/onchain.js";
 import type { ContractView } from "../../../src/features/contracts/view.js";
 import { createConcurrencyLimit } from "../../../src/scheduling.js";
 import { until } from "../../../tools/local/processes.js";
-import type { Answer } from "../../support/agent.js";
+import type { ApiResponse } from "../../support/agent.js";
 import type { Cluster } from "./cluster.js";
 import type { Customers, Payment } from "./customers.js";
 import type { ServiceProcess } from "./service-process.js";
@@ -225,12 +225,12 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
       const [row] = await db.select().from(workingContract).where(eq(workingContract.id, id));
       const block = row && (await chain.getBlock({ blockNumber: row.updatedBlock }));
       const isStanding = row !== undefined && block?.hash === row.updatedBlockHash;
-      const answers: Answer<ContractView>[] = [];
+      const answers: ApiResponse<ContractView>[] = [];
       for (const { url } of cluster.apis.filter((one) => one.isRunning())) {
         const response = await fetch(`${url}/v1/contracts/${id}`, {
           headers: { authorization: `Bearer ${reader.agent.apiKey}` },
         });
-        answers.push((await response.json()) as Answer<ContractView>);
+        answers.push((await response.json()) as ApiResponse<ContractView>);
       }
       const onChain = STATUSES[status - 1];
       const indexed = row && statusOf(statusFacts(row), Number(head.timestamp));

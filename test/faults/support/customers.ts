@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Address, encodeFunctionData, type Hex } from "viem";
 import type { ContractView } from "../../../src/features/contracts/view.js";
-import { type Agent, type Answer, caller, signIn } from "../../support/agent.js";
+import { type Agent, type ApiResponse, caller, signIn } from "../../support/agent.js";
 import { draft as draftOf } from "../../support/contracts.js";
 import {
   type Authorization,
@@ -31,7 +31,7 @@ export interface Payment extends Call {
   /** Statuses of all responses, in order; 0 for a missing response. */
   statuses: number[];
   /** The response that gave the final outcome. */
-  truth: Answer<ContractView> | undefined;
+  truth: ApiResponse<ContractView> | undefined;
 }
 
 export type Customers = ReturnType<typeof createCustomers>;
@@ -43,7 +43,7 @@ const HOUR = 3600;
 const FUNDS = 10_000_000_000n;
 
 /** Whether to stop repeating the call. Attempts that were never paid count for half an hour, too long to wait for. */
-function isFinal({ status, error }: Answer<ContractView>): boolean {
+function isFinal({ status, error }: ApiResponse<ContractView>): boolean {
   return error?.code === "too_many_pending_attempts" || (status < 500 && status !== 429);
 }
 
@@ -60,7 +60,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     body: string,
     headers: Record<string, string> = {},
     method = "POST",
-  ): Promise<Answer<ContractView> | null> {
+  ): Promise<ApiResponse<ContractView> | null> {
     const url = (cluster.apis[turn++ % cluster.apis.length] as (typeof cluster.apis)[number]).url;
     const call = caller(url, { authorization: `Bearer ${agent.apiKey}` }, (input, init) =>
       fetch(input, { ...init, signal: AbortSignal.timeout(ATTEMPT_TIMEOUT_MS) }),
@@ -74,17 +74,17 @@ export function createCustomers(cluster: Cluster, name: string) {
 
   /** Repeats the call until a response gives its outcome. */
   async function insist(
-    ask: () => Promise<Answer<ContractView> | null>,
+    ask: () => Promise<ApiResponse<ContractView> | null>,
     { patienceMs = PATIENCE_MS, seen = [] as number[] } = {},
-  ): Promise<Answer<ContractView>> {
+  ): Promise<ApiResponse<ContractView>> {
     const giveUpAt = performance.now() + patienceMs;
     for (;;) {
-      const answer = await ask();
-      seen.push(answer?.status ?? 0);
-      if (answer !== null && isFinal(answer)) return answer;
+      const response = await ask();
+      seen.push(response?.status ?? 0);
+      if (response !== null && isFinal(response)) return response;
       if (performance.now() > giveUpAt) {
         throw new Error(
-          `No final response, at last ${JSON.stringify(answer?.body)}, after ${seen.join(", ")}`,
+          `No final response, at last ${JSON.stringify(response?.body)}, after ${seen.join(", ")}`,
         );
       }
       await delay(PAUSE_MS);
@@ -107,10 +107,10 @@ export function createCustomers(cluster: Cluster, name: string) {
     path: string,
     body: string,
     changes: Partial<Authorization> = {},
-  ): Promise<{ payment: Payment } | { refusal: Answer<ContractView> }> {
-    const answer = await insist(() => attempt(agent, path, body));
-    if (answer.status !== 402) return { refusal: answer };
-    const quote = quoteOf(answer);
+  ): Promise<{ payment: Payment } | { refusal: ApiResponse<ContractView> }> {
+    const response = await insist(() => attempt(agent, path, body));
+    if (response.status !== 402) return { refusal: response };
+    const quote = quoteOf(response);
     const authorization = await sign(agent, quote, changes);
     const payment: Payment = {
       agent,
@@ -126,11 +126,11 @@ export function createCustomers(cluster: Cluster, name: string) {
   }
 
   /** Sends a signed call once. Null if no response came. */
-  const send = ({ agent, path, body, headers }: Call): Promise<Answer<ContractView> | null> =>
+  const send = ({ agent, path, body, headers }: Call): Promise<ApiResponse<ContractView> | null> =>
     attempt(agent, path, body, headers);
 
   /** Sends the payment until its outcome is known. */
-  async function settle(payment: Payment, patienceMs = PATIENCE_MS): Promise<Answer<ContractView>> {
+  async function settle(payment: Payment, patienceMs = PATIENCE_MS): Promise<ApiResponse<ContractView>> {
     payment.truth = await insist(() => send(payment), { patienceMs, seen: payment.statuses });
     return payment.truth;
   }
@@ -147,7 +147,7 @@ export function createCustomers(cluster: Cluster, name: string) {
     return asked.payment;
   }
 
-  async function pay(agent: Agent, path: string, body: unknown): Promise<Answer<ContractView>> {
+  async function pay(agent: Agent, path: string, body: unknown): Promise<ApiResponse<ContractView>> {
     const asked = await quoted(agent, path, typeof body === "string" ? body : JSON.stringify(body ?? {}));
     return "refusal" in asked ? asked.refusal : settle(asked.payment);
   }
