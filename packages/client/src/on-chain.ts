@@ -111,7 +111,7 @@ function unguarded({
   const signer = account as unknown as Signer;
   const pinned = (): Addresses => {
     if (network !== undefined) return lowerCase(network);
-    throw new TypeError("This needs `network`, the addresses of the protocol");
+    throw new RangeError("This needs `network`, the addresses of the protocol (--deployment)");
   };
 
   /** Throws RefusedToSign if the node is on another chain, or proposes fees beyond `maxGasCost`. */

@@ -1,3 +1,4 @@
+import { exitCodeOf } from "@working-contracts/cli/errors";
 import { onChain, provenTerms } from "@working-contracts/client/index";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { concatHex, encodeWords } from "@working-contracts/protocol/hex";
@@ -86,6 +87,13 @@ it("a node whose tokens have other decimals gets no payment", async () => {
   const refusal = { name: "RefusedToSign", field: "protocolToken" };
   await expect(own.create(provenTerms(id, terms, NETWORK))).rejects.toMatchObject(refusal);
   expect(shown).toEqual([]);
+});
+
+it("an action that needs the addresses of the protocol names the missing setting", async () => {
+  const { url } = await nodeWith({});
+  const refused = await (await onChain({ rpcUrl: url, account })).unstake().catch((error) => error);
+  expect(refused.message).toBe("This needs `network`, the addresses of the protocol (--deployment)");
+  expect(exitCodeOf(refused)).toBe(2);
 });
 
 it("a refusal of fees names both amounts and what to do", async () => {
