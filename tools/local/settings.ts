@@ -127,10 +127,11 @@ function serviceFaults(given: Environment): string[] {
 
 /**
  * This folder's random secret, created once. Losing it loses the keys of encrypted references. Throws ConfigError if the
- * folder cannot be written.
+ * folder cannot be written, or the file is damaged.
  */
 function localSecret(dir: string): string {
   const path = join(dir, "secret");
+  let secret: string;
   try {
     mkdirSync(dir, { recursive: true });
     if (!existsSync(path)) {
@@ -139,12 +140,14 @@ function localSecret(dir: string): string {
       renameSync(fresh, path);
     }
     accessSync(dir, constants.W_OK);
-    const secret = readFileSync(path, "utf8").trim();
-    if (/^[0-9a-f]{64}$/.test(secret)) return secret;
-    throw new Error(`${path} does not hold the secret that was written to it`);
+    secret = readFileSync(path, "utf8").trim();
   } catch (cause) {
     throw new ConfigError(`DATA_DIR: cannot write to ${dir} (${(cause as Error).message})`, { cause });
   }
+  if (/^[0-9a-f]{64}$/.test(secret)) return secret;
+  throw new ConfigError(
+    `DATA_DIR: ${path} does not hold the secret that was written to it. Restore the file, or delete it and run \`npm start -- --reset\``,
+  );
 }
 
 function derive(secret: string, purpose: string): string {

@@ -31,7 +31,9 @@ describe("the settings of npm start", () => {
     const dir = join(parent, "cut off");
     mkdirSync(dir);
     writeFileSync(join(dir, "secret"), "");
-    expect(() => readSettings({ DATA_DIR: dir })).toThrow("does not hold the secret that was written to it");
+    expect(() => readSettings({ DATA_DIR: dir })).toThrow(
+      `DATA_DIR: ${join(dir, "secret")} does not hold the secret that was written to it. Restore the file, or delete it and run \`npm start -- --reset\``,
+    );
   });
 
   it("give each folder a separate master key", () => {
