@@ -254,10 +254,12 @@ function writeTypes(to) {
   const write = (path) => {
     if (written.has(path)) return;
     written.add(path);
-    const text = readFileSync(join(compiled, path), "utf8").replaceAll(
-      /"@working-contracts\/protocol\/([\w/-]+)"/g,
-      (_, module) => JSON.stringify(relative(dirname(path), `protocol/src/${module}.js`)),
-    );
+    const text = readFileSync(join(compiled, path), "utf8")
+      .replaceAll(/"@working-contracts\/protocol\/([\w/-]+)"/g, (_, module) =>
+        JSON.stringify(relative(dirname(path), `protocol/src/${module}.js`)),
+      )
+      // The package does not contain the rules.
+      .replaceAll(/(?:\n \*)? \(docs\/rules\.md [^)]*\)/g, "");
     mkdirSync(dirname(join(to, path)), { recursive: true });
     writeFileSync(join(to, path), text);
     for (const [, module] of text.matchAll(/"(\.{1,2}\/[\w./-]+)\.js"/g))

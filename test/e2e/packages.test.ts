@@ -107,6 +107,13 @@ describe.concurrent("the client's package", () => {
     expect(code.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(MAX_CODE_BYTES);
   });
 
+  it("cites no rule by a number that only the repository explains", () => {
+    const files = readdirSync(home, { recursive: true, encoding: "utf8" });
+    const code = files.filter((file) => /\.(js|ts)$/.test(file));
+    expect(code.filter((file) => file.endsWith(".d.ts"))).not.toEqual([]);
+    expect(code.filter((file) => readFileSync(join(home, file), "utf8").includes("docs/rules"))).toEqual([]);
+  });
+
   it("is loaded by import and by require", async () => {
     const use = "console.log([typeof connect, typeof privateKeyToAccount].join());";
     const names = "{ connect, privateKeyToAccount }";

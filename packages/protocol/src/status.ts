@@ -151,7 +151,7 @@ function resolvedStatus(facts: StatusFacts, now: number): Status {
   return gross === 0n ? "settled-none-met" : "settled-partial";
 }
 
-/** How a Working Contract ended: docs/rules.md 50, and one word for each `cancelled-*` status. */
+/** How a Working Contract ended (docs/rules.md 50), and one word for each `cancelled-*` status. */
 export const ENDINGS = [
   "approved",
   "review-timeout",
