@@ -87,6 +87,7 @@ export interface ConnectOptions {
   onProgress?: (progress: PaymentProgress) => void;
   /** Called with the service's signed offer and receipt of each payment, checked. Whatever it throws is ignored: the money is paid. */
   onReceipt?: (proof: PaymentProof) => void;
+  /** By default the global one. The body of its responses must be a web stream, as in Node.js and browsers. */
   fetch?: typeof fetch;
   signal?: AbortSignal;
 }
