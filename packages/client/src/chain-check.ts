@@ -11,6 +11,7 @@ import {
   sliceHex,
   stringToHex,
 } from "@working-contracts/protocol/hex";
+import { tokenUnits } from "@working-contracts/protocol/ledger";
 import type { Permission } from "@working-contracts/protocol/signatures";
 import {
   isVotingClosed,
@@ -227,7 +228,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   const { parameters } = terms;
   const read = (data: Hex, to: string = id) => callAt(rpc, to, data);
   const holds = async (data: Hex, to?: string): Promise<boolean> => BigInt(await read(data, to)) !== 0n;
-  const required = BigInt(parameters.baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
+  const required = tokenUnits(parameters.baEligibilityStake);
 
   /** Events of the escrow, in ranges of blocks from the newest backwards. */
   async function* eventsBack(...topics: Hex[]): AsyncGenerator<Log[]> {

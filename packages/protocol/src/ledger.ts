@@ -4,7 +4,7 @@
  * is lost.
  */
 
-import { share } from "./amounts.js";
+import { share, TOKEN_DECIMALS } from "./amounts.js";
 import {
   countOutcomes,
   type Outcome,
@@ -241,6 +241,9 @@ export function verdictOn(
 /** Whole tokens that a dispute can mint for 1.0 paid to the Treasury. */
 export const REWARD_PER_FEE = 200n;
 const STABLECOIN_UNIT = 1_000_000n;
+
+/** Base units of an amount in whole protocol tokens. */
+export const tokenUnits = (whole: number | bigint): bigint => BigInt(whole) * 10n ** BigInt(TOKEN_DECIMALS);
 
 /** Whole tokens for a vote with the majority: if it is decisive, and if it is unclear (docs/rules.md 46). */
 export type Rewards = Pick<Parameters, "tokenMintRewardFull" | "tokenMintRewardReduced">;

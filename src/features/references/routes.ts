@@ -1,11 +1,11 @@
 /** Releases the keys of encrypted references to those who may read them, and logs it (docs/rules.md 34). */
 import { z } from "@hono/zod-openapi";
 import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { tokenUnits } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { seatsOpenAt, statusOf } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, lt } from "drizzle-orm";
-import { parseEther } from "viem";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError } from "../../errors.js";
@@ -137,7 +137,7 @@ async function isJuror(
     address: deployment.registry,
     abi: registryAbi,
     functionName: "isEligible",
-    args: [caller, parseEther(baEligibilityStake.toString()), Number(matchedAt)],
+    args: [caller, tokenUnits(baEligibilityStake), Number(matchedAt)],
   });
 }
 

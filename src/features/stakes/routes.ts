@@ -1,6 +1,7 @@
 /** The stake that makes a Backup Agent eligible (docs/rules.md 44). */
 import { z } from "@hono/zod-openapi";
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { tokenUnits } from "@working-contracts/protocol/ledger";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
@@ -84,7 +85,7 @@ export async function viewStake(
   if (row === null) {
     return { agentId: agent, staked: "0.0", stakedSince: null, eligible: false, releasableAt: null };
   }
-  const required = BigInt((await readParameters()).baEligibilityStake) * TOKEN_UNIT;
+  const required = tokenUnits((await readParameters()).baEligibilityStake);
   return {
     agentId: agent,
     staked: formatDecimal(row.amount, TOKEN_DECIMALS),
@@ -93,9 +94,6 @@ export async function viewStake(
     releasableAt: row.releasableAt === null ? null : isoTime(Number(row.releasableAt)),
   };
 }
-
-/** Base units of one protocol token. */
-const TOKEN_UNIT = 10n ** BigInt(TOKEN_DECIMALS);
 
 /** The EIP-712 domain of contracts/ProtocolToken.sol. */
 const TOKEN_DOMAIN = { name: "Working Contract Token", version: "1" } as const;
@@ -128,7 +126,7 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
       message: `Your stake is being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}; stake again after that.`,
     });
   }
-  const amount = given ?? BigInt((await readParameters()).baEligibilityStake) * TOKEN_UNIT;
+  const amount = given ?? tokenUnits((await readParameters()).baEligibilityStake);
   const newest = await newestStake(db, caller);
   return {
     kind: "stake",

@@ -3,14 +3,13 @@
  * sends only the commitment, and opens it by POST /v1/contracts/{id}/votes/open.
  */
 import { randomBytes } from "node:crypto";
-import { voteDeposit } from "@working-contracts/protocol/ledger";
+import { tokenUnits, voteDeposit } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { bondNonce, type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { isVotingClosed, seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, sql } from "drizzle-orm";
-import { parseEther } from "viem";
 import { type VoterFacts, vote } from "../../db/onchain.js";
 import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
@@ -212,7 +211,7 @@ function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: VoterFa
   const eligible =
     staked !== null &&
     BigInt(staked.amount) > 0n &&
-    BigInt(staked.amount) >= parseEther(required.toString()) &&
+    BigInt(staked.amount) >= tokenUnits(required) &&
     BigInt(staked.since) < matchedAt &&
     (staked.releasableAt === null ||
       matchedAt <= BigInt(staked.releasableAt) - BigInt(LIMITS.unstakingDelay));

@@ -2,8 +2,8 @@
  * Repeats the draw of a jury, whose seed is a block's hash and whose pool are the stakes from before the match, and the
  * commitments of its votes.
  */
-import { TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { encodeCall, encodeWords, keccak256 } from "@working-contracts/protocol/hex";
+import { tokenUnits } from "@working-contracts/protocol/ledger";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
 import type { Address, Client } from "viem";
 import { getBlock, getContractEvents, getTransaction, readContract } from "viem/actions";
@@ -25,7 +25,7 @@ export async function juryByRule(
   const registry = { address: network.registry as Address, abi: clientAbi } as const;
   const parties = [terms.initiator, lower(match.args.counterparty)];
   const before = match.timestamp;
-  const required = BigInt(terms.parameters.baEligibilityStake) * 10n ** BigInt(TOKEN_DECIMALS);
+  const required = tokenUnits(terms.parameters.baEligibilityStake);
 
   const changes = await inRanges(
     { fromBlock: BigInt(network.startBlock), toBlock: draw.blockNumber },
