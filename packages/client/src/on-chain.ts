@@ -82,7 +82,7 @@ const MAX_GAS_COST = 10n ** 16n;
 
 /** The actions behind `onChain` of index.ts. No error contains the node's URL, which can hold a key. */
 export function onChainActions(options: OnChainOptions) {
-  const actions = unguarded(options);
+  const actions = createActions(options, createTransactor(options));
   const guarded = Object.entries(actions).map(([name, act]) => {
     const perform = act as (...args: unknown[]) => Promise<unknown>;
     return [
@@ -93,12 +93,12 @@ export function onChainActions(options: OnChainOptions) {
   return Object.fromEntries(guarded) as typeof actions;
 }
 
-function unguarded({
+/** Sends the account's transactions and signs its payments, at one node. */
+function createTransactor({
   rpcUrl,
   account,
   network,
   beforePayment,
-  submitted,
   clock,
   maxGasCost = MAX_GAS_COST,
 }: OnChainOptions) {
@@ -113,13 +113,14 @@ function unguarded({
     if (network !== undefined) return lowerCase(network);
     throw new RangeError("This needs `network`, the addresses of the protocol (--deployment)");
   };
+  const chainId = async (): Promise<number> => network?.chainId ?? getChainId(client);
 
   /** Throws RefusedToSign if the node is on another chain, or proposes fees beyond `maxGasCost`. */
   async function prepared(to: Address, data: Hex): Promise<TransactionSerializable> {
     const numberOf = async (method: string, ...params: unknown[]) => BigInt(await rpc<Hex>(method, params));
     if (network !== undefined) await requireChain(rpc, network);
-    const chainId = network?.chainId ?? (await getChainId(client));
-    const [nonce, gas, { baseFeePerGas }] = await Promise.all([
+    const [chain, nonce, gas, { baseFeePerGas }] = await Promise.all([
+      chainId(),
       numberOf("eth_getTransactionCount", me, "pending"),
       numberOf("eth_estimateGas", { from: me, to, data }),
       rpc<{ baseFeePerGas?: Hex }>("eth_getBlockByNumber", ["latest", false]),
@@ -141,7 +142,7 @@ function unguarded({
         `it could cost ${formatDecimal(cost, 18)} ether, more than the ${formatDecimal(maxGasCost, 18)} allowed. Wait for lower fees, or raise maxGasCost (--max-gas)`,
       );
     const fees = base === undefined ? { gasPrice: fee } : { maxFeePerGas: fee, maxPriorityFeePerGas: tip };
-    return { chainId, nonce: Number(nonce), gas, to, data, ...fees };
+    return { chainId: chain, nonce: Number(nonce), gas, to, data, ...fees };
   }
 
   /** Throws OutcomeUnknown once the transaction is signed and sent: resuming it sends no other one. */
@@ -179,25 +180,6 @@ function unguarded({
     return outcome();
   }
 
-  /** Throws Reverted with the reason why the contract refuses the call. */
-  function refuse(
-    { address, functionName }: { address: string; functionName: string },
-    error: unknown,
-  ): never {
-    const cause =
-      error instanceof BaseError ? error.walk((one) => one instanceof ContractFunctionRevertedError) : null;
-    if (!(cause instanceof ContractFunctionRevertedError)) throw error;
-    const { data, shortMessage } = cause;
-    const reason = data === undefined ? shortMessage : `${data.errorName}(${data.args ?? ""})`;
-    throw new Reverted(`${functionName} at ${address}: ${reason}`, data?.errorName);
-  }
-
-  const call = (functionName: string) => (id: string) => transact(id, functionName);
-  async function callRegistry(functionName: string, args: readonly unknown[]): Promise<Hex> {
-    await requireOnChain(rpcUrl, pinned());
-    return transact(pinned().registry, functionName, args);
-  }
-
   /** In seconds. Throws RefusedToSign if it is ahead of this machine's clock. */
   async function nodeTime(): Promise<number> {
     const time = Number((await getBlock(client)).timestamp);
@@ -228,11 +210,35 @@ function unguarded({
     return { ...message, signature };
   }
 
-  /** An amount that an escrow takes, until a deadline in seconds. */
-  interface Due {
-    amount: bigint;
-    nonce?: Hex;
-    deadline?: number;
+  return { client, me, signer, pinned, chainId, transact, nodeTime, sign };
+}
+
+/** Throws Reverted with the reason why the contract refuses the call. */
+function refuse({ address, functionName }: { address: string; functionName: string }, error: unknown): never {
+  const cause =
+    error instanceof BaseError ? error.walk((one) => one instanceof ContractFunctionRevertedError) : null;
+  if (!(cause instanceof ContractFunctionRevertedError)) throw error;
+  const { data, shortMessage } = cause;
+  const reason = data === undefined ? shortMessage : `${data.errorName}(${data.args ?? ""})`;
+  throw new Reverted(`${functionName} at ${address}: ${reason}`, data?.errorName);
+}
+
+/** An amount that an escrow takes, until a deadline in seconds. */
+interface Due {
+  amount: bigint;
+  nonce?: Hex;
+  deadline?: number;
+}
+
+/** Errors of these actions can contain the node's URL. */
+function createActions(
+  { rpcUrl, submitted }: OnChainOptions,
+  { client, me, signer, pinned, chainId, transact, nodeTime, sign }: ReturnType<typeof createTransactor>,
+) {
+  const call = (functionName: string) => (id: string) => transact(id, functionName);
+  async function callRegistry(functionName: string, args: readonly unknown[]): Promise<Hex> {
+    await requireOnChain(rpcUrl, pinned());
+    return transact(pinned().registry, functionName, args);
   }
 
   function depositOf(escrow: Required<Expected>["escrow"], { nonce, ...due }: Due & { status?: Status }) {
@@ -250,8 +256,7 @@ function unguarded({
   }
 
   async function ballotOf(id: string, salt?: Hex) {
-    const chainId = network?.chainId ?? (await getChainId(client));
-    const ballot = { chainId, escrow: id.toLowerCase() as Address, voter: me };
+    const ballot = { chainId: await chainId(), escrow: id.toLowerCase() as Address, voter: me };
     return { ...ballot, salt: salt ?? (await voteSalt(signer, { ...pinned(), ...ballot })) };
   }
 
