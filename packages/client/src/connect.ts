@@ -126,7 +126,7 @@ export async function connect(options: ConnectOptions) {
   requireTwoCurrencies(network);
   const now = async (): Promise<number> =>
     requireTime(Math.floor(Date.parse((await readNetwork(http)).time) / 1000));
-  const signingTime = async (): Promise<number> => {
+  const boundedTime = async (): Promise<number> => {
     const time = await now();
     if (options.clock !== "service") requireNotAhead(time);
     return time;
@@ -138,9 +138,9 @@ export async function connect(options: ConnectOptions) {
     budget: createBudget(spendingLimit),
     beforePayment,
     now,
-    signingTime,
-    datingTime: async () => {
-      const time = await signingTime();
+    boundedTime,
+    agreedTime: async () => {
+      const time = await boundedTime();
       if (options.clock !== "service" && time < Date.now() / 1000 - CLOCK_TOLERANCE) throw wrongClock(time);
       return time;
     },
@@ -200,7 +200,7 @@ export async function connect(options: ConnectOptions) {
       after: Record<"match" | "withdrawal" | "delivery" | "review", Duration | Date>,
     ): Promise<Pick<Draft, "matchDeadline" | "withdrawalDeadline" | "deliveryDeadline" | "reviewDeadline">> {
       const areCounted = Object.values(after).some((time) => !(time instanceof Date));
-      const start = areCounted ? await session.datingTime() : 0;
+      const start = areCounted ? await session.agreedTime() : 0;
       const at = (time: Duration | Date): string =>
         (time instanceof Date ? time : new Date((start + secondsOf(time)) * 1000)).toISOString();
       return {

@@ -56,12 +56,12 @@ export interface Session {
   signer: Signer;
   network: PinnedNetwork;
   budget: ReturnType<typeof createBudget>;
-  /** The chain's time in seconds. */
+  /** The chain's time in seconds, as the service says. */
   now(): Promise<number>;
-  /** The chain's time in seconds, for a signature. Throws RefusedToSign if it is ahead of this machine's clock. */
-  signingTime(): Promise<number>;
-  /** The same, for a date that counts. Throws RefusedToSign also if it is behind this machine's clock. */
-  datingTime(): Promise<number>;
+  /** The same, for a signature. Throws RefusedToSign if it is over five minutes ahead of this machine's clock. */
+  boundedTime(): Promise<number>;
+  /** The same, for a date that counts. Throws RefusedToSign if it is over five minutes off, ahead or behind. */
+  agreedTime(): Promise<number>;
   onProgress?: ((progress: PaymentProgress) => void) | undefined;
   onReceipt?: ((proof: PaymentProof) => void) | undefined;
   /** The caller's own node of the chain, if it has one. */
@@ -240,7 +240,7 @@ export async function pay<E extends Endpoint, T = ResponseOf<E>["data" & keyof R
     await requireOnChain(session.node, network, expected.escrow, expected.status);
     await requireTokens(session.node, network);
   }
-  const time = await session.signingTime();
+  const time = await session.boundedTime();
   const readAt = performance.now();
   // Last, because it counts the payment: whatever can refuse it has done so.
   await session.beforePayment?.(payment);

@@ -50,9 +50,9 @@ export async function signChallenge({
   http,
   signer,
   network,
-  datingTime,
+  agreedTime,
   permission,
-}: Pick<Session, "http" | "signer" | "network" | "datingTime" | "permission">): Promise<{
+}: Pick<Session, "http" | "signer" | "network" | "agreedTime" | "permission">): Promise<{
   challengeId: string;
   signature: Hex;
 }> {
@@ -61,7 +61,7 @@ export async function signChallenge({
   const { challengeId, message } = await dataOf(
     call({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", { path, body: bodyOf(permission) }),
   );
-  const now = await datingTime();
+  const now = await agreedTime();
   const since = now - (performance.now() - start) / 1000;
   requireChallenge(message, { address: signer.address, network, permission, now, since });
   return { challengeId, signature: await signer.signMessage({ message }) };
@@ -157,21 +157,21 @@ export function permissionOf(operator: OperatorPermission): Permission {
 }
 
 /** Returns the time. Throws RefusedToSign unless it is an integer: with NaN, every later check would pass. */
-export function requireTime(time: number, teller = "the service"): number {
+export function requireTime(time: number, source = "the service"): number {
   if (Number.isInteger(time)) return time;
-  throw new RefusedToSign("clock", `${teller} says no time that can be read`);
+  throw new RefusedToSign("clock", `${source} says no time that can be read`);
 }
 
 /** With a wrong clock it could ask for signatures that stay valid for years. */
-export function requireNotAhead(time: number, teller?: string): void {
-  if (requireTime(time, teller) > Date.now() / 1000 + CLOCK_TOLERANCE) throw wrongClock(time, teller);
+export function requireNotAhead(time: number, source?: string): void {
+  if (requireTime(time, source) > Date.now() / 1000 + CLOCK_TOLERANCE) throw wrongClock(time, source);
 }
 
-/** The error for a `time`, in seconds, that differs too much from this machine's. `teller` names its source. */
-export const wrongClock = (time: number, teller = "the service") =>
+/** The error for a `time`, in seconds, that differs too much from this machine's. `source` is what says it. */
+export const wrongClock = (time: number, source = "the service") =>
   new RefusedToSign(
     "clock",
-    `${teller} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. Check this machine's clock. For a sandbox whose clock was moved, use \`clock: "service"\` (\`--clock service\`)`,
+    `${source} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. Check this machine's clock. For a sandbox whose clock was moved, use \`clock: "service"\` (\`--clock service\`)`,
   );
 
 /**
@@ -214,7 +214,7 @@ export async function callSigned<E extends Endpoint>(
   { action, contract, calldata }: ActionToSign,
   ...[input]: InputArguments<E>
 ): Promise<ResponseOf<E>> {
-  const now = await session.signingTime();
+  const now = await session.boundedTime();
   if (isLeftToOperator(session, action, now))
     return call(session, endpoint, ...([input] as InputArguments<E>));
 
