@@ -45,21 +45,11 @@ export function actions(session: Session) {
     voting ??= import("./votes.js").then(({ votes }) => votes(session, toEscrow));
     return voting;
   };
-  /** Opens the response to an action that the service reports as done, once a node shows it too. */
-  const provenAs = (action: Parameters<typeof requireDone>[2]["action"], id: string) => {
-    return async ({ data }: { data: Contract }): Promise<Contract> => {
-      const { node } = session;
-      if (node) await (await import("./chain-check.js")).requireDone(session, node, { action, id });
-      return data;
-    };
-  };
   const act = (action: "approve" | "cancel" | "withdraw", id: string) => {
     const signing = { action, contract: id, calldata: calldataOf(action) };
     const acting = callSigned(session, `POST /v1/contracts/{id}/${action}`, signing, { path: { id } });
-    return acting.then(provenAs(action, id));
+    return acting.then(provenAs(session, action, id));
   };
-  /** Payments for drafts that were not posted, as far as the service says. */
-  const unused = new Map<string, { key: string; payTo: string; expiresAt: number }>();
 
   /**
    * The delivery of a text with all checkpoints. Throws RefusedToSign if the service hides or changes one that the agent
@@ -95,56 +85,7 @@ export function actions(session: Session) {
      * Posts a contract and pays its price (for a listing: the Worker Stake) into its escrow. After a payment that the
      * service reports as not used, repeat it with the same draft: both payments go to one escrow, which takes one of them.
      */
-    async create(draft: Draft): Promise<Contract> {
-      const text = JSON.stringify(draft);
-      let earlier = unused.get(text);
-      if (earlier && performance.now() > earlier.expiresAt) {
-        if (session.node) await (await import("./chain-check.js")).requireNew(session.node, earlier.payTo);
-        unused.delete(text);
-        earlier = undefined;
-      }
-      const key = draft.idempotencyKey ?? earlier?.key ?? crypto.randomUUID();
-      const posted = completed(draft, key);
-      const body = JSON.stringify(posted);
-      const termsOf = async (id: string) =>
-        ownTerms(id, { posted, body, caller, served: await servedTerms(id), network });
-      let paidTo = "";
-      const expect = async ({ quote }: QuotedPayment) => {
-        const terms = await termsOf(quote.payTo);
-        const payTo = quote.payTo.toLowerCase();
-        // Otherwise both payments could be used.
-        if (earlier && earlier.payTo !== payTo)
-          throw new RefusedToSign(
-            "payTo",
-            `your payment to ${earlier.payTo} can still be used: wait 15 minutes, or change the draft`,
-          );
-        paidTo = payTo;
-        return {
-          payTo,
-          currency: "stablecoin" as const,
-          amount: depositsOf(terms).initiator,
-          deadline: terms.matchDeadline,
-          escrow: { id: payTo, terms, isNew: true },
-        };
-      };
-      let expiresAt = 0;
-      const beforeSigning = () => {
-        expiresAt = performance.now() + USABLE_MS;
-      };
-      const open = async (response: { data: Contract }): Promise<Contract> => {
-        // Without a payment, the service could name any contract.
-        if (paidTo === "") await termsOf(response.data.id);
-        const id = paidTo || response.data.id;
-        const contract = await provenAs("create", id)(response);
-        if (unused.get(text)?.key === key) unused.delete(text);
-        return { ...contract, id };
-      };
-      return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, open }).catch((error) => {
-        // Not earlier: a program can post two contracts with the same text at a time.
-        if (expiresAt) unused.set(text, { key, payTo: paidTo, expiresAt });
-        throw error;
-      });
-    },
+    create: posting(session),
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Contract> {
@@ -153,7 +94,7 @@ export function actions(session: Session) {
         deadline: terms.matchDeadline,
       }));
       const body = JSON.stringify({ accept: true });
-      const input = { path: { id }, body, expect, open: provenAs("accept", id) };
+      const input = { path: { id }, body, expect, open: provenAs(session, "accept", id) };
       return pay(session, "POST /v1/contracts/{id}/accept", input);
     },
 
@@ -162,7 +103,7 @@ export function actions(session: Session) {
       const signing = { action: "decline", contract: id, calldata: calldataOf("decline") } as const;
       const input = { path: { id }, body: { accept: false } };
       return callSigned(session, "POST /v1/contracts/{id}/accept", signing, input).then(
-        provenAs("decline", id),
+        provenAs(session, "decline", id),
       );
     },
 
@@ -175,7 +116,7 @@ export function actions(session: Session) {
       const signing = { action: "deliver", contract: id, calldata } as const;
       const input = { path: { id }, body: { delivery } };
       return callSigned(session, "POST /v1/contracts/{id}/delivery", signing, input).then(
-        provenAs("deliver", id),
+        provenAs(session, "deliver", id),
       );
     },
 
@@ -191,7 +132,7 @@ export function actions(session: Session) {
         amount: disputeBond(price, parameters),
         deadline: reviewDeadline,
       }));
-      const input = { path: { id }, expect, open: provenAs("dispute", id) };
+      const input = { path: { id }, expect, open: provenAs(session, "dispute", id) };
       return pay(session, "POST /v1/contracts/{id}/dispute", input);
     },
 
@@ -274,6 +215,75 @@ export function actions(session: Session) {
       );
       return revokedCount;
     },
+  };
+}
+
+/** Opens the response to an action that the service reports as done, once a node shows it too. */
+const provenAs =
+  (session: Session, action: Parameters<typeof requireDone>[2]["action"], id: string) =>
+  async ({ data }: { data: Contract }): Promise<Contract> => {
+    const { node } = session;
+    if (node) await (await import("./chain-check.js")).requireDone(session, node, { action, id });
+    return data;
+  };
+
+/** The action `create`. */
+function posting(session: Session) {
+  const { network, signer } = session;
+  const caller = signer.address.toLowerCase() as Address;
+  const { terms: servedTerms } = reads(session);
+  /** Payments for drafts that were not posted, as far as the service says. */
+  const unused = new Map<string, { key: string; payTo: string; expiresAt: number }>();
+
+  return async (draft: Draft): Promise<Contract> => {
+    const text = JSON.stringify(draft);
+    let earlier = unused.get(text);
+    if (earlier && performance.now() > earlier.expiresAt) {
+      if (session.node) await (await import("./chain-check.js")).requireNew(session.node, earlier.payTo);
+      unused.delete(text);
+      earlier = undefined;
+    }
+    const key = draft.idempotencyKey ?? earlier?.key ?? crypto.randomUUID();
+    const posted = completed(draft, key);
+    const body = JSON.stringify(posted);
+    const termsOf = async (id: string) =>
+      ownTerms(id, { posted, body, caller, served: await servedTerms(id), network });
+    let paidTo = "";
+    const expect = async ({ quote }: QuotedPayment) => {
+      const terms = await termsOf(quote.payTo);
+      const payTo = quote.payTo.toLowerCase();
+      // Otherwise both payments could be used.
+      if (earlier && earlier.payTo !== payTo)
+        throw new RefusedToSign(
+          "payTo",
+          `your payment to ${earlier.payTo} can still be used: wait 15 minutes, or change the draft`,
+        );
+      paidTo = payTo;
+      return {
+        payTo,
+        currency: "stablecoin" as const,
+        amount: depositsOf(terms).initiator,
+        deadline: terms.matchDeadline,
+        escrow: { id: payTo, terms, isNew: true },
+      };
+    };
+    let expiresAt = 0;
+    const beforeSigning = () => {
+      expiresAt = performance.now() + USABLE_MS;
+    };
+    const open = async (response: { data: Contract }): Promise<Contract> => {
+      // Without a payment, the service could name any contract.
+      if (paidTo === "") await termsOf(response.data.id);
+      const id = paidTo || response.data.id;
+      const contract = await provenAs(session, "create", id)(response);
+      if (unused.get(text)?.key === key) unused.delete(text);
+      return { ...contract, id };
+    };
+    return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, open }).catch((error) => {
+      // Not earlier: a program can post two contracts with the same text at a time.
+      if (expiresAt) unused.set(text, { key, payTo: paidTo, expiresAt });
+      throw error;
+    });
   };
 }
 

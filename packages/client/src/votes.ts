@@ -77,6 +77,19 @@ const ALONE = "open it yourself (onChain of the client, wcontract on-chain open-
 /** A vote of which only the voter can learn more. */
 class NotOpened extends Error {}
 
+/** One call of `openVotes`. */
+interface Opening {
+  wait: boolean;
+  /** The only contract whose vote it opens, in lower case. */
+  only: string | undefined;
+  salts: ReadonlyMap<string, Hex>;
+  /** Why a vote cannot be opened, by contract. */
+  failures: Map<string, unknown>;
+  onOpened(id: string): void;
+  /** Calls `onFailure` once for each contract. */
+  report(error: unknown, id?: string): void;
+}
+
 /** The two calls of actions.ts, which loads them with the first vote. */
 export type Voting = ReturnType<typeof votes>;
 
@@ -214,6 +227,58 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     }
   }
 
+  /** The service's list, or why there is none. Without a node, only an outage is waited for: throws any other error. */
+  async function listOrReason(
+    wait: boolean,
+  ): Promise<{ list: Map<string, boolean> | null; reason?: unknown }> {
+    const { http, node } = session;
+    const read = (signal: AbortSignal) => listed(http.until(signal));
+    const limited = { timeoutMs: LIST_MS, intervalMs: Infinity };
+    try {
+      return { list: await (node === undefined ? listed(http) : waitUntil(read, () => true, limited)) };
+    } catch (reason) {
+      http.signal?.throwIfAborted();
+      // With a node, nothing that the service answers may keep a vote closed.
+      if (node === undefined && !(wait && isOutage(reason))) throw reason;
+      return { list: null, reason };
+    }
+  }
+
+  /** Opens each vote that is due. Returns whether others still wait, and the service's refusal to list the votes. */
+  async function openDue({ wait, only, salts, failures, report, onOpened }: Opening) {
+    const { node } = session;
+    const { list, reason } = await listOrReason(wait);
+    let isWaiting = wait && isOutage(reason);
+    const unlisted = isOutage(reason) ? undefined : reason;
+    if (unlisted !== undefined) report(unlisted);
+    const ids = new Set<string>(await session.submitted.read(kept));
+    for (const [id, isSealed] of list ?? []) if (isSealed) ids.add(id);
+    for (const id of ids) {
+      if ((only ?? id) !== id || done.has(id) || failures.has(id)) continue;
+      const given = salts.get(id);
+      try {
+        const isOpened =
+          node === undefined
+            ? await openListed(id, list, given)
+            : await openProven(id, node, { wait, given, onRefused: (error) => report(error, id) });
+        if (isOpened) {
+          done.add(id);
+          onOpened(id);
+        } else isWaiting ||= !done.has(id);
+      } catch (error) {
+        // A record of another chain, or the node is behind: that keeps no one waiting.
+        if (error instanceof RefusedToSign && error.field === "payTo" && !list?.get(id)) continue;
+        if (wait && isTemporary(error)) isWaiting = true;
+        // One vote must not keep the others closed.
+        else {
+          failures.set(id, error);
+          report(error, id);
+        }
+      }
+    }
+    return { isWaiting, unlisted };
+  }
+
   return {
     async vote(
       id: string,
@@ -252,77 +317,31 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       wait = true,
       intervalMs = INTERVAL_MS,
       signal,
-      salts,
+      salts = {},
       onOpened,
       onFailure,
       id: only,
     }: OpenOptions = {}) {
-      const { node } = session;
       const opened: string[] = [];
-      const failures = new Map<string, unknown>();
       const reported = new Set<string | undefined>();
-      const givenSalts = new Map(Object.entries(salts ?? {}).map(([id, salt]) => [id.toLowerCase(), salt]));
-      const report = (error: unknown, id?: string): void => {
-        if (!reported.has(id)) onFailure?.(error as Error, id);
-        reported.add(id);
+      const opening: Opening = {
+        wait,
+        only: only?.toLowerCase(),
+        salts: new Map(Object.entries(salts).map(([id, salt]) => [id.toLowerCase(), salt])),
+        failures: new Map(),
+        onOpened(id) {
+          opened.push(id);
+          onOpened?.(id);
+        },
+        report(error, id) {
+          if (!reported.has(id)) onFailure?.(error as Error, id);
+          reported.add(id);
+        },
       };
       for (;;) {
-        let isWaiting = false;
-        /** Outages and a node's errors pass; not those that the service or the voter has to remove. */
-        const isTemporary = (error: unknown): boolean =>
-          wait &&
-          (isOutage(error) ||
-            ![ServiceError, RefusedToSign, NotOpened].some((kind) => error instanceof kind));
-        let unlisted: unknown;
-        const { http } = session;
-        const listing =
-          node === undefined
-            ? listed(http)
-            : waitUntil(
-                (signal) => listed(http.until(signal)),
-                () => true,
-                { timeoutMs: LIST_MS, intervalMs: Infinity },
-              );
-        const list = await listing.catch((error) => {
-          http.signal?.throwIfAborted();
-          if (node === undefined && !(wait && isOutage(error))) throw error;
-          // With a node, nothing that the service answers may keep a vote closed.
-          if (isOutage(error)) isWaiting = wait;
-          else {
-            unlisted = error;
-            report(error);
-          }
-          return null;
-        });
-        const ids = new Set<string>(await session.submitted.read(kept));
-        for (const [id, isSealed] of list ?? []) if (isSealed) ids.add(id);
-        for (const id of ids) {
-          const isOther = only !== undefined && id !== only.toLowerCase();
-          if (isOther || done.has(id) || failures.has(id)) continue;
-          const given = givenSalts.get(id);
-          try {
-            const isOpened =
-              node === undefined
-                ? await openListed(id, list, given)
-                : await openProven(id, node, { wait, given, onRefused: (error) => report(error, id) });
-            if (isOpened) {
-              done.add(id);
-              opened.push(id);
-              onOpened?.(id);
-            } else isWaiting ||= !done.has(id);
-          } catch (error) {
-            // A record of another chain, or the node is behind: that keeps no one waiting.
-            if (error instanceof RefusedToSign && error.field === "payTo" && !list?.get(id)) continue;
-            if (isTemporary(error)) isWaiting = true;
-            // One vote must not keep the others closed.
-            else {
-              failures.set(id, error);
-              report(error, id);
-            }
-          }
-        }
+        const { isWaiting, unlisted } = await openDue(opening);
         if (!wait || !isWaiting) {
-          for (const error of [...failures.values(), unlisted]) if (error !== undefined) throw error;
+          for (const error of [...opening.failures.values(), unlisted]) if (error !== undefined) throw error;
           return opened;
         }
         await pause(intervalMs, signal);
@@ -330,6 +349,10 @@ export function votes(session: Session, toEscrow: ToEscrow) {
     },
   };
 }
+
+/** Outages and a node's errors pass; not those that the service or the voter has to remove. */
+const isTemporary = (error: unknown): boolean =>
+  isOutage(error) || ![ServiceError, RefusedToSign, NotOpened].some((kind) => error instanceof kind);
 
 const entriesOf = (words: readonly Outcome[]) =>
   words.map((vote, criterionIndex) => ({ criterionIndex, vote }));
