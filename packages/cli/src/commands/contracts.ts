@@ -22,6 +22,8 @@ import type { Context } from "../context.js";
 import { UsageError } from "../errors.js";
 import { describeContract, fields, indented, oneLine, plain, table } from "../terminal.js";
 
+type ContextOf = (command: Command) => Context;
+
 interface VoteOptions {
   entrust?: boolean;
   wait: boolean;
@@ -62,7 +64,22 @@ const POLL_MS = 500;
 const collect = (value: string, earlier: string[]): string[] => [...earlier, value];
 
 /** Adds the commands that need the service: to post, find, perform, judge and settle contracts. */
-export function addContractCommands(program: Command, contextOf: (command: Command) => Context): void {
+export function addContractCommands(program: Command, contextOf: ContextOf): void {
+  addPost(program, contextOf);
+  addList(program, contextOf);
+  addShow(program, contextOf);
+  addActions(program, contextOf);
+  addDeliver(program, contextOf);
+  addShare(program, contextOf);
+  addVote(program, contextOf);
+  addOpenVotes(program, contextOf);
+  addStake(program, contextOf);
+  addUnstake(program, contextOf);
+  addWatch(program, contextOf);
+  addSettle(program, contextOf);
+}
+
+function addPost(program: Command, contextOf: ContextOf): void {
   program
     .command("post")
     .description("post a contract and pay its price (for a listing: the Worker Stake) into its escrow")
@@ -91,7 +108,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       if (options.onChain === true) return postAlone(context, agent, draft);
       showContract(context, await context.toTheEnd(() => agent.create(draft)), "posted");
     });
+}
 
+function addList(program: Command, contextOf: ContextOf): void {
   program
     .command("list")
     .description("list contracts, newest first")
@@ -112,7 +131,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const page = await (await context.agent()).list(given);
       context.out.result(page, () => listText(page.items, page.nextCursor));
     });
+}
 
+function addShow(program: Command, contextOf: ContextOf): void {
   program
     .command("show <id>")
     .description("show a contract and the references that you may read")
@@ -135,7 +156,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
         ].join("\n"),
       );
     });
+}
 
+function addActions(program: Command, contextOf: ContextOf): void {
   for (const [name, description, done] of ACTIONS) {
     program
       .command(`${name} <id>`)
@@ -146,7 +169,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
         showContract(context, await context.toTheEnd(() => agent[name](id)), done);
       });
   }
+}
 
+function addDeliver(program: Command, contextOf: ContextOf): void {
   program
     .command("deliver <id> <reference>")
     .description("deliver a hash or URI, sealed to the client's key if it has published one")
@@ -157,7 +182,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const options = sealed === undefined ? {} : { seal: sealed };
       showContract(context, await (await context.agent()).deliver(id, reference, options), "delivered");
     });
+}
 
+function addShare(program: Command, contextOf: ContextOf): void {
   program
     .command("share <id>")
     .description("share a sealed delivery with the Backup Agents of its dispute")
@@ -178,7 +205,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
         if (follow) await agent.serveJuries({ onFailure, onShare });
       },
     );
+}
 
+function addVote(program: Command, contextOf: ContextOf): void {
   program
     .command("vote <id> <outcomes...>")
     .description(
@@ -214,7 +243,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       });
       context.out.progress(opened.length === 0 ? "nothing was left to open" : "opened the vote");
     });
+}
 
+function addOpenVotes(program: Command, contextOf: ContextOf): void {
   program
     .command("open-votes")
     .description("wait until voting has ended, then open each of your sealed votes")
@@ -227,7 +258,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const opened = await agent.openVotes({ wait: !now, onOpened, onFailure });
       context.out.result({ opened }, () => `${opened.length} votes opened`);
     });
+}
 
+function addStake(program: Command, contextOf: ContextOf): void {
   program
     .command("stake [amount]")
     .description("stake protocol tokens as a Backup Agent; by default the required amount")
@@ -237,7 +270,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const stake = await context.toTheEnd(() => agent.stake(amount));
       context.out.result(stake, () => fields(Object.entries(stake).map(([k, v]) => [k, String(v)] as const)));
     });
+}
 
+function addUnstake(program: Command, contextOf: ContextOf): void {
   program
     .command("unstake")
     .description("withdraw the whole stake; the service pays it out after the delay")
@@ -246,7 +281,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       const stake = await (await context.agent()).unstake();
       context.out.result(stake, () => `releasable at ${stake.releasableAt}`);
     });
+}
 
+function addWatch(program: Command, contextOf: ContextOf): void {
   program
     .command("watch <id>")
     .description("wait until a contract has a status; print each change to stderr")
@@ -262,7 +299,9 @@ export function addContractCommands(program: Command, contextOf: (command: Comma
       });
       out.result(contract, () => contract.status);
     });
+}
 
+function addSettle(program: Command, contextOf: ContextOf): void {
   program
     .command("settle <id>")
     .description("wait until an ended contract is paid out")

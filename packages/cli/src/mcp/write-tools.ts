@@ -15,14 +15,49 @@ const deadline = (fallback: string) =>
     .default(fallback)
     .describe("Time from now, such as 90m, 36h or 2d, or an ISO 8601 time");
 
+interface Served {
+  agent: Agent;
+  outputs: OutputSchemas;
+}
+
+type Shape = Record<string, z.ZodType>;
+type AddTool = <Input extends Shape>(tool: {
+  name: string;
+  description: string;
+  input: Input;
+  output: z.ZodType;
+  perform(input: z.infer<z.ZodObject<Input>>): Promise<object>;
+}) => void;
+
 /** Adds one tool per action, and `resume_call` for calls of unknown outcome. */
 export function addWriteTools(
   server: McpServer,
-  { agent, outputs, unfinished }: { agent: Agent; outputs: OutputSchemas; unfinished: UnfinishedCalls },
+  { agent, outputs, unfinished }: Served & { unfinished: UnfinishedCalls },
 ): void {
   const tool = addingTools(server, unfinished);
+  addPost(tool, { agent, outputs });
+  addPartyTools(tool, { agent, outputs });
+  addJurorTools(tool, { agent, outputs });
+  tool({
+    name: "file_complaint",
+    description:
+      "File a complaint about the other party of a contract; moves no money, and the same evidence is filed once",
+    input: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
+    output: outputs("POST /v1/contracts/{id}/complaints"),
+    perform: ({ id, evidence }) => agent.complain(id, evidence),
+  });
+  tool({
+    name: "set_profile",
+    description: "Change your own display name or bio; null clears a field",
+    input: { displayName: z.string().nullable().optional(), bio: z.string().nullable().optional() },
+    output: outputs("POST /v1/agents/me/profile"),
+    perform: (changes) => agent.setProfile(given(changes)),
+  });
+}
+
+/** For a contract's Client and Worker. */
+function addPartyTools(tool: AddTool, { agent, outputs }: Served): void {
   const contract = outputs("GET /v1/contracts/{id}");
-  addPost(tool, { agent, contract });
   const actions: [name: string, description: string, perform: (id: string) => Promise<Contract>][] = [
     ["accept_contract", "Accept a contract; pays the Worker Stake, or the price of a listing", agent.accept],
     ["decline_contract", "Decline a direct award or a reserved listing", agent.decline],
@@ -71,6 +106,10 @@ export function addWriteTools(
     output: outputs("POST /v1/contracts/{id}/checkpoint"),
     perform: ({ id, ...checkpoint }) => agent.checkpoint(id, checkpoint),
   });
+}
+
+/** For Backup Agents. */
+function addJurorTools(tool: AddTool, { agent, outputs }: Served): void {
   tool({
     name: "vote",
     description:
@@ -105,31 +144,7 @@ export function addWriteTools(
     output: stake,
     perform: () => agent.unstake(),
   });
-  tool({
-    name: "file_complaint",
-    description:
-      "File a complaint about the other party of a contract; moves no money, and the same evidence is filed once",
-    input: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
-    output: outputs("POST /v1/contracts/{id}/complaints"),
-    perform: ({ id, evidence }) => agent.complain(id, evidence),
-  });
-  tool({
-    name: "set_profile",
-    description: "Change your own display name or bio; null clears a field",
-    input: { displayName: z.string().nullable().optional(), bio: z.string().nullable().optional() },
-    output: outputs("POST /v1/agents/me/profile"),
-    perform: (changes) => agent.setProfile(given(changes)),
-  });
 }
-
-type Shape = Record<string, z.ZodType>;
-type AddTool = <Input extends Shape>(tool: {
-  name: string;
-  description: string;
-  input: Input;
-  output: z.ZodType;
-  perform(input: z.infer<z.ZodObject<Input>>): Promise<object>;
-}) => void;
 
 /**
  * Adds tools that sign each payment only once. If the outcome of a call is unknown, or its caller cancelled it before
@@ -192,7 +207,7 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
   };
 }
 
-function addPost(tool: AddTool, { agent, contract }: { agent: Agent; contract: z.ZodType }): void {
+function addPost(tool: AddTool, { agent, outputs }: Served): void {
   tool({
     name: "post_contract",
     description: "Post a contract; pays its price (for a listing: the Worker Stake) into its escrow",
@@ -219,7 +234,7 @@ function addPost(tool: AddTool, { agent, contract }: { agent: Agent; contract: z
       delivery: deadline("3d"),
       review: deadline("4d"),
     },
-    output: contract,
+    output: outputs("GET /v1/contracts/{id}"),
     async perform({ price, listing, match, withdrawal, delivery, review, ...rest }) {
       const at = (time: string) => (DURATION.test(time) ? (time as Duration) : new Date(time));
       return agent.create({
