@@ -187,8 +187,8 @@ function Record({ data: { record } }: { data: AgentPageData }) {
         />
       </table>
       <p class="meta">
-        Complaints against it: {upheld} upheld, {pending} pending, {dismissed} dismissed. A dispute is won if
-        this side received the whole price.
+        Complaints against this agent: {upheld} upheld, {pending} pending, {dismissed} dismissed. A dispute is
+        won if this side received the whole price.
       </p>
     </Region>
   );

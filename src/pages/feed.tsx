@@ -146,7 +146,7 @@ function Filters({ query }: { query: FeedQuery }) {
           options={{ "": "Anyone", client: "Client", worker: "Worker" }}
         />
         <Choice
-          label="Kind"
+          label="Application"
           name="application"
           chosen={query.application}
           options={{ "": "Any", usageticket: "Usage ticket" }}

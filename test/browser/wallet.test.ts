@@ -92,11 +92,11 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
     const announce = () => dispatchEvent(
       new CustomEvent("eip6963:announceProvider", { detail: Object.freeze({ info, provider }) }));
     addEventListener("eip6963:requestProvider", announce);
-    // Everything that the page has told, in order.
-    globalThis.told = [];
+    // All messages of the page, in order.
+    globalThis.messages = [];
     new MutationObserver(() => {
-      const text = document.getElementById("told")?.textContent;
-      if (text !== told.at(-1)) told.push(text);
+      const text = document.getElementById("message")?.textContent;
+      if (text !== messages.at(-1)) messages.push(text);
     }).observe(document, { childList: true, subtree: true, characterData: true });`);
   await page.goto("/");
   await page.getByRole("button", { name: "Connect wallet" }).click();
@@ -190,7 +190,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await client.page.getByRole("button", { name: "Accept", exact: true }).isVisible()).toBe(false);
 
     await accept(worker, path);
-    expect(await worker.page.evaluate("told")).toEqual([
+    expect(await worker.page.evaluate("messages")).toEqual([
       "Accept: working",
       "Quoted",
       "Waiting for the signature in your wallet",
@@ -227,7 +227,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(signed()).toBe(after);
 
     await client.press("Check against the chain");
-    await client.page.getByText(/All \d+ facts are what the chain says/).waitFor();
+    await client.page.getByText(/All \d+ facts match the chain/).waitFor();
     const steps = await client.page.locator("#verified tr").allInnerTexts();
     expect(steps.map((row) => row.split("\t")[0])).toEqual([
       ...["Step", "Created", "Matched", "Delivered", "Approved", "Settled"],
@@ -527,8 +527,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       .poll(
         async () => {
           await other.press("Open your vote");
-          const told = other.page.locator("#told", { hasText: /Open your vote: (?!working)/ });
-          return told.innerText();
+          const message = other.page.locator("#message", { hasText: /Open your vote: (?!working)/ });
+          return message.innerText();
         },
         { interval: 1000 },
       )

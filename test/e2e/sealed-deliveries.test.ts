@@ -68,7 +68,7 @@ test("the chain names who voted, if the service does not; one without a key is r
   expect(await seller.shareDelivery(id, { onFailure })).toEqual([juror.address]);
   expect(failures).toEqual([
     expect.stringContaining("Sorry"),
-    expect.stringContaining(`${keyless.address} judges ${id} unread`),
+    expect.stringContaining(`${keyless.address} cannot read the delivery of ${id}`),
   ]);
   await expect(seller.shareDelivery(id)).rejects.toThrow("Sorry");
   [hidden, status] = [{ data: [], hasMore: false, nextAfter: "0" }, 200];

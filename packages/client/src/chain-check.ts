@@ -147,7 +147,7 @@ function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Proto
   if (keccak256(masked) !== hash)
     throw new RefusedToSign(
       name,
-      `the code at ${at} is none that this package knows; use the package of that deployment, or check its addresses`,
+      `the code at ${at} does not match this package's build; use the package of that deployment, or check its addresses`,
     );
   for (const { field, start, end } of words) {
     const found: Hex = `0x${code.slice(start, end)}`;

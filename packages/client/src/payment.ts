@@ -51,7 +51,7 @@ export function readQuote(headers: Headers): QuotedPayment & { error: string; me
     throw new RefusedToSign("quote", "the Payment-Required header cannot be read");
   }
   const [quote] = required.accepts ?? [];
-  if (quote === undefined) throw new RefusedToSign("quote", "it offers no way to pay");
+  if (quote === undefined) throw new RefusedToSign("quote", "the quote has no payment option");
   const { error = "payment_required", errorMessage } = required;
   return { quote, required, error, message: errorMessage ?? error };
 }

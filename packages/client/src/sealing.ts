@@ -203,7 +203,11 @@ export function juries(session: Session, access: Access) {
           shared.push(recipient);
         } else if (isProven && !reported.has(entry)) {
           reported.add(entry);
-          onFailure?.(new Error(`${recipient} judges ${id} unread: the service shows no key that it signed`));
+          onFailure?.(
+            new Error(
+              `${recipient} cannot read the delivery of ${id}: the service shows no encryption key signed by ${recipient}`,
+            ),
+          );
         }
       } catch (error) {
         failed(error as Error);

@@ -159,7 +159,7 @@ export function permissionOf(operator: OperatorPermission): Permission {
 /** Returns the time. Throws RefusedToSign unless it is an integer: with NaN, every later check would pass. */
 export function requireTime(time: number, source = "the service"): number {
   if (Number.isInteger(time)) return time;
-  throw new RefusedToSign("clock", `${source} says no time that can be read`);
+  throw new RefusedToSign("clock", `${source} returned an unreadable time`);
 }
 
 /** With a wrong clock it could ask for signatures that stay valid for years. */
@@ -275,5 +275,5 @@ function askedOf(error: unknown): { call: Hex; nonce: bigint } | null {
   const { call, nonce } = message;
   if (typeof call === "string" && /^0x([0-9a-f]{2})+$/.test(call) && /^\d{1,20}$/.test(String(nonce)))
     return { call: call as Hex, nonce: BigInt(String(nonce)) };
-  throw new RefusedToSign("action", "the service names no action to sign");
+  throw new RefusedToSign("action", "the service's response contains no action to sign");
 }

@@ -39,7 +39,7 @@ export function provenTerms(id: string, served: Terms, network: PinnedNetwork): 
   )
     throw new RefusedToSign(
       "terms",
-      "the document says another initiator, number of criteria or application than the escrow",
+      "the document's initiator, number of criteria or application differs from the escrow's",
     );
   requireAddress(id, terms, network);
   return terms;

@@ -273,7 +273,7 @@ function Actions({ data: { contract, terms, now } }: { data: ContractPageData })
           <input type="checkbox" name="seal" /> Do not deliver if the service could read it
         </label>
       </Action>
-      <Action action="withdraw" name="Withdraw" text="You give up the work and part of your stake." />
+      <Action action="withdraw" name="Withdraw" text="You abandon the work and lose part of your stake." />
       <Action action="approve" name="Approve" text="The worker is paid. This is final." />
       <Action action="dispute" name="Dispute" text="You pay the Dispute Bond; Backup Agents decide." />
       <Action

@@ -122,7 +122,7 @@ export function createAccount(place: HTMLElement): Account {
             "Disconnected. This tab has forgotten its API key, which stays valid until it is revoked",
           );
         if (choice === "Revoke all keys") {
-          tell("Sign in your wallet to revoke the keys of all your tabs and programs");
+          tell("Confirm in your wallet to revoke the keys of all your tabs and programs");
           disconnect(`Disconnected. Keys revoked: ${await agent.revokeKeys()}`);
         }
         return;
@@ -164,7 +164,7 @@ export function createAccount(place: HTMLElement): Account {
     const isOver = error instanceof ServiceError && error.code === "unauthorized";
     if (isOver) disconnect();
     const reason = isOver
-      ? "the service does not accept this tab's API key any more. Connect your wallet again"
+      ? "this tab's API key is no longer valid. Connect your wallet again"
       : (error as Error).message;
     tell(`${what}: ${reason}`, { isError: true });
   }
@@ -305,10 +305,10 @@ export function ask(question: string, { choices }: { choices: readonly string[] 
 
 /** Shows a message at the bottom of the page until the next one. */
 export function tell(message: string, { isError = false }: { isError?: boolean } = {}): void {
-  let place = document.getElementById("told");
+  let place = document.getElementById("message");
   if (place === null) {
     place = document.createElement("output");
-    place.id = "told";
+    place.id = "message";
     document.body.append(place);
   }
   place.className = isError ? "notice bad" : "notice";

@@ -51,7 +51,7 @@ function reportOf({ equal, fields, notCompared, steps }: Verification): HTMLElem
   const summary = document.createElement("p");
   summary.className = equal ? "notice good" : "notice bad";
   summary.textContent = equal
-    ? `All ${compared.length} facts are what the chain says.`
+    ? `All ${compared.length} facts match the chain.`
     : `${differing.length} of ${compared.length} facts differ from the chain.`;
   if (notCompared.length > 0) summary.append(` Not compared: ${notCompared.join("; ")}.`);
   return [

@@ -3,7 +3,7 @@ import { type Agent, type Draft, type Duration, ServiceError } from "@working-co
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import { type Account, onSubmit } from "./account.js";
 
-/** For so long the service keeps a quote open. */
+/** How long the service keeps a quote open. */
 const KEPT_MS = 30 * 60_000;
 const STAGES = ["match", "withdrawal", "delivery", "review"] as const;
 

@@ -20,7 +20,7 @@ it.each([{ workerInitiated: true }, { computedCriteria: true }, { criteriaCount:
   (changes) => {
     const { id, terms } = servedTerms(changes);
     const prove = () => provenTerms(id, terms, NETWORK);
-    const message = expect.stringContaining("another initiator, number of criteria or application");
+    const message = expect.stringContaining("initiator, number of criteria or application differs");
     expect(prove).toThrow(expect.objectContaining({ name: "RefusedToSign", field: "terms", message }));
   },
 );

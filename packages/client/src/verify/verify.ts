@@ -120,7 +120,7 @@ async function readChain(node: Node, id: Address, network: Protocol, blockNumber
   ]);
   return {
     client,
-    /** Why the deployment's code is none that this package knows; null if it is. */
+    /** Why the deployment's code does not match this package's build; null if it does. */
     unknownCode,
     escrow,
     steps,
