@@ -13,8 +13,16 @@ import { ROOT, runForge, runVitest } from "./run.mjs";
 /** At most four: each part starts its own stack or database, which take memory. */
 const PARTS = Math.min(availableParallelism(), 4);
 /** The suite in parts, each of which has a share of its files. */
-const inParts = (name, after) =>
-  Array.from({ length: PARTS }, (_, i) => ({ name: `${name} ${i + 1}/${PARTS}`, after }));
+const inParts = (name) =>
+  Array.from({ length: PARTS }, (_, i) => ({
+    name: `${name} ${i + 1}/${PARTS}`,
+    args: [`--shard=${i + 1}/${PARTS}`],
+  }));
+
+/** Integration tests that start an indexer, or many programs and nodes; the others mostly wait. */
+const BUSY = ["base-dry-run", "deployment-page", "event-log", "indexer-lifecycle", "keeper-lifecycle"]
+  .concat(["protocol-differential", "soak", "start"])
+  .map((name) => `test/integration/${name}.test.ts`);
 
 /**
  * Suites in the order in which they start. A lane runs as many side by side as it has places: with more of them, tests
@@ -23,12 +31,20 @@ const inParts = (name, after) =>
  */
 const LANES = [
   // Without a stack. First, because others name one of them in `after`.
-  { places: 1, suites: [{ name: "contracts", after: ["contract checks"] }, { name: "unit" }] },
+  {
+    places: 1,
+    suites: [
+      { name: "contracts", after: ["contract checks"] },
+      { name: "unit" },
+      { name: "integration (waiting)", args: BUSY.map((file) => `--exclude=${file}`), after: ["contracts"] },
+    ],
+  },
   {
     places: availableParallelism(),
     suites: [
       ...inParts("e2e"),
-      ...inParts("integration", ["contracts", "clients"]),
+      // One after another: two of them would look for the same free ports at the same moment.
+      { name: "integration (busy)", args: BUSY, after: ["contracts", "clients"] },
       { name: "browser" },
       { name: "conformance" },
     ],
@@ -53,7 +69,7 @@ async function runTests(before) {
   const place = async (waiting) => {
     for (let suite = waiting.shift(); suite !== undefined; suite = waiting.shift()) {
       const { name, after = [] } = suite;
-      const result = Promise.all(after.map((other) => running.get(other))).then(() => runSuite(name));
+      const result = Promise.all(after.map((other) => running.get(other))).then(() => runSuite(suite));
       running.set(name, result);
       results.push(await result);
     }
@@ -74,10 +90,10 @@ async function runTests(before) {
 }
 
 /** Suites run in parallel, so each one's output is held back until it ends. */
-async function runSuite(name) {
+async function runSuite({ name, args = [] }) {
   console.log(`   ${name}: running`);
   const startedAt = Date.now();
-  const result = name === "contracts" ? await testContracts() : await testSuite(name);
+  const result = name === "contracts" ? await testContracts() : await testSuite(name.split(" ")[0], args);
   const { output, failures, ...counts } = result;
   const seconds = Math.round((Date.now() - startedAt) / 1000);
   console.log(`\n== ${name}\n${output.trim()}\n   ${name}: ${closingLine(counts)} (${seconds} s)`);
@@ -106,11 +122,11 @@ async function testContracts() {
   return { output: "", passed, failed: failures.length, skipped, failures };
 }
 
-async function testSuite(suite) {
-  const [name, part] = suite.split(" ");
-  const shard = part === undefined ? [] : [`--shard=${part}`];
-  const args = ["--project", name, ...shard, "--reporter=default"];
-  const { code, stdout, stderr, report } = await runVitest(args);
+async function testSuite(project, args) {
+  const { code, stdout, stderr, report } = await runVitest([
+    ...["--project", project, "--reporter=default"],
+    ...args,
+  ]);
   const output = `${stdout}${stderr}`;
   if (report === null) return { ...CRASHED, output };
   const failures = report.testResults.flatMap((file) => failuresOf(file));
