@@ -27,12 +27,23 @@ interface Observed {
 
 export type Judge = ReturnType<typeof createJudge>;
 
+/** By what they judge by. This module stays loaded for all files of a project; their setup does not. */
+const judges = new Map<string, Judge>();
+
+/** The judge of this document, which has compiled its schemas if another service published the same. */
+export function judgeOf({ paths, components }: OpenApiDocument): Judge {
+  const key = JSON.stringify({ paths, components });
+  const judge = judges.get(key) ?? createJudge({ paths, components });
+  judges.set(key, judge);
+  return judge;
+}
+
 /** Statuses of a path without an operation. No operation declares them. */
 const UNROUTED_STATUSES = [400, 404, 405, 413, 429];
 
 /** Stricter than the document: a response must not have an undeclared field, because no test has checked it. */
-export function createJudge(published: OpenApiDocument) {
-  const document = closed(structuredClone(published)) as OpenApiDocument;
+function createJudge(published: OpenApiDocument) {
+  const document = closed(published) as OpenApiDocument;
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
   formats.default(ajv);
   ajv.addSchema({ $id: "document", ...document });

@@ -5,7 +5,7 @@
  */
 import { afterAll } from "vitest";
 import { leaveChainTime } from "./chain-time.js";
-import { createJudge, type Judge, type OpenApiDocument } from "./published-document.js";
+import { type Judge, judgeOf, type OpenApiDocument } from "./published-document.js";
 
 const plainFetch = globalThis.fetch;
 const judges = new Map<string, Promise<Judge>>();
@@ -23,7 +23,7 @@ globalThis.fetch = async (input, init) => {
   // A stream never ends.
   if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) return response;
 
-  const judge = await judgeOf(origin);
+  const judge = await judgeAt(origin);
   const { status, headers } = response;
   const body = await response.clone().text();
   const faults = judge.faultsOf({ method, path: pathname, status, headers, body });
@@ -43,11 +43,11 @@ afterAll(() => {
   if (deviations.length > 0) throw new Error([...new Set(deviations)].join("\n"));
 });
 
-function judgeOf(origin: string): Promise<Judge> {
+function judgeAt(origin: string): Promise<Judge> {
   let judge = judges.get(origin);
   if (judge === undefined) {
     judge = plainFetch(`${origin}/openapi.json`).then(async (response) =>
-      createJudge((await response.json()) as OpenApiDocument),
+      judgeOf((await response.json()) as OpenApiDocument),
     );
     judges.set(origin, judge);
     judge.catch(() => judges.delete(origin));
