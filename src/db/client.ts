@@ -74,6 +74,8 @@ export function createDatabase(
     ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_MS,
     connectionTimeoutMillis: 10_000,
+    // As long as its socket stays open: to start a process for each connection costs Postgres more than its queries.
+    idleTimeoutMillis: SILENCE_MS - 1_000,
     maxLifetimeSeconds: CONNECTION_SECONDS,
     application_name: "working-contracts",
     stream: () => openSocket(silenceMs),
