@@ -1,18 +1,21 @@
 /**
  * `npm run test:nightly`: how often random histories call each function of the contracts, the money law over at least
  * 100,000 histories per test, invariants over 10 million calls, what needs more than Node.js (a client in another
- * language), and 100,000 generated requests.
+ * language, the packages' types in TypeScript 5), and 100,000 generated requests.
  */
+import { join } from "node:path";
 import { ensureInstalled } from "./install.mjs";
-import { runBin } from "./run.mjs";
+import { ROOT, runBin } from "./run.mjs";
 
 const MONEY = "test/contracts/{conservation,invariant,libraries}/**";
 const COVERAGE = ["--match-test", "test_HistoriesReach", "--gas-report", "--gas-limit", "1000000000000"];
+const TSC_5 = join(ROOT, "node_modules/typescript/bin/tsc");
 const RUNS = [
   ["forge", ["test", ...COVERAGE], {}],
   ["forge", ["test", "--match-path", MONEY], { FOUNDRY_PROFILE: "nightly" }],
   ["forge", ["test", "--no-match-path", MONEY], { FOUNDRY_FUZZ_RUNS: "1000" }],
   ["vitest", ["run", "--project", "nightly"], {}],
+  ["vitest", ["run", "--project", "e2e", "test/e2e/packages.test.ts"], { PACKAGES_TSC: TSC_5 }],
   ["vitest", ["run", "--project", "conformance", "test/conformance/edge"], { EDGE_REQUESTS: "100000" }],
 ];
 
