@@ -1,7 +1,7 @@
 /** Contract wallets as people have them: a Safe, one with a passkey, and an account with code (EIP-7702). */
 import { execFileSync } from "node:child_process";
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -23,18 +23,24 @@ const SAFE = dirname(require.resolve("@safe-global/safe-smart-account/package.js
 const safeArtifact = (path: string): Artifact =>
   require(join(SAFE, `build/artifacts/contracts/${path}.json`));
 
-/** Compiles wallets of the tests, apart from `out/`, which other suites use at the same time. */
+/** Wallets of the tests: those in `out/`; if one is missing or old there, compiled apart from it, as other suites write it. */
 function compiled(...paths: string[]): Artifact[] {
-  const out = mkdtempSync(join(tmpdir(), "wallets-"));
-  try {
-    const sources = paths.map((path) => `test/contracts/${path}.sol`);
-    const folders = ["--out", out, "--cache-path", join(out, "cache")];
-    execFileSync(foundryBinary("forge"), ["build", ...sources, ...folders], { cwd: ROOT, stdio: "pipe" });
-    return paths.map((path) => {
-      const name = basename(path);
-      const { abi, bytecode } = JSON.parse(readFileSync(join(out, `${name}.sol/${name}.json`), "utf8"));
+  const sources = paths.map((path) => `test/contracts/${path}.sol`);
+  const artifactsIn = (out: string) =>
+    sources.map((source): Artifact => {
+      const path = join(out, basename(source), `${basename(source, ".sol")}.json`);
+      if (statSync(path).mtimeMs < statSync(join(ROOT, source)).mtimeMs) throw new Error(`${path} is old.`);
+      const { abi, bytecode } = JSON.parse(readFileSync(path, "utf8"));
       return { abi, bytecode: bytecode.object };
     });
+  try {
+    return artifactsIn(join(ROOT, "out"));
+  } catch {}
+  const out = mkdtempSync(join(tmpdir(), "wallets-"));
+  try {
+    const folders = ["--out", out, "--cache-path", join(out, "cache")];
+    execFileSync(foundryBinary("forge"), ["build", ...sources, ...folders], { cwd: ROOT, stdio: "pipe" });
+    return artifactsIn(out);
   } finally {
     rmSync(out, { recursive: true });
   }
