@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Parameters } from "@working-contracts/protocol/terms";
-import { type HDAccount, mnemonicToAccount } from "viem/accounts";
+import { type HDAccount, type HDKey, hdKeyToAccount, mnemonicToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { contractsHash, deployProtocol } from "../../src/chain/deploy.js";
 import { readDeployment, verifyDeployment, writeDeployment } from "../../src/chain/deployment.js";
@@ -141,9 +141,13 @@ function fallbackDir(dir: string): string {
   return join("/var/lib/working-contracts", createHash("sha256").update(dir).digest("hex").slice(0, 16));
 }
 
+/** Its children are anvil's accounts. Derived once: the seed of a mnemonic takes 2,048 hashes. */
+let parentKey: HDKey | undefined;
+
 /** One of anvil's accounts; their keys are public. */
 export function localAccount(index: number): HDAccount {
-  return mnemonicToAccount(MNEMONIC, { addressIndex: index });
+  parentKey ??= mnemonicToAccount(MNEMONIC, { path: "m/44'/60'/0'/0" }).getHdKey();
+  return hdKeyToAccount(parentKey, { path: `m/${index}` });
 }
 
 /** Keys of the accounts that the Relay allows as signers on a local chain. */
