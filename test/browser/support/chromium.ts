@@ -1,9 +1,13 @@
-/** A real Chromium: the installed one, or Debian's if it can be installed. */
+/**
+ * A real Chromium: the installed one, or Debian's if it can be installed. The headless shell first: without windows, which
+ * nothing here needs, it takes half of the processor time.
+ */
 import { existsSync } from "node:fs";
 import { installPackage } from "../../support/debian.js";
 
 const PLACES = [
   process.env.CHROMIUM_PATH,
+  "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
   "/usr/bin/chromium-browser",
   "/usr/bin/google-chrome",
@@ -12,7 +16,9 @@ const PLACES = [
 
 /** Path of the browser. Null, with the reason on the console, if there is none and none can be installed. */
 export function findChromium(): string | null {
-  if (installed() === null) installPackage("chromium");
+  for (const name of ["chromium-headless-shell", "chromium"]) {
+    if (installed() === null) installPackage(name);
+  }
   const path = installed();
   if (path === null) {
     console.warn(
