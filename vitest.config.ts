@@ -42,7 +42,8 @@ export default defineConfig({
         },
       },
       { test: { ...withStack("integration").test, globalSetup: "test/support/database-setup.ts" } },
-      withStack("e2e"),
+      // The tests of a file that run concurrently mostly wait. Vitest's default is 5.
+      { test: { ...withStack("e2e").test, maxConcurrency: 10 } },
       withStack("nightly"),
       faults(),
       cluster(),

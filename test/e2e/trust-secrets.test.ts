@@ -5,6 +5,7 @@ import {
   type ConnectOptions,
   connect,
   type DeliverOptions,
+  onChain,
   type Agent as StrictAgent,
 } from "@working-contracts/client/index";
 import { seal } from "@working-contracts/client/sealing";
@@ -15,7 +16,7 @@ import { type Address, encodeFunctionData, type Hex, keccak256, zeroHash } from 
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
-import { alone, openOnChain, recruit, tokensOf } from "../support/chain.js";
+import { alone, isDelegated, mined, openOnChain, recruit, tokensOf, walletOf } from "../support/chain.js";
 import { makeJuror, newAgent } from "../support/client-agents.js";
 import { ballot, DAY, draft, matched, newJuror, newPair, ok, posted, vote } from "../support/contracts.js";
 import { markdownOf, openOperator } from "../support/operator.js";
@@ -267,7 +268,62 @@ test("a delivery is shared with an agent that was not drawn only once it may vot
   await expect.poll(share).toEqual(all);
 });
 
-// The following suites run together: none moves the time or changes a parameter.
+// The following suites run together: none moves the time or changes a parameter. The first two wait for half a minute.
+describe.concurrent("an action", () => {
+  test("that the service pretends is noticed with a node", async () => {
+    const pretending = lying((path) =>
+      path.endsWith("/dispute") ? Response.json({ data: { status: "disputed" } }) : null,
+    );
+    const results = await withAndWithoutNode(pretending, (by, id) =>
+      by.dispute(id).then(
+        () => "succeeds",
+        ({ name, message }: Error) => (name === "NotOnChain" ? "it notices" : message),
+      ),
+    );
+    rows.push(["pretend an action, such as its dispute", ...results]);
+    expect(results).toEqual(["succeeds", "it notices"]);
+  });
+});
+
+describe.concurrent("a sign-in", () => {
+  test("that leaves less is not replaced by a wider one that the operator kept back", async () => {
+    const attack = async (options: Partial<ConnectOptions>) => {
+      const victim = await strict(options);
+      const id = await strictlyMatched(victim);
+      await strictWorker.deliver(id, REFERENCE);
+      const { account } = victim;
+      const wider = await operator.delegationOf({ account, address: account.address }, FULL_PERMISSION, 30);
+      expect(await operator.relayed(world.deployment.delegation, wider)).toBe("succeeds");
+      const again = { account, node: world.info.rpcUrl, patienceMs: 2_000, ...options };
+      return newAgent(world, again).then(
+        () => operator.relayed(id, encodeFunctionData({ abi: escrowAbi, functionName: "approve" })),
+        ({ message }: Error) => (message.includes("still leave more") ? "it notices" : message),
+      );
+    };
+    const results = [await attack(NO_NODE), await attack({})];
+    rows.push(["use a wider sign-in that it kept back", ...results]);
+    expect(results).toEqual(["succeeds", "it notices"]);
+  });
+
+  test.each(["revoke", "register"] as const)(
+    "that leaves less fails while the chain keeps a wider one, until the agent calls `%s`",
+    async (remedy) => {
+      const account = privateKeyToAccount(generatePrivateKey());
+      const { address } = account;
+      const wallet = await walletOf(world, { account, address });
+      const { rpcUrl } = world.info;
+      const own = await onChain({ rpcUrl, account, network: world.deployment });
+      const connecting = () => newAgent(world, { account, node: rpcUrl, usd: "0", patienceMs: 3_000 });
+      const data = await operator.delegationOf({ account, address }, FULL_PERMISSION, 30);
+      await mined(world, await wallet.sendTransaction({ to: world.deployment.delegation, data }));
+      await expect(connecting()).rejects.toThrow(/On chain you still leave more.*`revoke` or `register`/);
+      await own[remedy]();
+      expect(await isDelegated(world, account, "approve")).toBe(false);
+      await connecting();
+    },
+  );
+});
+
 describe.concurrent("a payment", () => {
   test("is not taken if the operator carries another action before it", async () => {
     const reordered = async (payer: Agent, contract: { id: string }, cancel: () => Promise<unknown>) => {
@@ -569,43 +625,6 @@ describe.concurrent("a delivery", () => {
     // Beside the false share, a true one is read.
     await expect.poll(() => strictWorker.shareDelivery(sealed)).toEqual([juror.address]);
     expect(await juror.reveal(sealed, "delivery")).toBe(`${REFERENCE}/${sealed}`);
-  });
-});
-
-describe.concurrent("an action", () => {
-  test("that the service pretends is noticed with a node", async () => {
-    const pretending = lying((path) =>
-      path.endsWith("/dispute") ? Response.json({ data: { status: "disputed" } }) : null,
-    );
-    const results = await withAndWithoutNode(pretending, (by, id) =>
-      by.dispute(id).then(
-        () => "succeeds",
-        ({ name, message }: Error) => (name === "NotOnChain" ? "it notices" : message),
-      ),
-    );
-    rows.push(["pretend an action, such as its dispute", ...results]);
-    expect(results).toEqual(["succeeds", "it notices"]);
-  });
-});
-
-describe.concurrent("a sign-in", () => {
-  test("that leaves less is not replaced by a wider one that the operator kept back", async () => {
-    const attack = async (options: Partial<ConnectOptions>) => {
-      const victim = await strict(options);
-      const id = await strictlyMatched(victim);
-      await strictWorker.deliver(id, REFERENCE);
-      const { account } = victim;
-      const wider = await operator.delegationOf({ account, address: account.address }, FULL_PERMISSION, 30);
-      expect(await operator.relayed(world.deployment.delegation, wider)).toBe("succeeds");
-      const again = { account, node: world.info.rpcUrl, patienceMs: 2_000, ...options };
-      return newAgent(world, again).then(
-        () => operator.relayed(id, encodeFunctionData({ abi: escrowAbi, functionName: "approve" })),
-        ({ message }: Error) => (message.includes("still leave more") ? "it notices" : message),
-      );
-    };
-    const results = [await attack(NO_NODE), await attack({})];
-    rows.push(["use a wider sign-in that it kept back", ...results]);
-    expect(results).toEqual(["succeeds", "it notices"]);
   });
 });
 

@@ -156,11 +156,6 @@ const BY_TEST_FILE = {
     },
   },
   "test/e2e/index-watch.test.ts": {
-    "silent-indexer-kept": {
-      file: "src/indexer/supervision/indexer.ts",
-      edits: [['const LOCK_SILENCE = "40s";', 'const LOCK_SILENCE = "0";']],
-      only: "goes silent",
-    },
     "process-crash-unheard": {
       file: "src/indexer/supervision/index-watch.ts",
       edits: [["if (code === SQLSTATE.crashShutdown) onCrash();", ""]],
@@ -793,6 +788,13 @@ const BY_TEST_FILE = {
       file: "src/relayer/outbox.ts",
       edits: [['order by "onceKey", nonce, n', "order by n"]],
       only: "in a circle",
+    },
+  },
+  "test/integration/indexer-lock.test.ts": {
+    "silent-indexer-kept": {
+      file: "src/indexer/supervision/indexer.ts",
+      edits: [['const LOCK_SILENCE = "40s";', 'const LOCK_SILENCE = "0";']],
+      only: "goes silent",
     },
   },
   "test/integration/keeper-lifecycle.test.ts": {
