@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
-import { TSC } from "../../tools/run.mjs";
 import { clientProgram, DEFAULT_URL } from "../support/packages.js";
 import { runProcess } from "../support/run-process.js";
 import { useSandboxed } from "../support/sandboxed.js";
 import { codeBlocks } from "../support/text-blocks.js";
 import { useWorld } from "../support/world.js";
 
+const TSC = join(ROOT, "node_modules/typescript-native/bin/tsc");
 const MAX_PACKAGES = 20;
 const MAX_CODE_BYTES = 105_000;
 

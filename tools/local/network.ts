@@ -147,7 +147,8 @@ let parentKey: HDKey | undefined;
 /** One of anvil's accounts; their keys are public. */
 export function localAccount(index: number): HDAccount {
   parentKey ??= mnemonicToAccount(MNEMONIC, { path: "m/44'/60'/0'/0" }).getHdKey();
-  return hdKeyToAccount(parentKey, { path: `m/${index}` });
+  // viem's type is that of a path from the master key.
+  return hdKeyToAccount(parentKey, { path: `m/${index}` as `m/44'/60'/${string}` });
 }
 
 /** Keys of the accounts that the Relay allows as signers on a local chain. */
