@@ -177,6 +177,16 @@ describe("delegation", () => {
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
   });
 
+  it("ends with a sign-in that allows less even if the node does not show its registration yet", async () => {
+    const agent = newAgent();
+    await client.signIn(agent);
+    const { operation } = await enqueue(network.deps.db, await delegationOf(addressOf(agent)));
+    await network.pool.query("update app.operation set state = 'mined' where id = $1", [operation.id]);
+    await network.moveTime(1);
+    await client.signIn(agent);
+    expect(await operationsOf(addressOf(agent), "delegate")).toHaveLength(2);
+  });
+
   it("is revoked even if it is stored while the keys are being revoked", async () => {
     const agent = newAgent();
     await client.signIn(agent);

@@ -254,17 +254,16 @@ export async function readGrant(
 export async function newestDelegationOperation(
   db: Executor,
   agent: Address,
-): Promise<{ id: bigint; kind: string; isPending: boolean; isFinal: boolean } | null> {
+): Promise<{ id: bigint; kind: string; isPending: boolean; data: string } | null> {
   const [row] = await db
-    .select({ id: operation.id, kind: operation.kind, state: operation.state })
+    .select({ id: operation.id, kind: operation.kind, state: operation.state, data: operation.data })
     .from(operation)
     // Literals, as in the partial index, so that the planner can match it.
     .where(sql`${operation.caller} = ${agent}
       and ${operation.kind} in ('delegate', 'revoke-delegation') and ${operation.state} <> 'rejected'`)
     .orderBy(desc(operation.id))
     .limit(1);
-  if (row === undefined) return null;
-  return { ...row, isPending: !ENDED.includes(row.state), isFinal: row.state === "final" };
+  return row === undefined ? null : { ...row, isPending: !ENDED.includes(row.state) };
 }
 
 /** Id of the pending revocation of `agent`; null if there is none. */

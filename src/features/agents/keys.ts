@@ -1,9 +1,11 @@
 /** Issues, revokes and lists an agent's API keys. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Permission } from "@working-contracts/protocol/signatures";
-import type { Address } from "@working-contracts/protocol/types";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, isNotNull, isNull, lte, ne, type SQL, sql } from "drizzle-orm";
+import { decodeFunctionData } from "viem";
 import { type Executor, NOTIFICATION_LEASE_MS, type Transaction } from "../../db/client.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
@@ -194,8 +196,8 @@ const isOtherSignIn = ({ address, challengeId }: AddressProof): SQL | undefined 
   );
 
 /**
- * Whether a sign-in leaves the operator less than what is delegated, or than a delegation might that is not final: the node
- * may not show it yet. A sign-in that leaves more is registered when an action first needs it.
+ * Whether a sign-in leaves the operator less than what is delegated, or than a delegation might that is pending, or that the
+ * node does not show yet. A sign-in that leaves more is registered when an action first needs it.
  */
 async function isNarrowing(
   db: Executor,
@@ -207,7 +209,14 @@ async function isNarrowing(
   const losesActions = (grant.actions & ~permission.actions) !== 0;
   if (isLive && (losesActions || endOf(permission) < endOf(grant))) return true;
   const newest = await newestDelegationOperation(db, address);
-  return newest?.kind === "delegate" && !newest.isFinal;
+  if (newest?.kind !== "delegate") return false;
+  return newest.isPending || issuedAtOf(newest.data as Hex) > grant.issuedAt;
+}
+
+/** When the text of a registration was issued, in seconds. */
+function issuedAtOf(data: Hex): number {
+  const call = decodeFunctionData({ abi: delegationAbi, data });
+  return call.functionName === "register" ? call.args[0].issuedAt : 0;
 }
 
 async function endDelegation(tx: Transaction, { deployment }: Deps, proof: AddressProof): Promise<void> {
