@@ -577,6 +577,16 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     await eventually(() => world.usdOf(stranger.address), 2n * PRICE);
   });
 
+  it("refuse no vote, whose window ends, for what others left unpaid", async () => {
+    await world.query("delete from app.gas_account");
+    const juror = await newJuror(world);
+    const { id } = await disputed<{ id: string }>(world, await newPair(world), small);
+    await spendBudget();
+    const stake = await juror.pay("/v1/agents/me/stake", { amount: "1000" });
+    expect(stake.error).toMatchObject({ code: "rate_limited", details: { limit: "budget" } });
+    await vote(juror, id, "met", "met", "met");
+  });
+
   it("refuse a sign-in that leaves less than what is delegated, also the first of a day, but no other", async () => {
     await world.query("delete from app.gas_account");
     const agent = await world.newAgent({ usd: "1" });
