@@ -254,7 +254,8 @@ export function createFairConcurrencyLimit(
         queue,
       );
       if (longest.length > queue.length + 1) refuseNewest(longest);
-      else if (queue.length > 0) throw options.refuse();
+      // A client's first waits beyond the maximum, up to twice as many.
+      else if (queue.length > 0 || waiting >= 2 * options.maxWaiting) throw options.refuse();
     }
   };
 

@@ -39,6 +39,8 @@ export interface AppEnv {
     limitClient: () => void;
     /** Counts a challenge that the client IP requests for the address; throws `429 rate_limited`. Under /v1. */
     limitChallenges: (address: Address) => void;
+    /** Counts the body towards what the client IP can have stored unpaid; throws `429 rate_limited`. Under /v1. */
+    limitQuote: () => void;
     /** Counts the response until it closes: see {@link limitDownloads}. */
     limitDownload: (length?: number, options?: { isDue: boolean }) => void;
     /** Throws `429 rate_limited` if the client IP has too many responses to calls left to read. */
@@ -198,13 +200,13 @@ const MAX_COUNTED = 100_000;
 
 type RateLimiter = ReturnType<typeof createRateLimiter>;
 
-/** Allows `limit` requests per key and minute; 0 allows everything. `now` is in milliseconds. */
+/** Allows `limit` requests, or units of weight, per key and minute; 0 allows everything. `now` is in milliseconds. */
 export function createRateLimiter(limit: number, now: () => number = () => performance.now()) {
   const windows = new Map<string, { count: number; endsAt: number }>();
   return {
     limit,
-    /** Counts one request of `key`. */
-    take(key: string) {
+    /** Counts one request of `key`, or as many as it weighs. */
+    take(key: string, weight = 1) {
       const time = now();
       let window = windows.get(key);
       if (window === undefined || window.endsAt <= time) {
@@ -213,7 +215,7 @@ export function createRateLimiter(limit: number, now: () => number = () => perfo
         window = { count: 0, endsAt: time + WINDOW_SECONDS * 1000 };
         windows.set(key, window);
       }
-      window.count++;
+      window.count += weight;
       return {
         allowed: limit === 0 || window.count <= limit,
         remaining: Math.max(0, limit - window.count),
@@ -253,6 +255,9 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
   });
 }
 
+/** Bytes of new contracts that a client IP can post in a minute. Their texts are stored unpaid, for 40 minutes. */
+const QUOTED_BYTES = 32 * 1024 * 1024;
+
 /**
  * Looks up the key's owner for limits, logs and `requireKey`, then limits reads and writes per address, and everything
  * without a key per client IP. Routes count challenges through what it sets.
@@ -270,6 +275,7 @@ export function rateLimit({
   const challenges = createRateLimiter(rateLimits.challenges);
   /** Anyone can make up keys, and each costs a read of the database. Keys of agents are given back. */
   const unknownKeys = createRateLimiter(rateLimits.reads);
+  const quoted = createRateLimiter(QUOTED_BYTES);
 
   const lookUp = async (c: Context<AppEnv>, key: string): Promise<Address | null> => {
     if (!isWellFormedKey(key, environment)) return null;
@@ -295,6 +301,14 @@ export function rateLimit({
     c.set("limitChallenges", (address) =>
       takeOrRefuse(c, "challenges", challenges, `${c.get("client")} ${address}`),
     );
+    c.set("limitQuote", () => {
+      const { allowed, resetSeconds } = quoted.take(c.get("client"), c.get("rawBody").length);
+      if (allowed) return;
+      throw new AppError("rate_limited", {
+        message: `Your IP address has posted more than ${QUOTED_BYTES} bytes of new contracts within a minute; retry in ${resetSeconds} s.`,
+        retryAfterSeconds: resetSeconds,
+      });
+    });
     if (owner === null) limitClient();
     else if (isRead(c)) takeOrRefuse(c, "reads", reads, owner);
     else {
@@ -307,8 +321,10 @@ export function rateLimit({
 
 /** Characters of a response that count as a download. A smaller one costs about as much as its connection. */
 const DOWNLOAD_LENGTH = 16 * 1024;
-/** Characters that one client IP can have left to read. */
+/** Characters that one client IP can have left to read, and all together. */
 const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
+const ALL_DOWNLOADS_LENGTH = 256 * 1024 * 1024;
+const ALL = "all";
 
 /**
  * Sets `client`, and limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length`
@@ -332,9 +348,18 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     // A response that has closed already would never be counted down.
     if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
     const key = `${isDue} ${c.get("client")}`;
-    if (!isDue) requireRoom(key, length, "Read them first, or read smaller pages with ?limit=");
-    open.add(key, length);
-    outgoing.once("close", () => open.add(key, -length));
+    if (!isDue) {
+      requireRoom(key, length, "Read them first, or read smaller pages with ?limit=");
+      if (open.count(ALL) + length > ALL_DOWNLOADS_LENGTH)
+        throw new AppError("unavailable", {
+          message: "Too many responses are left unread. Retry in a second.",
+          retryAfterSeconds: 1,
+        });
+    }
+    for (const one of [key, ALL]) open.add(one, length);
+    outgoing.once("close", () => {
+      for (const one of [key, ALL]) open.add(one, -length);
+    });
   };
   return createMiddleware<AppEnv>(async (c, next) => {
     c.set("client", clientAddress(c, trustedProxies));

@@ -37,7 +37,8 @@ const SEARCHED_BLOCKS = 90_000n;
 const MAX_REQUESTS = 200;
 /** A payer whose search found no use after more than one window waits this long for the next. */
 const PAUSE_MS = 30_000;
-const MAX_PAUSES = 10_000;
+/** Payers are free, so their long searches are bounded in all: as many can begin in that time. */
+const MAX_LONG_SEARCHES = 300;
 /** When the pause of each payer ends, by the node that is asked. */
 const pauses = new WeakMap<object, Map<Address, number>>();
 /** HTTP statuses with which nodes refuse a range that is too wide; others answer with a JSON-RPC error. */
@@ -131,13 +132,12 @@ function beginLongSearch({ publicClient }: UseDeps, { from }: PaymentAuthorizati
   const ends = pauses.get(publicClient) ?? new Map<Address, number>();
   pauses.set(publicClient, ends);
   const now = performance.now();
-  if ((ends.get(from) ?? 0) > now) throw cannotBeSearched();
-  ends.delete(from);
-  ends.set(from, now + PAUSE_MS);
-  for (const oldest of ends.keys()) {
-    if (ends.size <= MAX_PAUSES) return;
+  for (const [oldest, end] of ends) {
+    if (end > now) break;
     ends.delete(oldest);
   }
+  if (ends.has(from) || ends.size >= MAX_LONG_SEARCHES) throw cannotBeSearched();
+  ends.set(from, now + PAUSE_MS);
 }
 
 /** The last block for which `isBefore` holds. It holds for `from`, and once it does not, for no later block. */

@@ -41,6 +41,8 @@ interface CreateCall {
   rawBody: Uint8Array;
   headers: HeaderReader;
   draft: ContractDraft;
+  /** Counts a new contract towards its client IP's limit; throws `429 rate_limited`. */
+  limitQuote(): void;
 }
 
 /** The terms that a creation puts on chain; the same for the same bytes of the same caller. */
@@ -65,8 +67,8 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Stor
     path: "/v1/contracts",
     ...call,
     check: () => checkCreation(deps, call),
-    beforeQuote: ({ attempt }) => storeQuoted(deps, attempt),
-    beforeOperation: ({ attempt }, payment) => storePaid(deps, attempt, payment),
+    beforeQuote: ({ attempt }) => storeQuoted(deps, call, attempt),
+    beforeOperation: ({ attempt }, payment) => storePaid(deps, call, attempt, payment),
     restore: () => restoreTexts(deps, call),
     respond: async ({ escrow }) => ({ data: await viewContract(deps, escrow as Address) }),
   });
@@ -96,8 +98,9 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
 }
 
 /** The caller sees the terms from the first quote on. */
-async function storeQuoted(deps: Deps, attempt: CreationAttempt): Promise<void> {
+async function storeQuoted(deps: Deps, call: CreateCall, attempt: CreationAttempt): Promise<void> {
   if (attempt.known) await requireQuotable(deps, attempt);
+  else call.limitQuote();
   await storeAttempt(deps, attempt, { needsSlot: true });
 }
 
@@ -107,10 +110,12 @@ async function storeQuoted(deps: Deps, attempt: CreationAttempt): Promise<void> 
  */
 async function storePaid(
   deps: Deps,
+  call: CreateCall,
   attempt: CreationAttempt,
   { isDirectTransfer }: { isDirectTransfer: boolean },
 ): Promise<void> {
   const needsSlot = !isDirectTransfer && !attempt.known;
+  if (needsSlot) call.limitQuote();
   if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot });
 }
 

@@ -36,7 +36,11 @@ export const contractEndpoints = [
     returns: stored("The contract, with its deposit locked", ContractSchema),
     errors: ["conflict", "duplicate_contract", "too_many_pending_attempts"],
     handle: (deps, { caller, rawBody, body: draft, c }) =>
-      createContract(deps, { caller, rawBody, headers: c.req.raw.headers, draft }),
+      createContract(deps, {
+        ...{ caller, rawBody, draft },
+        headers: c.req.raw.headers,
+        limitQuote: c.get("limitQuote"),
+      }),
   }),
   get("/v1/contracts", {
     operationId: "listContracts",

@@ -123,7 +123,7 @@ describe("a fair concurrency limit", () => {
     expect(order).toEqual(["a1", "a1", "a2", "a1"]);
   });
 
-  it("refuses a client that has too many waiting tasks, and never the first of a client", async () => {
+  it("refuses a client that has too many waiting tasks, and not the first of a client", async () => {
     const limit = create(1);
     const first = task();
     const done: string[] = [];
@@ -143,5 +143,17 @@ describe("a fair concurrency limit", () => {
     await Promise.allSettled(running);
     await Promise.all(newcomers);
     expect(done).toEqual(expect.arrayContaining(["a", "b", "c", "d", "e", "f", "g", "h"]));
+  });
+
+  it("refuses even the first of a client once twice as many wait, each of another client", async () => {
+    const limit = create(1);
+    const first = task();
+    const running = [
+      limit("z", first.run),
+      ..."abcdefghijkl".split("").map((client) => limit(client, async () => {})),
+    ];
+    await expect(limit("m", async () => {})).rejects.toThrow("full");
+    first.end();
+    await Promise.all(running);
   });
 });

@@ -64,6 +64,10 @@ describe("downloads", () => {
   function sized() {
     const app = createRouter();
     app.onError(onError);
+    app.use(async (c, next) => {
+      c.set("logger", (() => ({ error() {} })) as never);
+      await next();
+    });
     app.use(limitDownloads({ trustedProxies: 1 }));
     const textOf = (c: Context) => "x".repeat(Number(c.req.param("megabytes")) * MIB);
     app.on(["GET", "POST"], "/:megabytes", (c) => sendJson(c, textOf(c), 200));
@@ -83,6 +87,14 @@ describe("downloads", () => {
     expect(await send("/1.5", { ip: "192.0.2.2" })).toBe(200);
     read();
     expect(await send("/1.5")).toBe(200);
+  });
+
+  it("are limited by what all clients have left to read together", async () => {
+    const { send, read } = sized();
+    for (let i = 0; i < 16; i++) expect(await send("/15.9", { ip: `192.0.2.${i}` })).toBe(200);
+    expect(await send("/15.9", { ip: "192.0.2.99" })).toBe(503);
+    read();
+    expect(await send("/15.9", { ip: "192.0.2.99" })).toBe(200);
   });
 
   it("of calls that have taken effect are counted apart, and the next call is refused before it begins", async () => {
@@ -169,6 +181,24 @@ describe("requests", () => {
     const spoofed = (ip: string) => direct.request("/v1/test/1/act", { headers: { "X-Forwarded-For": ip } });
     expect((await spoofed("1.1.1.1")).status).toBe(200);
     expect((await spoofed("2.2.2.2")).status).toBe(429);
+  });
+
+  it("to store new contracts are limited by their bytes and client, whatever key they carry", async () => {
+    const { app } = testApp({ TRUSTED_PROXIES: "1" });
+    app.post("/v1/test/quote", (c) => {
+      c.get("limitQuote")();
+      return c.text("");
+    });
+    const body = "x".repeat(200 * 1024);
+    const quote = (ip: string) =>
+      app.request("/v1/test/quote", {
+        method: "POST",
+        body,
+        headers: { ...AUTHORIZED, "X-Forwarded-For": ip },
+      });
+    expect(await statuses(163, () => quote("192.0.2.1"))).toEqual(Array(163).fill(200));
+    expect(await statuses(1, () => quote("192.0.2.1"))).toEqual([429]);
+    expect(await statuses(1, () => quote("192.0.2.2"))).toEqual([200]);
   });
 
   it("to sign in are limited per client, whatever key they carry", async () => {
