@@ -40,7 +40,7 @@ function ownership(): string {
     "Seats for an even chance in a panel of 5",
     ...PANELS.map((panel) => `panel of ${panel}`),
   ];
-  return `Owning a jury at ${money(seat)} a seat: from which price on one dispute pays for the seats, by size of the panel:\n\n${table(head, rows)}`;
+  return `Owning a jury at ${money(seat)} a seat: from which sum of prices, over all contracts that one attacker disputes, seats pay for themselves, by size of the panel. Seats are kept: a later dispute costs bonds alone.\n\n${table(head, rows)}`;
 }
 
 /** Hypergeometric: the chance that more than half of the drawn seats are own ones. */
