@@ -3,7 +3,13 @@ import { type Hex, zeroAddress } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
-import { acceptOperation, carrySigned, declineOperation } from "../../src/relayer/operations.js";
+import {
+  acceptOperation,
+  carrySigned,
+  declineOperation,
+  type NewOperation,
+  refundDirectTransferOperation,
+} from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { transferData } from "../support/chain.js";
 import { PRICE, STAKE, useRelayerNetwork } from "./relayer-network.js";
@@ -30,10 +36,14 @@ async function wallet(bytecode: Hex): Promise<PrivateKeyAccount> {
   return owner;
 }
 
-/** A burst of creations by one wallet, through one relayer, and the gas that it cost. */
-async function burst(client: PrivateKeyAccount): Promise<{ outcomes: OperationRow[]; gas: bigint }> {
+/** A burst of creations by one wallet, and other operations behind it, through one relayer, and the gas that it cost. */
+async function burst(
+  client: PrivateKeyAccount,
+  ...others: NewOperation[]
+): Promise<{ outcomes: OperationRow[]; gas: bigint }> {
   const rows = [];
   for (let i = 0; i < BURST; i += 1) rows.push(await network.store(await network.creation(client)));
+  for (const other of others) rows.push(await network.store(other));
   const signer = network.signer(0);
   const before = await network.publicClient.getBlockNumber();
   network.startRelayer({ signer });
@@ -66,6 +76,17 @@ describe("a contract wallet", () => {
     expect(gas).toBeGreaterThan(0n);
     expect(gas).toBeLessThan(GAS_OF_ONE);
     expect(await network.balanceOf(liar.address)).toBe(money);
+  });
+
+  it("that fails on chain still has its direct transfers refunded, for which no caller waits", async () => {
+    const liar = await wallet(ACCEPTS_AT_BASE_FEE_0);
+    const escrow = network.addressOf(liar);
+    const authorization = await network.authorize(liar, escrow, PRICE);
+    const refund = refundDirectTransferOperation({ escrow, caller: escrow, amount: PRICE, authorization });
+    const { outcomes } = await burst(liar, refund);
+    expect(outcomes.map(({ reason }) => reason)).toContain("SignerFailed");
+    // There is no such escrow.
+    expect(outcomes.at(-1)).toMatchObject({ kind: refund.kind, reason: "Reverted" });
   });
 
   it("that signs actions for simulations only costs one operation's gas, too", async () => {
