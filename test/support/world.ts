@@ -126,16 +126,15 @@ export async function openScene(target: Target = inject("target")): Promise<Scen
   const now = async (): Promise<number> => (followsChain ? chainNow() : Math.floor(Date.now() / 1000));
   if (followsChain) await followChainTime(chainNow);
 
-  const succeeded = async (hash: Hex): Promise<void> => {
-    const { status } = await publicClient.waitForTransactionReceipt({ hash });
-    if (status !== "success") throw new Error(`The suite's transaction ${hash} reverted.`);
-  };
-  /** The node signs for its own first account. Transactions are sent one after another; a block can mine any number. */
+  /** The node signs for its own first account, and responds with the receipt. */
   const inOwnersTurn = turns();
   const asOwner = async (to: Address, data: Hex): Promise<void> => {
     const params = [{ from: OWNER.address, to, data }] as never;
-    const method = "eth_sendTransaction" as never;
-    await succeeded(await inOwnersTurn(() => publicClient.request({ method, params }) as Promise<Hex>));
+    const method = "eth_sendTransactionSync" as never;
+    const { transactionHash, status } = (await inOwnersTurn(() =>
+      publicClient.request({ method, params }),
+    )) as { transactionHash: Hex; status: Hex };
+    if (status !== "0x1") throw new Error(`The suite's transaction ${transactionHash} reverted.`);
   };
   /** Stablecoin and protocol token: of the deployment, or read from the quotes of an agent that never pays. */
   const assets = lazy(async () => {
@@ -167,7 +166,11 @@ export async function openScene(target: Target = inject("target")): Promise<Scen
       functionName: "transfer",
       args: [to, value],
     } as const;
-    return inFundersTurn(async () => succeeded(await client.writeContract(transfer)));
+    return inFundersTurn(async () => {
+      const hash = await client.writeContract(transfer);
+      const { status } = await publicClient.waitForTransactionReceipt({ hash });
+      if (status !== "success") throw new Error(`The suite's transaction ${hash} reverted.`);
+    });
   };
   const pool = lazy(async () => new pg.Pool({ connectionString: target.databaseUrl ?? undefined, max: 4 }));
 
