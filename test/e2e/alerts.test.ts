@@ -55,9 +55,11 @@ test("every metric in a query is exposed by the service", async () => {
 test("every label in a query belongs to its metric", async () => {
   const text = readFileSync(join(ROOT, "src/metrics.ts"), "utf8");
   const labelsOf = new Map(
-    text.split(/\b(?=(?:counter|histogram|gauge)\(\s*")/).map((declared) => {
+    text.split(/\b(?=(?:counter|histogram|gauge|byState)\(\s*")/).map((declared) => {
       const [, name, counted] = /^\w+\(\s*"(\w+)",\s*"[^"]*",?([^)]*)/.exec(declared) ?? [];
-      const [, list] = /labelNames: \[([^\]]*)\]/.exec(declared) ?? [];
+      const [, list] = declared.startsWith("byState")
+        ? ["", "state"]
+        : (/labelNames: \[([^\]]*)\]/.exec(declared) ?? []);
       return [name, (declared.startsWith("counter") ? counted : list)?.match(/\w+/g) ?? []];
     }),
   );

@@ -94,8 +94,12 @@ it("returns money that came after the match deadline, too, and then shows the co
   await expect.poll(() => world.usdOf(client.address)).toBe(100_000_000n);
   const contract = ok(await client.get<ContractView>(`/v1/contracts/${quote.payTo}`));
   expect(contract).toMatchObject({ status: "cancelled-unmatched", taskDescription: SECRET });
+  // As if the process had ended between the operation and the texts.
+  await world.query("delete from app.terms where id = $1", [quote.payTo.toLowerCase()]);
   const repeated = ok(await client.post<ContractView>("/v1/contracts", body, version2(quote, payment)));
-  expect(repeated).toEqual(contract);
+  // The reference is sealed again.
+  const { supplementaryMaterials: _, ...shown } = contract;
+  expect(repeated).toMatchObject(shown);
 });
 
 it("refunds an escrow that a stranger opened after its texts were dropped, even if no one asks for it", async () => {
