@@ -616,7 +616,7 @@ export interface components {
             awardMethod: "direct_award" | "open_tender";
             worker?: string | null;
             /** @description Reserves a worker-initiated listing for one Buyer */
-            client?: string;
+            client?: string | null;
             budgetOrPrice: number | string;
             /** Format: date-time */
             matchDeadline: string;

@@ -53,8 +53,8 @@ export interface OpenOptions {
   /** Called for each vote that is opened. */
   onOpened?: (id: string) => void;
   /**
-   * Called at once, and once, for each vote that the service refuses to open, or that cannot be opened; without an id if
-   * the service refuses to list the votes. Others are still waited for.
+   * Called at once, and once, for each vote that the service refuses to open, and again if the vote cannot be opened;
+   * without an id if the service refuses to list the votes. Others are still waited for.
    */
   onFailure?: (error: Error, id?: string) => void;
 }
@@ -86,8 +86,9 @@ interface Opening {
   /** Why a vote cannot be opened, by contract. */
   failures: Map<string, unknown>;
   onOpened(id: string): void;
-  /** Calls `onFailure` once for each contract. */
-  report(error: unknown, id?: string): void;
+  onFailure(error: unknown, id: string): void;
+  /** Calls `onFailure` once for each contract whose vote the service refuses, and once for the list. */
+  refused(error: unknown, id?: string): void;
 }
 
 /** The two calls of actions.ts, which loads them with the first vote. */
@@ -245,12 +246,12 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   }
 
   /** Opens each vote that is due. Returns whether others still wait, and the service's refusal to list the votes. */
-  async function openDue({ wait, only, salts, failures, report, onOpened }: Opening) {
+  async function openDue({ wait, only, salts, failures, refused, onOpened, onFailure }: Opening) {
     const { node } = session;
     const { list, reason } = await listOrReason(wait);
     let isWaiting = wait && isOutage(reason);
     const unlisted = isOutage(reason) ? undefined : reason;
-    if (unlisted !== undefined) report(unlisted);
+    if (unlisted !== undefined) refused(unlisted);
     const ids = new Set<string>(await session.submitted.read(kept));
     for (const [id, isSealed] of list ?? []) if (isSealed) ids.add(id);
     for (const id of ids) {
@@ -260,7 +261,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         const isOpened =
           node === undefined
             ? await openListed(id, list, given)
-            : await openProven(id, node, { wait, given, onRefused: (error) => report(error, id) });
+            : await openProven(id, node, { wait, given, onRefused: (error) => refused(error, id) });
         if (isOpened) {
           done.add(id);
           onOpened(id);
@@ -272,7 +273,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         // One vote must not keep the others closed.
         else {
           failures.set(id, error);
-          report(error, id);
+          onFailure(error, id);
         }
       }
     }
@@ -333,7 +334,8 @@ export function votes(session: Session, toEscrow: ToEscrow) {
           opened.push(id);
           onOpened?.(id);
         },
-        report(error, id) {
+        onFailure: (error, id) => onFailure?.(error as Error, id),
+        refused(error, id) {
           if (!reported.has(id)) onFailure?.(error as Error, id);
           reported.add(id);
         },

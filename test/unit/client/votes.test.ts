@@ -188,6 +188,16 @@ describe("with a node, a late vote", () => {
     expect(new Set(transactions).size).toBe(4);
   });
 
+  it("is reported again if it cannot be opened after the service refused to open it", async () => {
+    const failures: unknown[] = [];
+    const list = { data: [], nextCursor: null };
+    const serve = (request: string) =>
+      request.startsWith("GET /v1/votes") ? Response.json(list) : refused(403);
+    const { open } = await late(serve, { opens: false });
+    await open({ onFailure: ({ message }) => void failures.push(message) }).catch(() => {});
+    expect(failures).toEqual(["refused", expect.stringContaining("open it yourself")]);
+  });
+
   it("is reported at once if the service refuses to list or to open it", async () => {
     const failures: unknown[] = [];
     const { open } = await late((request) => (request.includes("/votes") ? refused(403) : undefined));

@@ -237,10 +237,11 @@ function addVote(program: Command, contextOf: ContextOf): void {
       context.out.progress(
         "waiting until voting has ended, to open the vote; if this ends before, run `wcontract open-votes`",
       );
-      const onFailure = ({ message }: Error) => context.out.progress(message);
-      const opened = await agent.openVotes({ id, onFailure }).catch(({ message }: Error) => {
-        throw new Error(`voted, but not opened: ${message}. Run \`wcontract open-votes\``);
-      });
+      const opened = await agent
+        .openVotes({ id, onFailure: reportTo(context) })
+        .catch(({ message }: Error) => {
+          throw new Error(`voted, but not opened: ${message}. Run \`wcontract open-votes\``);
+        });
       context.out.progress(opened.length === 0 ? "nothing was left to open" : "opened the vote");
     });
 }
@@ -254,11 +255,15 @@ function addOpenVotes(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const agent = await context.agent();
       const onOpened = (id: string) => context.out.progress(`opened the vote on ${id}`);
-      const onFailure = ({ message }: Error) => context.out.progress(message);
-      const opened = await agent.openVotes({ wait: !now, onOpened, onFailure });
+      const opened = await agent.openVotes({ wait: !now, onOpened, onFailure: reportTo(context) });
       context.out.result({ opened }, () => `${opened.length} votes opened`);
     });
 }
+
+const reportTo =
+  ({ out }: Context) =>
+  ({ message }: Error, id?: string): void =>
+    out.progress(id === undefined ? message : `${id}: ${message}`);
 
 function addStake(program: Command, contextOf: ContextOf): void {
   program
