@@ -174,7 +174,7 @@ export function createMetrics({
   };
   read(
     "working_contracts_late_settlements",
-    "Settlements, tallies and openings of entrusted votes due for five minutes that are not in the outbox",
+    "Settlements due for five minutes, and tallies and openings of entrusted votes, that are not in the outbox",
     () => atIndexTime(countLate),
   );
   read(

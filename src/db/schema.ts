@@ -292,7 +292,7 @@ export const operation = app.table(
     payer: text("payer"),
     nonce: text("nonce"),
     /**
-     * SHA-256 over action, idempotency key if given, caller and raw body; distinguishes a replay from a misused
+     * SHA-256 over the call's name, idempotency key if given, caller and raw body; distinguishes a replay from a misused
      * authorization.
      */
     requestHash: text("request_hash"),

@@ -115,8 +115,8 @@ export async function* findDue(
 const COUNTED_PAGES = 20;
 
 /**
- * How many settlements, tallies and openings of entrusted votes have been due for {@link LATE_SECONDS} at `now` and are not
- * in the outbox, among the oldest 20 times {@link CANDIDATES} of each kind.
+ * How many settlements have been due for {@link LATE_SECONDS} at `now`, and how many tallies and openings of entrusted votes
+ * are due, that are not in the outbox: among the first 20 times {@link CANDIDATES} of each kind.
  */
 export async function countLate(db: Executor, now: number): Promise<number> {
   let count = 0;

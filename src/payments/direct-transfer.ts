@@ -59,7 +59,7 @@ export async function isDirectTransfer(
 async function requireFinal(deps: Deps, { blockNumber, blockHash }: LoggedTransaction): Promise<void> {
   const head = await deps.publicClient.getBlockNumber({ cacheTime: 0 });
   const isDeep = head - blockNumber + 1n >= BigInt(deps.config.confirmations);
-  // The receipt can come from a branch that the chain has left.
+  // The logs can come from a branch that the chain has left.
   if (!isDeep || (await isCanonical(deps, blockNumber, blockHash)) !== true) throw settlementPending();
 }
 

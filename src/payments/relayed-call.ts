@@ -215,7 +215,7 @@ export interface PaidCall<Action extends PaidAction = PaidAction> extends CallId
   beforeQuote?(action: Action): Promise<void>;
   /** Stores what the database must hold before the relayer gets the operation. Throws to refuse it. */
   beforeOperation?(action: Action, payment: { isDirectTransfer: boolean }): Promise<void>;
-  /** Stores again what was dropped, for a refused call whose refund opens the escrow. */
+  /** Stores again what was dropped, for an operation that is pending, or refunds a refused call by opening the escrow. */
   restore?(): Promise<void>;
   /** Reads the response after the action was applied on chain. */
   respond(mined: Pick<OperationRow, "escrow">): Promise<Success>;

@@ -2,7 +2,8 @@
  * Names the reason an operation failed, decides whether a retry can help, and bounds the gas that a signer can burn. A
  * contract wallet can accept a signature in every simulation and reject it on chain, and any account can become one for a
  * moment (EIP-7702). A batch carries one more signed operation of a caller than were applied in a row before. If a
- * signature fails on chain, its operation gets no second try, and what else its caller has signed is rejected.
+ * signature fails on chain, its operation gets no second try, and what else its caller has signed is rejected, but for
+ * delegations and refunds.
  */
 
 import type { Address } from "@working-contracts/protocol/types";
@@ -235,7 +236,7 @@ async function isBeyondPayer(
 
 /**
  * Rejects what else a caller has signed that was never broadcast, after its signature failed on chain. It can retry,
- * within the limit on failures; not a sign-in that leaves less, nor a refund, which no caller waits for. Returns the ids.
+ * within the limit on failures; not delegations and refunds, for which no caller may be waiting. Returns the ids.
  */
 export async function rejectWaiting(tx: Transaction, caller: string): Promise<bigint[]> {
   const { rows } = await tx.execute<{ id: string }>(sql`

@@ -100,7 +100,7 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
 /** The caller sees the terms from the first quote on. */
 async function storeQuoted(deps: Deps, call: CreateCall, attempt: CreationAttempt): Promise<void> {
   if (attempt.known) await requireQuotable(deps, attempt);
-  else call.limitQuote();
+  if (!attempt.isStored) call.limitQuote();
   await storeAttempt(deps, attempt, { needsSlot: true });
 }
 
@@ -114,9 +114,9 @@ async function storePaid(
   attempt: CreationAttempt,
   { isDirectTransfer }: { isDirectTransfer: boolean },
 ): Promise<void> {
-  const needsSlot = !isDirectTransfer && !attempt.known;
-  if (needsSlot) call.limitQuote();
-  if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot });
+  if (attempt.isStored) return;
+  if (!isDirectTransfer) call.limitQuote();
+  await storeAttempt(deps, attempt, { needsSlot: !isDirectTransfer && !attempt.known });
 }
 
 /** The attempt that these bytes were quoted or paid as. */

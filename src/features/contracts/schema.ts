@@ -96,7 +96,10 @@ export const CreateBodySchema = z
     client: z
       .unknown()
       .optional()
-      .openapi({ type: "string", description: "Reserves a worker-initiated listing for one Buyer" }),
+      .openapi({
+        type: ["string", "null"],
+        description: "Reserves a worker-initiated listing for one Buyer",
+      }),
     budgetOrPrice: PriceSchema,
     matchDeadline: DeadlineSchema,
     withdrawalDeadline: DeadlineSchema,

@@ -57,7 +57,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
     path: `/v1/contracts/${id}/votes`,
     check: () => checkVote(deps, call),
     beforeQuote: () => requireSignable(deps, call),
-    beforeOperation: (action, payment) => storeVote(deps, action, { ...call, ...payment }),
+    beforeOperation: (action) => storeVote(deps, action, call),
     respond: () => presentBallot(deps, id, caller),
   });
 }
@@ -107,12 +107,11 @@ async function requireSignable(deps: Deps, { caller, ballot }: VoteCall): Promis
 async function storeVote(
   deps: Deps,
   { commitment, entrusted }: VoteAction,
-  { id, caller, headers, isDirectTransfer }: VoteCall & { isDirectTransfer: boolean },
+  { id, caller, headers }: VoteCall,
 ): Promise<void> {
   const decoded = decodePayment(headers);
   const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === bondNonce(commitment);
-  // Checked for the vote just now.
-  const gasPolicy = isDirectTransfer ? undefined : policyFor("vote", deps.config.gasPolicy);
+  const gasPolicy = policyFor("vote", deps.config.gasPolicy);
   if (!isSigned && !(await ensureDelegation(deps, caller, "vote", gasPolicy))) throw votesNotDelegated();
   if (entrusted !== undefined) await sealedVoteInsert(deps.db, { id, caller, commitment, ...entrusted });
 }
