@@ -24,7 +24,13 @@ class Suites extends BaseSequencer {
     const sizeOf = ({ moduleId }: TestSpecification): number => statSync(moduleId).size;
     const byPath = files.toSorted((a, b) => (a.moduleId < b.moduleId ? -1 : 1));
     const largestFirst = byPath.toSorted((a, b) => sizeOf(b) - sizeOf(a));
-    return largestFirst.filter((_, i) => i % count === index - 1);
+    const parts = Array.from({ length: count }, () => ({ size: 0, files: [] as TestSpecification[] }));
+    for (const file of largestFirst) {
+      const smallest = parts.reduce((least, part) => (part.size < least.size ? part : least));
+      smallest.size += sizeOf(file);
+      smallest.files.push(file);
+    }
+    return parts[index - 1]?.files ?? [];
   }
 }
 
