@@ -1,6 +1,5 @@
 /** Prometheus metrics: counters for the HTTP layer and the relayer, and gauges read at each scrape. */
 
-import { setImmediate } from "node:timers/promises";
 import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import {
@@ -213,22 +212,18 @@ export function createMetrics({
     "Age of the oldest pending operation, by state",
     (oldest, { age }) => Math.max(oldest, age),
   );
-  gauge(
+  const connections = gauge(
     "working_contracts_database_connections",
     "Connections in this process's pools, and queries waiting for one",
-    {
-      labelNames: ["pool", "kind"],
-      async collect() {
-        // The queries of this scrape wait for a moment in any pool, even for a connection that is idle.
-        await setImmediate();
-        for (const [name, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
-          this.set({ pool: name, kind: "open" }, totalCount);
-          this.set({ pool: name, kind: "idle" }, idleCount);
-          this.set({ pool: name, kind: "waiting" }, waitingCount);
-        }
-      },
-    },
+    { labelNames: ["pool", "kind"] },
   );
+  const countConnections = (): void => {
+    for (const [name, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
+      connections.set({ pool: name, kind: "open" }, totalCount);
+      connections.set({ pool: name, kind: "idle" }, idleCount);
+      connections.set({ pool: name, kind: "waiting" }, waitingCount);
+    }
+  };
 
   return {
     observeRequest({ method, route, status, code, seconds }) {
@@ -249,7 +244,11 @@ export function createMetrics({
       },
       alarm: (name) => alarms.inc({ name }),
     },
-    expose: async () => ({ contentType: register.contentType, text: await register.metrics() }),
+    async expose() {
+      // Before the queries of this scrape, which would count.
+      countConnections();
+      return { contentType: register.contentType, text: await register.metrics() };
+    },
   };
 }
 

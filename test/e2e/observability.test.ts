@@ -105,6 +105,8 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   expect(grown("relayer_batch_operations_sum")).toBeGreaterThanOrEqual(5);
   expect(grown("relayer_operation_seconds_count")).toBeGreaterThanOrEqual(5);
   expect(sample(after, "index_lag_blocks")).toBeLessThan(30);
+  // The queries of a scrape do not count.
+  expect(sample(after, 'database_connections{pool="work",kind="waiting"}')).toBe(0);
   const gas = ["gas_allowance", "gas_budget", "gas_per_fee"].map((name) => `relayer_${name}`);
   for (const name of ["chain_head_age_seconds", "late_settlements", "event_log_lag_seconds", ...gas]) {
     expect(after).toMatch(new RegExp(`^working_contracts_${name} \\d`, "m"));
