@@ -362,13 +362,20 @@ async function signedFor({ address, account }: Agent, seconds: number): Promise<
   return () => world.call("POST", `${path}/api-key`, { body: proof });
 }
 
-describe("gas accounts", { timeout: 300_000 }, () => {
-  beforeAll(async () => {
+let limiting: Promise<void> | undefined;
+/** Restarts the service with low limits, once, whichever of these tests run. */
+function limitGas(): Promise<void> {
+  limiting ??= (async () => {
     const limits = { GAS_ALLOWANCE: String(ALLOWANCE), GAS_BUDGET: String(BUDGET) };
     await stack.restartService({ ...limits, SETTLEMENT_WAIT_MS: PATIENT_MS });
     await gasPaid();
     await world.query("delete from app.gas_account");
-  });
+  })();
+  return limiting;
+}
+
+describe("gas accounts", { timeout: 300_000 }, () => {
+  beforeAll(limitGas);
 
   it("stop an address that creates and cancels in a loop, but not its way out", async () => {
     const attacker = await world.newAgent({ usd: "100" });
@@ -455,6 +462,8 @@ describe("gas accounts", { timeout: 300_000 }, () => {
 const SIGNS_FOR_SIMULATIONS = "0x631626ba7e60e01b3a480215025f5260205ff3";
 
 describe("gas limits that are reached", { timeout: 300_000 }, () => {
+  beforeAll(limitGas);
+
   /** Spends the common budget, so that agents that earned nothing are at the limit. */
   async function spendBudget(): Promise<void> {
     await gasPaid();

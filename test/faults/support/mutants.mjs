@@ -51,6 +51,11 @@ const BY_TEST_FILE = {
       edits: [["mark(deps, answered ?? payment)", "mark(deps, payment)"]],
       only: "before the service opened",
     },
+    "second-payment-marked": {
+      file: "src/payments/direct-transfer.ts",
+      edits: [["if (answered !== null) await mark(deps, answered);", ""]],
+      only: "reaches the escrow after its opening",
+    },
     "outcome-of-another-call": {
       file: "src/payments/direct-transfer.ts",
       edits: [["payment.from && row.bodyHash === hashOfBody(call.rawBody);", "payment.from;"]],
@@ -82,6 +87,16 @@ const BY_TEST_FILE = {
       file: "src/relayer/limits.ts",
       edits: [["const STAKE_REPEAT_SECONDS = 3600;", "const STAKE_REPEAT_SECONDS = 36_000;"]],
       only: "a pending stake is quoted once",
+    },
+    "debts-stop-votes": {
+      file: "src/relayer/limits.ts",
+      edits: [
+        [
+          'kind === "vote" ? { ...policy, budget: 0 } : policy',
+          'kind === "draw" ? { ...policy, budget: 0 } : policy',
+        ],
+      ],
+      only: "refuse no vote",
     },
     "liar-unlimited": {
       file: "src/relayer/limits.ts",
@@ -697,6 +712,11 @@ const BY_TEST_FILE = {
     },
   },
   "test/integration/auth-delegation.test.ts": {
+    "unshown-delegation-kept": {
+      file: "src/features/agents/keys.ts",
+      edits: [["newest.isPending || issuedAtOf(newest.data as Hex) > grant.issuedAt", "newest.isPending"]],
+      only: "does not show its registration yet",
+    },
     "sign-in-unlocked": {
       file: "src/features/agents/delegation.ts",
       edits: [[" for update", ""]],
@@ -973,6 +993,16 @@ const BY_TEST_FILE = {
         ["signedQuotas: await readSignedQuotas(tx, waiting)", "signedQuotas: await readSignedQuotas(tx, [])"],
       ],
       only: "passes every simulation",
+    },
+    "refund-dropped-with-signer": {
+      file: "src/relayer/failures.ts",
+      edits: [["      and kind not in ('delegate', 'refund-direct-transfer')\n", ""]],
+      only: "still has its direct transfers refunded",
+    },
+    "use-is-payers-failure": {
+      file: "src/relayer/send.ts",
+      edits: [["used.has(row.id) ? PAYMENT_USED : ", ""]],
+      only: "does not suffer for a payment",
     },
     "wallet-retried": {
       file: "src/relayer/results.ts",
