@@ -8,6 +8,16 @@ import type { Agent } from "@working-contracts/client/index";
 import { z } from "zod";
 import { refusalOf } from "../errors.js";
 
+export type Fields = Record<string, z.ZodType>;
+
+/** How a tool is called, and what it takes and returns. */
+export interface Tool<Input extends Fields> {
+  name: string;
+  description: string;
+  input: Input;
+  output: z.ZodType;
+}
+
 /** An operation by method and path. */
 type Endpoint = Parameters<Agent["call"]>[0];
 /** The schema of an operation's `data`, or of its whole body. */

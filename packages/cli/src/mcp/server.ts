@@ -5,7 +5,14 @@ import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import manifest from "../../package.json" with { type: "json" };
 import { statusPattern } from "../commands/contracts.js";
-import { ContractIdSchema, given, type OutputSchemas, toolResult } from "./results.js";
+import {
+  ContractIdSchema,
+  type Fields,
+  given,
+  type OutputSchemas,
+  type Tool,
+  toolResult,
+} from "./results.js";
 import { addWriteTools, type UnfinishedCalls } from "./write-tools.js";
 
 /** One server has one agent and one kind of access. */
@@ -47,14 +54,9 @@ export async function publicAgent(agent: Agent, options: ConnectOptions): Promis
   return { ...agent, terms };
 }
 
-type Shape = Record<string, z.ZodType>;
-type AddReadTool = <Input extends Shape>(tool: {
-  name: string;
-  description: string;
-  input: Input;
-  output: z.ZodType;
-  read(input: z.infer<z.ZodObject<Input>>, signal: AbortSignal): Promise<object>;
-}) => void;
+type AddReadTool = <Input extends Fields>(
+  tool: Tool<Input> & { read(input: z.infer<z.ZodObject<Input>>, signal: AbortSignal): Promise<object> },
+) => void;
 
 /** The function that adds a tool which signs nothing and changes nothing. */
 function addingReadTools(server: McpServer): AddReadTool {

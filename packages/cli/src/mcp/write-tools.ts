@@ -5,7 +5,15 @@ import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { type Agent, type Contract, type Duration, OutcomeUnknown } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
-import { ContractIdSchema, given, type OutputSchemas, refusal, toolResult } from "./results.js";
+import {
+  ContractIdSchema,
+  type Fields,
+  given,
+  type OutputSchemas,
+  refusal,
+  type Tool,
+  toolResult,
+} from "./results.js";
 
 const CHANGES = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
 const DURATION = /^\d+(\.\d+)?[smhd]$/;
@@ -20,14 +28,9 @@ interface Served {
   outputs: OutputSchemas;
 }
 
-type Shape = Record<string, z.ZodType>;
-type AddTool = <Input extends Shape>(tool: {
-  name: string;
-  description: string;
-  input: Input;
-  output: z.ZodType;
-  perform(input: z.infer<z.ZodObject<Input>>): Promise<object>;
-}) => void;
+type AddTool = <Input extends Fields>(
+  tool: Tool<Input> & { perform(input: z.infer<z.ZodObject<Input>>): Promise<object> },
+) => void;
 
 /** Adds one tool per action, and `resume_call` for calls of unknown outcome. */
 export function addWriteTools(
