@@ -423,23 +423,17 @@ export async function grantAt(node: Node, network: Addresses, agent: Address) {
  * another. Throws if it does not.
  */
 export async function requireNotWider(
+  { network, signer, permission, http }: Pick<Session, "network" | "signer" | "permission" | "http">,
   node: Node,
-  network: Addresses,
-  { agent, permission, signal }: { agent: Address; permission: Permission; signal?: AbortSignal | undefined },
 ): Promise<void> {
   const { actions, until } = permission;
-  await waitUntil(
-    () => grantAt(node, network, agent),
-    (grant) =>
-      (grant.actions & ~actions) === 0 &&
-      (grant.actions === 0 || until === 0 || (grant.until !== 0 && grant.until <= until)),
-    {
-      timeoutMs: REGISTRATION_MS,
-      signal,
-      stateOf: () =>
-        "On chain you still leave more to the operator than you signed now. End that yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again",
-    },
-  );
+  const isNotWider = (grant: Permission) =>
+    (grant.actions & ~actions) === 0 &&
+    (grant.actions === 0 || until === 0 || (grant.until !== 0 && grant.until <= until));
+  const stateOf = () =>
+    "On chain you still leave more to the operator than you signed now. End that yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again";
+  const wait = { timeoutMs: REGISTRATION_MS, signal: http.signal, stateOf };
+  await waitUntil(() => grantAt(node, network, signer.address), isNotWider, wait);
 }
 
 /** The nonce that the agent's signed actions need at an escrow or the registry. */

@@ -49,7 +49,7 @@ export interface ConnectOptions {
   /** Limits on payments. Without it, no payment is ever signed. */
   spendingLimit?: SpendingLimit;
   /** Called last before each payment is signed, after every check. Throw to refuse the payment. */
-  beforePayment?: (payment: PlannedPayment) => void | Promise<void>;
+  beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
   /**
    * The pinned addresses of the protocol. If absent, those that this package pins for the service's host; otherwise they
    * are read once from the service, which must then ask for a sign-in to `domain`.
@@ -59,15 +59,13 @@ export interface ConnectOptions {
   domain?: string;
   /** A node of the chain (JSON-RPC URL or EIP-1193 provider): before each payment, the escrow is checked on chain. */
   node?: Node;
-  /**
-   * The most that the gas may cost if the agent opens a vote with its own transaction, in wei; by default 0.01 ether.
-   */
+  /** The most that the gas of one transaction of the agent's own may cost, in wei; by default 0.01 ether. */
   maxGasCost?: bigint | undefined;
   /**
    * The clock that bounds how long a signature is valid: by default this machine's, plus five minutes. `service` trusts the
    * service's clock, for a sandbox whose clock was moved.
    */
-  clock?: "local" | "service";
+  clock?: "local" | "service" | undefined;
   /**
    * Actions that the service may take for this agent without a signature for each: none by default, `all`, or some, at
    * most until a time. Enforced on chain.
@@ -76,7 +74,7 @@ export interface ConnectOptions {
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
   /** Keeps what was submitted, to notice what the service hides; by default in memory, which ends with the program. */
-  submitted?: Submitted;
+  submitted?: Submitted | undefined;
   /** Label of the new API key. */
   label?: string;
   /** How long a request is awaited and retried while its outcome is unknown; two minutes by default. */
@@ -85,7 +83,7 @@ export interface ConnectOptions {
   onWaiting?: (reason: string) => void;
   /** Called at each step of a payment. */
   onProgress?: (progress: PaymentProgress) => void;
-  /** Called with the service's signed offer and receipt of each payment, checked. Whatever it throws is ignored: the money is paid. */
+  /** Called with the service's signed offer and receipt of each payment, checked. Errors that it throws are ignored. */
   onReceipt?: (proof: PaymentProof) => void;
   /** By default the global one. The body of its responses must be a web stream, as in Node.js and browsers. */
   fetch?: typeof fetch;
@@ -112,13 +110,12 @@ export type Agent = Awaited<ReturnType<typeof connect>>;
  * node also if an earlier sign-in that left more to the operator stays in force.
  */
 export async function connect(options: ConnectOptions) {
-  const { account: signer, spendingLimit, beforePayment } = options;
+  const { account: signer, node } = options;
   const http = createHttp({
+    ...options,
     baseUrl: options.baseUrl.replace(/\/+$/, ""),
     fetch: options.fetch ?? fetch,
     patienceMs: options.patienceMs ?? PATIENCE_MS,
-    onWaiting: options.onWaiting,
-    signal: options.signal,
   });
   const pinned = options.network ?? DEPLOYMENTS[new URL(options.baseUrl).host];
   const network = lowerCase(pinned ?? (await readNetwork(http)));
@@ -132,11 +129,11 @@ export async function connect(options: ConnectOptions) {
     return time;
   };
   const session: Session = {
+    ...options,
     http,
     signer,
     network,
-    budget: createBudget(spendingLimit),
-    beforePayment,
+    budget: createBudget(options.spendingLimit),
     now,
     boundedTime,
     agreedTime: async () => {
@@ -144,24 +141,13 @@ export async function connect(options: ConnectOptions) {
       if (options.clock !== "service" && time < Date.now() / 1000 - CLOCK_TOLERANCE) throw wrongClock(time);
       return time;
     },
-    node: options.node,
-    clock: options.clock,
-    maxGasCost: options.maxGasCost,
-    onProgress: options.onProgress,
     submitted: options.submitted ?? inMemory(),
     permission: permissionOf(options.operator ?? "none"),
-    onReceipt: options.onReceipt,
     apiKey: options.apiKey ?? "",
   };
   if (options.apiKey === undefined) {
     session.apiKey = await signIn(session, options.label);
-    const { node, permission } = session;
-    if (node !== undefined)
-      await (await import("./chain-check.js")).requireNotWider(node, network, {
-        agent: signer.address,
-        permission,
-        signal: options.signal,
-      });
+    if (node !== undefined) await (await import("./chain-check.js")).requireNotWider(session, node);
   }
 
   const readable = reads(session);
@@ -217,7 +203,6 @@ export async function connect(options: ConnectOptions) {
      */
     async waitFor(id: string, status: StatusPattern, wait: WaitOptions<Contract> = {}): Promise<Contract> {
       const served = (signal: AbortSignal) => readsUntil(signal).get(id);
-      const { node } = session;
       const read =
         node === undefined
           ? served
@@ -239,8 +224,7 @@ export async function connect(options: ConnectOptions) {
      */
     async verify(id: string, options: Partial<VerifyOptions> = {}): Promise<Verification> {
       const { verifyContract } = await import("./verify/verify.js");
-      const nodes = session.node === undefined ? [] : [session.node];
-      return verifyContract(known, id, { nodes, ...options });
+      return verifyContract(known, id, { nodes: node === undefined ? [] : [node], ...options });
     },
 
     /**

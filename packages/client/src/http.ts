@@ -68,13 +68,14 @@ export function requireNoPassword(url: string): void {
 
 /** Redirects count as failures. Throws RangeError if the URL contains a name or a password. */
 export function createHttp(options: HttpOptions): Http {
-  requireNoPassword(options.baseUrl);
+  const { baseUrl, fetch } = options;
+  requireNoPassword(baseUrl);
   return {
     signal: options.signal,
     withoutSignal: () => createHttp({ ...options, signal: undefined }),
     until: (signal) => createHttp({ ...options, signal: eitherOf(options.signal, signal) }),
     open: ({ method, path, headers = {} }, signal) =>
-      options.fetch(options.baseUrl + path, { method, headers, redirect: "error", signal }),
+      fetch(baseUrl + path, { method, headers, redirect: "error", signal }),
     async send(request, onRetry) {
       const deadline = performance.now() + options.patienceMs;
       let attemptMs = Math.max(options.patienceMs, MIN_ATTEMPT_MS);

@@ -44,29 +44,26 @@ import {
   termsIn,
   withoutUrl,
 } from "./chain-check.js";
+import type { ConnectOptions } from "./connect.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
-import { type Expected, type PlannedPayment, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
-import { type ExpectedPayment, plannedOf, type Submitted, votesKey } from "./session.js";
+import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
+import { type ExpectedPayment, plannedOf, votesKey } from "./session.js";
 import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./signing.js";
 import { requireBounds } from "./terms.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
 import { type Signer, voteSalt } from "./wallets.js";
 
-/** Without `network`, only actions on a contract are possible, and none that pays or votes. */
-export interface OnChainOptions {
+/**
+ * Without `network`, only actions on a contract are possible, and none that pays or votes. Others are as with `connect`,
+ * but `clock` speaks of the node's.
+ */
+export interface OnChainOptions
+  extends Pick<ConnectOptions, "beforePayment" | "clock" | "maxGasCost" | "submitted"> {
   rpcUrl: string;
   /** Signs, and pays the gas. */
   account: LocalAccount;
   /** The pinned addresses of the protocol: payments, stakes and votes need them. */
   network?: Addresses | undefined;
-  /** Called before each payment is signed. Throw to refuse the payment. */
-  beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
-  /** Remembers the contracts on which the account votes, as with `connect`. */
-  submitted?: Submitted | undefined;
-  /** As with `connect`; here of the node's clock. */
-  clock?: "local" | "service" | undefined;
-  /** The most that the gas of one transaction may cost, in wei; by default 0.01 ether. The node proposes the fees. */
-  maxGasCost?: bigint | undefined;
 }
 
 /** For continuous work. The delivery commits to both, so a checkpoint that is missing here can never be proven. */

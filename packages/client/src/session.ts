@@ -7,7 +7,7 @@ import type { Permission } from "@working-contracts/protocol/signatures";
 import type { Status } from "@working-contracts/protocol/status";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
-import type { Node } from "./chain-check.js";
+import type { ConnectOptions } from "./connect.js";
 import {
   isOutage,
   OutcomeUnknown,
@@ -23,7 +23,6 @@ import {
   type createBudget,
   type Expected,
   type PaymentProgress,
-  type PaymentProof,
   type PlannedPayment,
   type QuotedPayment,
   readQuote,
@@ -50,8 +49,12 @@ export interface Submitted {
 /** The key of `Submitted` for the contracts on which an agent cast sealed votes. */
 export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string => `votes-${factory}`;
 
-/** One signed-in address: its connection, keys, limits, and the addresses that it trusts. */
-export interface Session {
+/** One signed-in address: its connection, keys, limits, the addresses that it trusts, and options of `connect`. */
+export interface Session
+  extends Pick<
+    ConnectOptions,
+    "beforePayment" | "clock" | "maxGasCost" | "node" | "onProgress" | "onReceipt"
+  > {
   http: Http;
   signer: Signer;
   network: PinnedNetwork;
@@ -62,16 +65,6 @@ export interface Session {
   boundedTime(): Promise<number>;
   /** The same, for a date that counts. Throws RefusedToSign if it is over five minutes off, ahead or behind. */
   agreedTime(): Promise<number>;
-  onProgress?: ((progress: PaymentProgress) => void) | undefined;
-  onReceipt?: ((proof: PaymentProof) => void) | undefined;
-  /** The caller's own node of the chain, if it has one. */
-  node?: Node | undefined;
-  /** Whether another clock may be ahead of this machine's. */
-  clock?: "local" | "service" | undefined;
-  /** The most that the gas of a transaction of the agent's own may cost, in wei. */
-  maxGasCost?: bigint | undefined;
-  /** Called before a payment is signed. Throw to refuse the payment. */
-  beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
   submitted: Submitted;
   /** Actions that the sign-in leaves to the operator; the agent signs every other one. */
   permission: Permission;

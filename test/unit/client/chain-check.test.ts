@@ -82,10 +82,12 @@ it("a sign-in that leaves less waits for its text while the node does not respon
       return `0x${[2, 1, 0, actions].map(word).join("")}`;
     },
   };
-  const less = { agent: account.address, permission: { actions: 1, until: 0 } };
+  const signedWith = (signal?: AbortSignal) => {
+    return { network: NETWORK, signer: account, permission: { actions: 1, until: 0 }, http: { signal } };
+  };
   grants = [7, null, 1];
-  await requireNotWider(node, NETWORK, less);
+  await requireNotWider(signedWith() as never, node);
   grants = [7];
-  const aborted = requireNotWider(node, NETWORK, { ...less, signal: AbortSignal.timeout(100) });
+  const aborted = requireNotWider(signedWith(AbortSignal.timeout(100)) as never, node);
   await expect(aborted).rejects.toMatchObject({ name: "TimeoutError" });
 });
