@@ -11,7 +11,7 @@ import canonicalize from "canonicalize";
 import type { requireDone } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
 import { type QuotedPayment, VALIDITY_SECONDS } from "./payment.js";
-import { call, dataOf, pay, reads, type Session, type ToEscrow } from "./session.js";
+import { call, dataIn, dataOf, pay, reads, type Session, type ToEscrow } from "./session.js";
 import { CLOCK_TOLERANCE, callSigned, signChallenge } from "./signing.js";
 import { ownTerms, type Posted, provenTerms } from "./terms.js";
 import type { Checkpoint, CheckpointDraft, Contract, Draft, Outcome, Stake } from "./types.js";
@@ -19,6 +19,15 @@ import type { OpenOptions, VoteOptions, Voting } from "./votes.js";
 
 /** The longest time for which a payment that the client signs can be used. */
 const USABLE_MS = (VALIDITY_SECONDS + CLOCK_TOLERANCE) * 1000;
+
+/** Actions on a contract that cost nothing. */
+const SIGNED = {
+  approve: "POST /v1/contracts/{id}/approve",
+  cancel: "POST /v1/contracts/{id}/cancel",
+  decline: "POST /v1/contracts/{id}/accept",
+  deliver: "POST /v1/contracts/{id}/delivery",
+  withdraw: "POST /v1/contracts/{id}/withdraw",
+} as const;
 
 /**
  * Actions throw the errors of errors.ts. With a node, an action that changes a contract's status throws NotOnChain
@@ -41,13 +50,14 @@ export function actions(session: Session) {
   };
   let voting: Promise<Voting> | undefined;
   /** Few agents vote. */
-  const loadVoting = (): Promise<Voting> => {
-    voting ??= import("./votes.js").then(({ votes }) => votes(session, toEscrow));
-    return voting;
-  };
-  const act = (action: "approve" | "cancel" | "withdraw", id: string) => {
-    const signing = { action, contract: id, calldata: calldataOf(action) };
-    const acting = callSigned(session, `POST /v1/contracts/{id}/${action}`, signing, { path: { id } });
+  const loadVoting = () => (voting ??= import("./votes.js").then(({ votes }) => votes(session, toEscrow)));
+  const act = (
+    action: keyof typeof SIGNED,
+    id: string,
+    { body, calldata }: { body?: object; calldata?: () => Promise<Hex> } = {},
+  ): Promise<Contract> => {
+    const signing = { action, contract: id, calldata: calldata ?? encodeCall(`${action}()`) };
+    const acting = callSigned(session, SIGNED[action], signing, { path: { id }, ...(body && { body }) });
     return acting.then(provenAs(session, action, id));
   };
 
@@ -99,26 +109,14 @@ export function actions(session: Session) {
     },
 
     /** Declines a direct award or a reserved listing. */
-    decline: (id: string) => {
-      const signing = { action: "decline", contract: id, calldata: calldataOf("decline") } as const;
-      const input = { path: { id }, body: { accept: false } };
-      return callSigned(session, "POST /v1/contracts/{id}/accept", signing, input).then(
-        provenAs(session, "decline", id),
-      );
-    },
+    decline: (id: string) => act("decline", id, { body: { accept: false } }),
 
     /** Cancels one's own contract that no one has accepted. */
     cancel: (id: string) => act("cancel", id),
 
     /** Delivers a text as it is: a reference, or its sealed form. */
-    deliver: (id: string, delivery: string) => {
-      const calldata = () => deliveryOf(id, delivery);
-      const signing = { action: "deliver", contract: id, calldata } as const;
-      const input = { path: { id }, body: { delivery } };
-      return callSigned(session, "POST /v1/contracts/{id}/delivery", signing, input).then(
-        provenAs(session, "deliver", id),
-      );
-    },
+    deliver: (id: string, delivery: string) =>
+      act("deliver", id, { body: { delivery }, calldata: () => deliveryOf(id, delivery) }),
 
     /** Withdraws from a contract before its withdrawal deadline, at the cost of part of the stake. */
     withdraw: (id: string) => act("withdraw", id),
@@ -157,9 +155,11 @@ export function actions(session: Session) {
       const contractId = id.toLowerCase();
       const sent = canonicalOf({ ...body, checkpointedAt });
       const leaf = checkpointLeaf({ ...sent, contractId });
-      const stored = await dataOf(
-        call(session, "POST /v1/contracts/{id}/checkpoint", { path: { id }, body: sent, key: leaf }),
-      );
+      const stored = await dataOf(session, "POST /v1/contracts/{id}/checkpoint", {
+        path: { id },
+        body: sent,
+        key: leaf,
+      });
       if (leaf !== checkpointLeaf(stored))
         throw new RefusedToSign(
           "checkpoints",
@@ -176,12 +176,12 @@ export function actions(session: Session) {
       const calldata = complaintCall(canonicalize(sent) ?? "");
       const input = { path: { id }, body: { evidence: sent }, key: keccak256(calldata) };
       const signing = { action: "complain", contract: id, calldata } as const;
-      return dataOf(callSigned(session, "POST /v1/contracts/{id}/complaints", signing, input));
+      return callSigned(session, "POST /v1/contracts/{id}/complaints", signing, input).then(dataIn);
     },
 
     /** Stakes protocol tokens to become eligible as a Backup Agent; by default the required amount. */
     async stake(amount?: string): Promise<Stake> {
-      const tokens = amount ?? String((await dataOf(call(session, "GET /v1/protocol"))).baEligibilityStake);
+      const tokens = amount ?? String((await dataOf(session, "GET /v1/protocol")).baEligibilityStake);
       const units = parseDecimal(tokens, TOKEN_DECIMALS);
       if (units === null || units === 0n)
         throw new RangeError(`${tokens} is not an amount of protocol tokens`);
@@ -194,12 +194,12 @@ export function actions(session: Session) {
     unstake: () => {
       const calldata = encodeCall("requestUnstake(address)", caller);
       const signing = { action: "unstake", contract: network.registry, calldata } as const;
-      return dataOf(callSigned(session, "POST /v1/agents/me/unstake", signing));
+      return callSigned(session, "POST /v1/agents/me/unstake", signing).then(dataIn);
     },
 
     /** Appends a version of one's profile. Omitted fields stay unchanged; null clears a field. */
     setProfile: (changes: { displayName?: string | null; bio?: string | null }) =>
-      dataOf(call(session, "POST /v1/agents/me/profile", { body: changes })),
+      dataOf(session, "POST /v1/agents/me/profile", { body: changes }),
 
     /**
      * Revokes one API key. Without `keyId`, revokes all of them and the service's authority to act for this address.
@@ -208,10 +208,12 @@ export function actions(session: Session) {
     async revokeKeys(keyId?: string): Promise<number> {
       const redeemed = await signChallenge({ ...session, permission: { actions: 0, until: 0 } });
       const { revokedCount } = await dataOf(
-        call({ ...session, apiKey: "" }, "POST /v1/agents/{address}/api-key/revoke", {
+        { ...session, apiKey: "" },
+        "POST /v1/agents/{address}/api-key/revoke",
+        {
           path: { address: caller },
           body: { ...redeemed, ...(keyId === undefined ? {} : { keyId }) },
-        }),
+        },
       );
       return revokedCount;
     },
@@ -244,7 +246,12 @@ function posting(session: Session) {
       earlier = undefined;
     }
     const key = draft.idempotencyKey ?? earlier?.key ?? crypto.randomUUID();
-    const posted = completed(draft, key);
+    const posted: Posted = {
+      ...draft,
+      contractType: "fixed",
+      awardMethod: draft.awardMethod ?? (draft.worker == null ? "open_tender" : "direct_award"),
+      idempotencyKey: key,
+    };
     const body = JSON.stringify(posted);
     const termsOf = async (id: string) =>
       ownTerms(id, { posted, body, caller, served: await servedTerms(id), network });
@@ -287,17 +294,6 @@ function posting(session: Session) {
   };
 }
 
-const calldataOf = (action: "approve" | "cancel" | "decline" | "withdraw"): Hex => encodeCall(`${action}()`);
-
 /** As the service reads it, in one order of fields: it stores the same content once only if its bytes are the same. */
 const canonicalOf = <T>(content: T): T =>
   JSON.parse(canonicalize(JSON.parse(JSON.stringify(content))) ?? "") as T;
-
-function completed(draft: Draft, idempotencyKey: string): Posted {
-  return {
-    ...draft,
-    contractType: "fixed",
-    awardMethod: draft.awardMethod ?? (draft.worker == null ? "open_tender" : "direct_award"),
-    idempotencyKey,
-  };
-}

@@ -289,7 +289,7 @@ export function secondsOf(duration: string): number {
 }
 
 function readNetwork(http: Session["http"]): Promise<Network> {
-  return dataOf(call({ http, apiKey: "" }, "GET /v1/network"));
+  return dataOf({ http, apiKey: "" }, "GET /v1/network");
 }
 
 /**
@@ -308,11 +308,9 @@ function requireTwoCurrencies({ asset, protocolToken }: PinnedNetwork): void {
 
 async function signIn(session: Session, label: string | undefined): Promise<string> {
   const redeemed = await signChallenge(session);
-  const { apiKey } = await dataOf(
-    call({ ...session, apiKey: "" }, "POST /v1/agents/{address}/api-key", {
-      path: { address: session.signer.address },
-      body: { ...redeemed, ...(label === undefined ? {} : { label }) },
-    }),
-  );
+  const { apiKey } = await dataOf({ ...session, apiKey: "" }, "POST /v1/agents/{address}/api-key", {
+    path: { address: session.signer.address },
+    body: { ...redeemed, ...(label === undefined ? {} : { label }) },
+  });
   return apiKey;
 }

@@ -5,7 +5,7 @@ import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Node } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
-import { call, dataOf, reads, type Session } from "./session.js";
+import { dataOf, reads, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
 import { waitUntil } from "./wait.js";
@@ -62,7 +62,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
   async function served(id: string, field: ReferenceField): Promise<string | null> {
     const { [field]: jwe } = await get(id);
     if (jwe === null) return null;
-    const { keys } = await dataOf(call(session, "GET /v1/contracts/{id}/keys", { path: { id } }));
+    const { keys } = await dataOf(session, "GET /v1/contracts/{id}/keys", { path: { id } });
     const key = keys.find((one) => one.field === field);
     return key === undefined ? null : (await sealing()).openReference(jwe, key);
   }
@@ -156,7 +156,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       if (plain !== null) return referenceIn(plain, jwe);
       const shares =
         share === undefined
-          ? await dataOf(call(session, "GET /v1/contracts/{id}/delivery/shares", { path: { id } }))
+          ? await dataOf(session, "GET /v1/contracts/{id}/delivery/shares", { path: { id } })
           : [{ jwe: share }];
       let failure: unknown;
       for (const share of shares) {

@@ -135,16 +135,16 @@ async function* openStream(
 export function webhooks(session: Session) {
   return {
     /** Sends events to a URL from now on. The response alone contains the secret for {@link verifyWebhook}. */
-    create: (draft: WebhookDraft) => dataOf(call(session, "POST /v1/agents/me/webhooks", { body: draft })),
-    list: () => dataOf(call(session, "GET /v1/agents/me/webhooks")),
-    get: (id: string) => dataOf(call(session, "GET /v1/agents/me/webhooks/{id}", { path: { id } })),
+    create: (draft: WebhookDraft) => dataOf(session, "POST /v1/agents/me/webhooks", { body: draft }),
+    list: () => dataOf(session, "GET /v1/agents/me/webhooks"),
+    get: (id: string) => dataOf(session, "GET /v1/agents/me/webhooks/{id}", { path: { id } }),
     /** Changes, disables or enables a webhook. */
     update: (id: string, changes: WebhookChanges) =>
-      dataOf(call(session, "PATCH /v1/agents/me/webhooks/{id}", { path: { id }, body: changes })),
-    remove: (id: string) => dataOf(call(session, "DELETE /v1/agents/me/webhooks/{id}", { path: { id } })),
+      dataOf(session, "PATCH /v1/agents/me/webhooks/{id}", { path: { id }, body: changes }),
+    remove: (id: string) => dataOf(session, "DELETE /v1/agents/me/webhooks/{id}", { path: { id } }),
     /** Sends one event again, or everything after one. */
     replay: (id: string, what: { eventId: string } | { after: string }) =>
-      dataOf(call(session, "POST /v1/agents/me/webhooks/{id}/replay", { path: { id }, body: what })),
+      dataOf(session, "POST /v1/agents/me/webhooks/{id}/replay", { path: { id }, body: what }),
   };
 }
 

@@ -131,25 +131,23 @@ export async function call<E extends Endpoint>(
   endpoint: E,
   ...[input]: InputArguments<E>
 ): Promise<ResponseOf<E>> {
-  const response = await session.http.send(requestOf(session, endpoint, input as Input | undefined));
+  const response = await session.http.send(requestOf(session, endpoint, input as never));
   if (response.status === 402)
     throw new RefusedToSign("quote", `${endpoint} costs money, and only the named actions pay`);
   return response.json as ResponseOf<E>;
 }
 
+type DataOf<R> = R extends { data: infer D } ? D : never;
+
+/** Calls an operation like {@link call}, and returns the `data` of its response. */
+export async function dataOf<E extends Endpoint>(
+  ...args: Parameters<typeof call<E>>
+): Promise<DataOf<ResponseOf<E>>> {
+  return dataIn(await call(...args));
+}
+
 /** The `data` of a response. */
-export async function dataOf<T>(response: Promise<{ data: T }>): Promise<T> {
-  return (await response).data;
-}
-
-const dataIn = (json: object): never => (json as { data: never }).data;
-
-interface Input {
-  path?: object;
-  query?: object;
-  body?: unknown;
-  key?: string;
-}
+export const dataIn = <R extends object>(json: R) => (json as { data: DataOf<R> }).data;
 
 /**
  * Path parameters become lower case. Sets a random `Idempotency-Key` if the operation takes one and the input has none
@@ -158,7 +156,7 @@ interface Input {
 export function requestOf(
   { apiKey }: Pick<Session, "apiKey">,
   endpoint: Endpoint,
-  input: Input = {},
+  input: { path?: object; query?: object; body?: unknown; key?: string } = {},
 ): Request {
   const [method, template] = endpoint.split(" ") as [Method, string];
   const path = Object.entries(input.path ?? {}).reduce(
@@ -171,14 +169,12 @@ export function requestOf(
     method,
     path: query.length === 0 ? path : `${path}?${search}`,
     headers: {
-      ...(apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` }),
-      ...((KEYED as readonly string[]).includes(endpoint)
-        ? { "idempotency-key": input.key ?? crypto.randomUUID() }
-        : {}),
+      ...(apiKey !== "" && { authorization: `Bearer ${apiKey}` }),
+      ...((KEYED as readonly string[]).includes(endpoint) && {
+        "idempotency-key": input.key ?? crypto.randomUUID(),
+      }),
     },
-    ...(input.body === undefined
-      ? {}
-      : { body: typeof input.body === "string" ? input.body : JSON.stringify(input.body) }),
+    body: typeof input.body === "string" ? input.body : JSON.stringify(input.body),
     repeatable: !NOT_REPEATABLE.has(endpoint),
   };
 }
@@ -209,10 +205,10 @@ export interface PaidCall<E extends Endpoint, T> {
 }
 
 /** Calls an operation that can cost money. If the response is a quote, pays it only if it is exactly the expected one. */
-export async function pay<E extends Endpoint, T = ResponseOf<E>["data" & keyof ResponseOf<E>]>(
+export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   session: Session,
   endpoint: E,
-  { path, body, nonce, expect, beforeSigning, open = dataIn }: PaidCall<E, T>,
+  { path, body, nonce, expect, beforeSigning, open = dataIn as never }: PaidCall<E, T>,
 ): Promise<T> {
   const request = requestOf(session, endpoint, { ...(path && { path }), body });
   const openResponse = async ({ json, headers }: ServiceResponse): Promise<T> =>
@@ -343,47 +339,44 @@ export function reads(session: Session) {
   const me = session.signer.address;
 
   return {
-    get: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}", { path: { id } })),
+    get: (id: string) => dataOf(session, "GET /v1/contracts/{id}", { path: { id } }),
     /** One page of contracts, newest first unless `sort` says otherwise. */
     list: (query: ListQuery = {}) => pageOf(call(session, "GET /v1/contracts", { query })),
     /** Everything that a contract's address commits to. */
-    terms: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/terms", { path: { id } })),
+    terms: (id: string) => dataOf(session, "GET /v1/contracts/{id}/terms", { path: { id } }),
     /** Each payment of a contract and its state. */
-    settlement: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/settlement", { path: { id } })),
+    settlement: (id: string) => dataOf(session, "GET /v1/contracts/{id}/settlement", { path: { id } }),
     votes: (query: VoteQuery = {}) => pageOf(call(session, "GET /v1/votes", { query })),
-    checkpoints: (id: string) =>
-      dataOf(call(session, "GET /v1/contracts/{id}/checkpoints", { path: { id } })),
+    checkpoints: (id: string) => dataOf(session, "GET /v1/contracts/{id}/checkpoints", { path: { id } }),
     /** How a checkpoint is included in the signed root of its contract's log. */
     proveCheckpoint: (id: string, checkpointId: string) =>
-      dataOf(
-        call(session, "GET /v1/contracts/{id}/checkpoints/{checkpointId}/proof", {
-          path: { id, checkpointId },
-        }),
-      ),
+      dataOf(session, "GET /v1/contracts/{id}/checkpoints/{checkpointId}/proof", {
+        path: { id, checkpointId },
+      }),
     /** Releases of the keys of a contract's references; for its parties. */
     keyReleases: (id: string, query: PageQuery = {}) =>
       pageOf(call(session, "GET /v1/contracts/{id}/keys/releases", { path: { id }, query })),
     /** Every movement of a contract's money so far. */
-    ledger: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/ledger", { path: { id } })),
-    complaints: (id: string) => dataOf(call(session, "GET /v1/contracts/{id}/complaints", { path: { id } })),
+    ledger: (id: string) => dataOf(session, "GET /v1/contracts/{id}/ledger", { path: { id } }),
+    complaints: (id: string) => dataOf(session, "GET /v1/contracts/{id}/complaints", { path: { id } }),
 
     stakeOf: (address: string = me) =>
-      dataOf(call(session, "GET /v1/agents/{address}/stake", { path: { address } })),
+      dataOf(session, "GET /v1/agents/{address}/stake", { path: { address } }),
     workload: (address: string = me) =>
-      dataOf(call(session, "GET /v1/agents/{address}/workload", { path: { address } })),
+      dataOf(session, "GET /v1/agents/{address}/workload", { path: { address } }),
     /** Counts of an agent's results. */
     record: (address: string = me) =>
-      dataOf(call(session, "GET /v1/agents/{address}/record", { path: { address } })),
+      dataOf(session, "GET /v1/agents/{address}/record", { path: { address } }),
     profile: (address: string = me) =>
-      dataOf(call(session, "GET /v1/agents/{address}/profile", { path: { address } })),
+      dataOf(session, "GET /v1/agents/{address}/profile", { path: { address } }),
     apiKeys: async () => {
       const keys = [];
       const page = (query: PageQuery) => call(session, "GET /v1/agents/me/api-keys", { query });
       for await (const key of everyItem(page)) keys.push(key);
       return keys;
     },
-    protocol: () => dataOf(call(session, "GET /v1/protocol")),
-    limits: () => dataOf(call(session, "GET /v1/limits")),
+    protocol: () => dataOf(session, "GET /v1/protocol"),
+    limits: () => dataOf(session, "GET /v1/limits"),
   };
 }
 
@@ -394,7 +387,6 @@ async function pageOf<T>(response: Promise<{ data: T[]; nextCursor: string | nul
 
 /** Pages of a list that ends. */
 const MAX_PAGES = 10_000;
-const endless = () => new Error(`The service's list did not end after ${MAX_PAGES} pages`);
 
 /** Every item of a list, page by page. Throws if it does not end. `read` gets the query that asks for its page. */
 export async function* everyItem<T>(
@@ -407,20 +399,15 @@ export async function* everyItem<T>(
     cursor = page.nextCursor;
     if (!cursor) return;
   }
-  throw endless();
+  throw new Error(`The service's list did not end after ${MAX_PAGES} pages`);
 }
 
 /** Every logged event that matches. One page can be empty although later ones are not. Throws if the log does not end. */
-export async function* everyEvent(
+export const everyEvent = (
   read: (query: EventQuery) => Promise<ResponseOf<"GET /v1/events">>,
   query: EventQuery,
-): AsyncGenerator<Event, void> {
-  let after = "0";
-  for (let pages = 0; pages < MAX_PAGES; pages++) {
-    const page = await read({ ...query, after });
-    yield* page.data;
-    if (!page.hasMore) return;
-    after = page.nextAfter;
-  }
-  throw endless();
-}
+): AsyncGenerator<Event, void> =>
+  everyItem(async ({ cursor: after = "0" }) => {
+    const { data, hasMore, nextAfter } = await read({ ...query, after });
+    return { data, nextCursor: hasMore ? nextAfter : null };
+  });

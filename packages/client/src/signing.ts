@@ -58,9 +58,10 @@ export async function signChallenge({
 }> {
   const path = { address: signer.address };
   const start = performance.now();
-  const { challengeId, message } = await dataOf(
-    call({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", { path, body: bodyOf(permission) }),
-  );
+  const { challengeId, message } = await dataOf({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", {
+    path,
+    body: bodyOf(permission),
+  });
   const now = await agreedTime();
   const since = now - (performance.now() - start) / 1000;
   requireChallenge(message, { address: signer.address, network, permission, now, since });

@@ -129,7 +129,7 @@ export async function publishKey(session: Session, { key }: KeyPair): Promise<vo
 
 /** The encryption key of an agent as the service shows it. Its signature is not checked. */
 export const servedKey = (session: Session, address: string) =>
-  dataOf(call(session, "GET /v1/agents/{address}/encryption-key", { path: { address } }));
+  dataOf(session, "GET /v1/agents/{address}/encryption-key", { path: { address } });
 
 /** The text with which an address publishes a key at this service, on this chain. */
 export const keyText = ({ network }: Session, address: string, key: string): string =>
