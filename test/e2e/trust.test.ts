@@ -182,7 +182,7 @@ describe("an operator with a stolen Relay key", () => {
     const validBefore = Math.floor(Date.now() / 1000) + 600;
     const expected = { payTo: second.id, amount, currency: "stablecoin", resource: "" } as const;
     const signer = worker.account as Signer;
-    const header = await signPayment(quoted, { expected, signer, network, validBefore });
+    const header = await signPayment({ signer, network }, quoted, { expected, validBefore });
     const { payload } = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
     const { from, to, value, validAfter, nonce } = payload.authorization;
     for (const functionName of ["transferWithAuthorization", "receiveWithAuthorization"] as const) {

@@ -95,7 +95,8 @@ export async function requireOnChain(
   await requireChain(rpc, network);
   await requireAnswer(rpc, [network.factory, IMPLEMENTATION], {
     isRight: (deployed) => `0x${deployed.slice(-40)}` === network.implementation,
-    refusal: ["implementation", `the factory ${network.factory} deploys other code`],
+    field: "implementation",
+    difference: `the factory ${network.factory} deploys other code`,
   });
   if (escrow === undefined) return;
   if (!escrow.isNew) return (await factsOf(rpc, network, escrow.id)).requireStatus(status);
@@ -135,22 +136,18 @@ function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Proto
   const { hash, ...immutables } = DEPLOYED_CODE[name];
   const known = { ...network, asset: network.asset.address, grantDelay: "at least a week", eip712: "" };
   const words = Object.entries(immutables).flatMap(([field, places]: [string, readonly number[]]) =>
-    places.map((place) => ({
-      field: field as keyof typeof known,
-      start: 2 + 2 * place,
-      end: 2 + 2 * (place + 32),
-    })),
+    places.map((place) => ({ field: field as keyof typeof known, start: 2 + 2 * place })),
   );
   let masked = code;
-  for (const { start, end } of words)
-    masked = `0x${masked.slice(2, start)}${"0".repeat(64)}${masked.slice(end)}`;
+  for (const { start } of words)
+    masked = `0x${masked.slice(2, start)}${"0".repeat(64)}${masked.slice(start + 64)}`;
   if (keccak256(masked) !== hash)
     throw new RefusedToSign(
       name,
       `the code at ${at} does not match this package's build; use the package of that deployment, or check its addresses`,
     );
-  for (const { field, start, end } of words) {
-    const found: Hex = `0x${code.slice(start, end)}`;
+  for (const { field, start } of words) {
+    const found: Hex = `0x${code.slice(start, start + 64)}`;
     const isRight =
       field === "eip712" ||
       (field === "grantDelay"
@@ -172,7 +169,8 @@ export async function requireTokens(node: Node, { asset, protocolToken }: Addres
   ] as const)
     await requireAnswer(requesterOf(node), [token, DECIMALS], {
       isRight: (found) => Number(found) === decimals,
-      refusal: [field, `the node has no token of ${decimals} decimals at ${token}`],
+      field,
+      difference: `the node has no token of ${decimals} decimals at ${token}`,
     });
 }
 
@@ -183,10 +181,7 @@ export async function requireTokens(node: Node, { asset, protocolToken }: Addres
 async function requireAnswer(
   rpc: Rpc,
   [to, data]: [to: string, data: Hex],
-  {
-    isRight,
-    refusal: [field, difference],
-  }: { isRight: (answer: Hex) => boolean; refusal: [field: string, difference: string] },
+  { isRight, field, difference }: { isRight: (answer: Hex) => boolean; field: string; difference: string },
 ): Promise<void> {
   const answer = await callAt(rpc, to, data).catch((error) => {
     if (error instanceof ConnectionError) throw error;
@@ -407,7 +402,8 @@ export async function grantAt(node: Node, network: Addresses, agent: Address) {
   const rpc = requesterOf(node);
   await requireAnswer(rpc, [network.implementation, DEPENDENCIES], {
     isRight: (found) => sliceHex(found, 64, 96) === padHex(network.relay as Hex, { size: 32 }),
-    refusal: ["relay", `the escrows obey another operator than ${network.relay}`],
+    field: "relay",
+    difference: `the escrows obey another operator than ${network.relay}`,
   });
   const data = encodeCall("grants(address,address)", agent, network.relay as Address);
   const grant = await callAt(rpc, network.relay, data);
@@ -474,10 +470,9 @@ export function requesterOf(node: Node): Rpc {
 
 /** `fetch` takes no URL with a name and a password, and repeats it in its message. */
 function withoutCredentials(node: string): { url: string; headers: Record<string, string> } {
-  if (!URL.canParse(node)) return { url: node, headers: {} };
-  const url = new URL(node);
+  const url = URL.canParse(node) ? new URL(node) : undefined;
+  if (!url?.username && !url?.password) return { url: node, headers: {} };
   const { username, password } = url;
-  if (username + password === "") return { url: node, headers: {} };
   url.username = url.password = "";
   const pair = [username, password].map(decodeURIComponent).join(":");
   return { url: url.href, headers: { authorization: `Basic ${btoa(pair)}` } };
@@ -496,10 +491,5 @@ export function withoutUrl(node: Node, error: Error & { shortMessage?: string })
 export const nameOf = (node: Node): string => (typeof node === "string" ? hostOf(node) : "of the wallet");
 
 /** All of a node's URL that may be shown. */
-export function hostOf(url: string): string {
-  try {
-    return new URL(url).host;
-  } catch {
-    return "without a valid URL";
-  }
-}
+export const hostOf = (url: string): string =>
+  URL.canParse(url) ? new URL(url).host : "without a valid URL";

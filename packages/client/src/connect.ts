@@ -77,17 +77,17 @@ export interface ConnectOptions {
   submitted?: Submitted | undefined;
   /** Label of the new API key. */
   label?: string;
-  /** How long a request is awaited and retried while its outcome is unknown; two minutes by default. */
+  /** How long a request is awaited and retried while its outcome is unknown, in milliseconds; two minutes by default. */
   patienceMs?: number;
   /** Called before each retry, with the reason. */
-  onWaiting?: (reason: string) => void;
+  onWaiting?: ((reason: string) => void) | undefined;
   /** Called at each step of a payment. */
   onProgress?: (progress: PaymentProgress) => void;
   /** Called with the service's signed offer and receipt of each payment, checked. Errors that it throws are ignored. */
   onReceipt?: (proof: PaymentProof) => void;
   /** By default the global one. The body of its responses must be a web stream, as in Node.js and browsers. */
   fetch?: typeof fetch;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /**

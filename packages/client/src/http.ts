@@ -1,4 +1,5 @@
 /** HTTP over fetch: parses the response envelope and retries temporary failures. */
+import type { ConnectOptions } from "./connect.js";
 import { ConnectionError, type ErrorBody, ServiceError } from "./errors.js";
 
 /** Upper case, as in the name of an operation: `GET /v1/contracts`. */
@@ -37,15 +38,9 @@ export interface Http {
   until(signal: AbortSignal | undefined): Http;
 }
 
-/** `onWaiting` gets the reason before each retry. */
-export interface HttpOptions {
-  baseUrl: string;
-  fetch: typeof fetch;
-  /** How long a request is awaited and retried while its outcome is unknown, in milliseconds. */
-  patienceMs: number;
-  onWaiting?: ((reason: string) => void) | undefined;
-  signal?: AbortSignal | undefined;
-}
+/** The options of `connect` for requests. */
+export type HttpOptions = Pick<ConnectOptions, "baseUrl" | "onWaiting" | "signal"> &
+  Required<Pick<ConnectOptions, "fetch" | "patienceMs">>;
 
 const DEFAULT_PAUSE_MS = 1000;
 /** The first attempt gets at least this: the service can hold a paid call for 25 seconds. */
@@ -93,13 +88,9 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
-/** A signal that is aborted with the first of the two; undefined if there is none. */
-export function eitherOf(
-  one: AbortSignal | undefined,
-  other: AbortSignal | undefined,
-): AbortSignal | undefined {
-  return one && other ? AbortSignal.any([one, other]) : (one ?? other);
-}
+/** A signal that is aborted with the first of these. */
+export const eitherOf = (...signals: (AbortSignal | undefined)[]): AbortSignal =>
+  AbortSignal.any(signals.filter((signal) => signal !== undefined));
 
 type Attempt =
   | { response: ServiceResponse }
@@ -118,9 +109,9 @@ async function tryOnce(
     response = await fetch(baseUrl + path, {
       method,
       redirect: "error",
-      headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-      ...(body === undefined ? {} : { body }),
-      signal: eitherOf(signal, timeout) as AbortSignal,
+      headers: { ...headers, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body }),
+      signal: eitherOf(signal, timeout),
     });
     text = await readText(response);
   } catch (cause) {
@@ -171,12 +162,8 @@ export function refusalOf(
 
 /** How long to wait before a retry; null if a retry would fail again. */
 function pauseOf({ status, headers }: Response, json: ServiceResponse["json"] | null): number | null {
-  const isTemporary =
-    status === 502 ||
-    status === 503 ||
-    status === 504 ||
-    (status === 429 && json?.error?.code === "rate_limited");
-  if (!isTemporary) return null;
+  const isLimited = status === 429 && json?.error?.code === "rate_limited";
+  if (!isLimited && ![502, 503, 504].includes(status)) return null;
   const seconds = Number(headers.get("retry-after") ?? NaN);
   return Number.isFinite(seconds) ? Math.max(seconds * 1000, MIN_PAUSE_MS) : DEFAULT_PAUSE_MS;
 }

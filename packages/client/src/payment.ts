@@ -6,6 +6,7 @@ import type { Status } from "@working-contracts/protocol/status";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { components } from "./api.js";
 import { RefusedToSign, SpendingLimitError } from "./errors.js";
+import type { Session } from "./session.js";
 import type { Addresses, PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
 
@@ -106,21 +107,11 @@ export const VALIDITY_SECONDS = 600;
  * `validBefore`. Signs only what the caller expects; only the protocol token's name and version come from the quote.
  */
 export async function signPayment(
+  { signer, network }: Pick<Session, "signer" | "network">,
   { quote, required }: QuotedPayment,
-  {
-    expected: { currency, payTo, amount },
-    signer,
-    network,
-    validBefore,
-    nonce,
-  }: {
-    expected: Expected;
-    signer: Signer;
-    network: PinnedNetwork;
-    validBefore: number;
-    nonce?: Hex | undefined;
-  },
+  { expected, validBefore, nonce }: { expected: Expected; validBefore: number; nonce?: Hex | undefined },
 ): Promise<string> {
+  const { currency, payTo, amount } = expected;
   const { message, signature } = await signAuthorization(signer, network, {
     asset: currency === "stablecoin" ? network.asset : { ...quote.extra, address: network.protocolToken },
     payTo,

@@ -216,7 +216,7 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   const first = await session.http.send(request);
   if (first.status !== 402) return openResponse(first);
 
-  const { network, signer } = session;
+  const { network } = session;
   const quoted = readQuote(first.headers);
   const expected = { ...(await expect(quoted)), resource: network.baseUrl + request.path };
   requireExpected(quoted, expected, network);
@@ -241,7 +241,7 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   await beforeSigning?.();
   report("signing");
   session.http.signal?.throwIfAborted();
-  const signature = await signPayment(quoted, { expected, signer, network, validBefore, nonce });
+  const signature = await signPayment(session, quoted, { expected, validBefore, nonce });
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
   report("sent");
   const { payTo } = expected;

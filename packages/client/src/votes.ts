@@ -77,26 +77,12 @@ const ALONE = "open it yourself (onChain of the client, wcontract on-chain open-
 /** A vote of which only the voter can learn more. */
 class NotOpened extends Error {}
 
-/** One call of `openVotes`. */
-interface Opening {
-  wait: boolean;
-  /** The only contract whose vote it opens, in lower case. */
-  only: string | undefined;
-  salts: ReadonlyMap<string, Hex>;
-  /** Why a vote cannot be opened, by contract. */
-  failures: Map<string, unknown>;
-  onOpened(id: string): void;
-  onFailure(error: unknown, id: string): void;
-  /** Calls `onFailure` once for each contract whose vote the service refuses, and once for the list. */
-  refused(error: unknown, id?: string): void;
-}
-
 /** The two calls of actions.ts, which loads them with the first vote. */
 export type Voting = ReturnType<typeof votes>;
 
 /** An agent's votes; actions.ts documents the two calls. */
 export function votes(session: Session, toEscrow: ToEscrow) {
-  const { network, signer, maxGasCost, clock } = session;
+  const { network, node, signer, maxGasCost, clock } = session;
   const voter = signer.address.toLowerCase() as Address;
   const ballotOf = (id: string) => ({ chainId: network.chainId, escrow: id.toLowerCase() as Address, voter });
   const saltOf = (id: string) => voteSalt(signer, { ...network, ...ballotOf(id) });
@@ -117,7 +103,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       call({ ...session, http }, "GET /v1/votes", { query: { ...query, ...page } });
     for await (const { contractId, vote } of everyItem(read)) {
       isSealed.set(contractId, vote === null);
-      if (session.node !== undefined && isSealed.size === MAX_LISTED) break;
+      if (node !== undefined && isSealed.size === MAX_LISTED) break;
     }
     return isSealed;
   }
@@ -232,7 +218,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
   async function listOrReason(
     wait: boolean,
   ): Promise<{ list: Map<string, boolean> | null; reason?: unknown }> {
-    const { http, node } = session;
+    const { http } = session;
     const read = (signal: AbortSignal) => listed(http.until(signal));
     const limited = { timeoutMs: LIST_MS, intervalMs: Infinity };
     try {
@@ -243,41 +229,6 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       if (node === undefined && !(wait && isOutage(reason))) throw reason;
       return { list: null, reason };
     }
-  }
-
-  /** Opens each vote that is due. Returns whether others still wait, and the service's refusal to list the votes. */
-  async function openDue({ wait, only, salts, failures, refused, onOpened, onFailure }: Opening) {
-    const { node } = session;
-    const { list, reason } = await listOrReason(wait);
-    let isWaiting = wait && isOutage(reason);
-    const unlisted = isOutage(reason) ? undefined : reason;
-    if (unlisted !== undefined) refused(unlisted);
-    const ids = new Set<string>(await session.submitted.read(kept));
-    for (const [id, isSealed] of list ?? []) if (isSealed) ids.add(id);
-    for (const id of ids) {
-      if ((only ?? id) !== id || done.has(id) || failures.has(id)) continue;
-      const given = salts.get(id);
-      try {
-        const isOpened =
-          node === undefined
-            ? await openListed(id, list, given)
-            : await openProven(id, node, { wait, given, onRefused: (error) => refused(error, id) });
-        if (isOpened) {
-          done.add(id);
-          onOpened(id);
-        } else isWaiting ||= !done.has(id);
-      } catch (error) {
-        // A record of another chain, or the node is behind: that keeps no one waiting.
-        if (error instanceof RefusedToSign && error.field === "payTo" && !list?.get(id)) continue;
-        if (wait && isTemporary(error)) isWaiting = true;
-        // One vote must not keep the others closed.
-        else {
-          failures.set(id, error);
-          onFailure(error, id);
-        }
-      }
-    }
-    return { isWaiting, unlisted };
   }
 
   return {
@@ -303,9 +254,9 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         nonce: bondNonce(commitment),
         expect,
         // With a node before it is signed: the service could hide that it was used, and the chain will tell.
-        ...(session.node !== undefined && !entrust && { beforeSigning: keep }),
+        ...(node !== undefined && !entrust && { beforeSigning: keep }),
         open: async ({ data }, headers) => {
-          if (session.node === undefined && !entrust) await keep();
+          if (node === undefined && !entrust) await keep();
           return {
             votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),
             salt: (headers.get("vote-salt") as Hex | null) ?? sealing,
@@ -324,26 +275,54 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       id: only,
     }: OpenOptions = {}) {
       const opened: string[] = [];
+      /** Why a vote cannot be opened, by contract. */
+      const failures = new Map<string, unknown>();
+      /** Contracts whose vote the service refuses to open; undefined is the list. */
       const reported = new Set<string | undefined>();
-      const opening: Opening = {
-        wait,
-        only: only?.toLowerCase(),
-        salts: new Map(Object.entries(salts).map(([id, salt]) => [id.toLowerCase(), salt])),
-        failures: new Map(),
-        onOpened(id) {
-          opened.push(id);
-          onOpened?.(id);
-        },
-        onFailure: (error, id) => onFailure?.(error as Error, id),
-        refused(error, id) {
-          if (!reported.has(id)) onFailure?.(error as Error, id);
-          reported.add(id);
-        },
+      const given = new Map(Object.entries(salts).map(([id, salt]) => [id.toLowerCase(), salt]));
+      const refused = (error: unknown, id?: string): void => {
+        if (!reported.has(id)) onFailure?.(error as Error, id);
+        reported.add(id);
       };
+
+      /** Opens each vote that is due. Returns whether others still wait, and the service's refusal to list the votes. */
+      async function openDue() {
+        const { list, reason } = await listOrReason(wait);
+        let isWaiting = wait && isOutage(reason);
+        const unlisted = isOutage(reason) ? undefined : reason;
+        if (unlisted !== undefined) refused(unlisted);
+        const ids = new Set<string>(await session.submitted.read(kept));
+        for (const [id, isSealed] of list ?? []) if (isSealed) ids.add(id);
+        for (const id of ids) {
+          if ((only?.toLowerCase() ?? id) !== id || done.has(id) || failures.has(id)) continue;
+          const options = { wait, given: given.get(id), onRefused: (error: Error) => refused(error, id) };
+          try {
+            const isOpened = await (node === undefined
+              ? openListed(id, list, options.given)
+              : openProven(id, node, options));
+            if (isOpened) {
+              done.add(id);
+              opened.push(id);
+              onOpened?.(id);
+            } else isWaiting ||= !done.has(id);
+          } catch (error) {
+            // A record of another chain, or the node is behind: that keeps no one waiting.
+            if (error instanceof RefusedToSign && error.field === "payTo" && !list?.get(id)) continue;
+            if (wait && isTemporary(error)) isWaiting = true;
+            // One vote must not keep the others closed.
+            else {
+              failures.set(id, error);
+              onFailure?.(error as Error, id);
+            }
+          }
+        }
+        return { isWaiting, unlisted };
+      }
+
       for (;;) {
-        const { isWaiting, unlisted } = await openDue(opening);
+        const { isWaiting, unlisted } = await openDue();
         if (!wait || !isWaiting) {
-          for (const error of [...opening.failures.values(), unlisted]) if (error !== undefined) throw error;
+          for (const error of [...failures.values(), unlisted]) if (error !== undefined) throw error;
           return opened;
         }
         await pause(intervalMs, signal);
