@@ -106,11 +106,8 @@ export async function stepsOf(
 
   /** The actions that the party had left to an operator before an event, from the text that it signed; null if nothing. */
   async function grantOf(agent: Address, operator: Address, { blockNumber, logIndex }: EscrowEvent) {
-    const ofBoth = {
-      address: network.delegation as Address,
-      abi: clientAbi,
-      args: { agent, operator },
-    } as const;
+    const address = network.delegation as Address;
+    const ofBoth = { address, abi: clientAbi, args: { agent, operator } } as const;
     const changes = await Promise.all(
       (["DelegationRegistered", "DelegationRevoked"] as const).map((eventName) =>
         inRanges(range(blockNumber), (blocks) =>
@@ -139,34 +136,21 @@ export async function stepsOf(
   /** The first transfer from the party to this escrow after the event, and the nonce of its authorization if it has one. */
   function paymentIn({ logs }: TransactionReceipt, party: Address, after = -1): { nonce: Hex | null } | null {
     const ofToken = logs.filter(({ address }) => lower(address) === lower(network.asset.address));
-    const transfer = parseEventLogs({
-      abi: tokenAbi,
-      logs: ofToken,
-      eventName: "Transfer",
-      args: { from: party, to: id },
-      // Anyone can transfer nothing from anyone.
-    }).find(({ args, logIndex }) => logIndex > after && args.value > 0n);
+    const token = { abi: tokenAbi, logs: ofToken } as const;
+    const transfers = parseEventLogs({ ...token, eventName: "Transfer", args: { from: party, to: id } });
+    // Anyone can transfer nothing from anyone.
+    const transfer = transfers.find(({ args, logIndex }) => logIndex > after && args.value > 0n);
     if (transfer === undefined) return null;
-    const authorizer = { authorizer: party };
-    const used = parseEventLogs({
-      abi: tokenAbi,
-      logs: ofToken,
-      eventName: "AuthorizationUsed",
-      args: authorizer,
-    }).find(({ logIndex }) => logIndex === transfer.logIndex - 1);
+    const uses = parseEventLogs({ ...token, eventName: "AuthorizationUsed", args: { authorizer: party } });
+    const used = uses.find(({ logIndex }) => logIndex === transfer.logIndex - 1);
     return { nonce: used?.args.nonce ?? null };
   }
 
   /** Money that was at the address before the opening: only an authorization shows that the initiator agreed. */
   async function openedFromBalance({ blockNumber }: EscrowEvent): Promise<string> {
+    const token = { address: network.asset.address as Address, abi: tokenAbi } as const;
     const transfers = await inRanges(range(blockNumber), (blocks) =>
-      getContractEvents(client, {
-        address: network.asset.address as Address,
-        abi: tokenAbi,
-        eventName: "Transfer",
-        args: { to: id },
-        ...blocks,
-      }),
+      getContractEvents(client, { ...token, eventName: "Transfer", args: { to: id }, ...blocks }),
     );
     const deposit = depositsOf(terms).initiator;
     const own = transfers.find(({ args }) => args.value === deposit && lower(args.from) === terms.initiator);
@@ -230,13 +214,15 @@ export function signersOf(
       if (signed === null || filer === null) return { complaint, filer, signer: null };
       const agent = filer as Address;
       const signature = signed.signature as Hex;
+      const call = complaintCall(canonicalize(evidence) ?? "");
+      const { deadline } = signed;
       const action = {
         chainId: of.chainId,
         contract: of.id,
         agent,
-        call: complaintCall(canonicalize(evidence) ?? ""),
+        call,
         nonce: BigInt(signed.nonce),
-        deadline: signed.deadline,
+        deadline,
       };
       const hash = hashTypedData(actionTypedData(action));
       const key = await recoverAddress({ hash, signature }).catch(() => null);

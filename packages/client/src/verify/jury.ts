@@ -27,10 +27,8 @@ export async function juryByRule(
   const before = match.timestamp;
   const required = tokenUnits(terms.parameters.baEligibilityStake);
 
-  const changes = await inRanges(
-    { fromBlock: BigInt(network.startBlock), toBlock: draw.blockNumber },
-    (blocks) => getContractEvents(client, { ...registry, ...blocks }),
-  );
+  const range = { fromBlock: BigInt(network.startBlock), toBlock: draw.blockNumber };
+  const changes = await inRanges(range, (blocks) => getContractEvents(client, { ...registry, ...blocks }));
 
   /** As `isEligible` of the registry was then: few nodes still serve the state of that block. */
   async function wasEligible(agent: string): Promise<boolean> {
@@ -49,12 +47,8 @@ export async function juryByRule(
   }
 
   const { hash: seed } = await getBlock(client, { blockNumber: escrow.drawBlock });
-  const poolSize = await readContract(client, {
-    ...registry,
-    functionName: "poolSize",
-    args: [before],
-    blockNumber,
-  });
+  const pool = { ...registry, blockNumber };
+  const poolSize = await readContract(client, { ...pool, functionName: "poolSize", args: [before] });
   const seats = BigInt(terms.parameters.baRecruitCount);
   /** The agents of the pool that the draw looked at. */
   const candidates: string[] = [];
@@ -66,8 +60,9 @@ export async function juryByRule(
     const at = i + (BigInt(keccak256(encodeWords(seed, i))) % (poolSize - i));
     const slot = moved.get(at) ?? at;
     moved.set(at, moved.get(i) ?? i);
-    const place = { functionName: "poolAt", args: [slot, before], blockNumber } as const;
-    const candidate = lower(await readContract(client, { ...registry, ...place }));
+    const candidate = lower(
+      await readContract(client, { ...pool, functionName: "poolAt", args: [slot, before] }),
+    );
     candidates.push(candidate);
     if (!parties.includes(candidate) && (await wasEligible(candidate))) drawn.push(candidate);
   }

@@ -49,17 +49,15 @@ export async function readEscrow(
     readContract(client, { ...state, functionName: "status" }),
     readContract(client, { ...state, functionName: "jury" }),
   ]);
-  const times = await timesOf(client, [...new Set(logs.map(({ blockNumber }) => blockNumber))]);
+  const blocks = [...new Set(logs.map(({ blockNumber }) => blockNumber))];
+  const found = await Promise.all(blocks.map((blockNumber) => getBlock(client, { blockNumber })));
+  const times = new Map(found.map(({ number, timestamp }) => [number, Number(timestamp)]));
   const paid = new Map<string, bigint>();
   for (const { args } of transfers) addTo(paid, lower(args.to), args.value ?? 0n);
   return {
     terms,
     /** The address that these terms lead to, with the trusted factory. */
-    address: escrowAddress({
-      factory: network.factory as Address,
-      implementation: network.implementation as Address,
-      terms,
-    }),
+    address: escrowAddress({ ...(network as Record<"factory" | "implementation", Address>), terms }),
     events: parseEventLogs({ abi: clientAbi, logs }).map(
       ({ eventName, args, blockNumber, logIndex, transactionHash }): EscrowEvent => ({
         name: eventName.replace("WorkingContract", ""),
@@ -100,16 +98,6 @@ export async function inRanges<T>(range: Range, read: (range: Range) => Promise<
       ...(await inRanges({ fromBlock: middle + 1n, toBlock }, read)),
     ];
   }
-}
-
-async function timesOf(client: Client, blocks: readonly bigint[]): Promise<Map<bigint, number>> {
-  const times = await Promise.all(
-    blocks.map(async (blockNumber) => {
-      const { timestamp } = await getBlock(client, { blockNumber });
-      return [blockNumber, Number(timestamp)] as const;
-    }),
-  );
-  return new Map(times);
 }
 
 /** Changes `sums`. An address without a sum starts at zero. */

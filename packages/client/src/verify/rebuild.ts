@@ -101,18 +101,11 @@ export function rebuild(escrow: EscrowOnChain) {
 
 /** The votes, and what the events say of each payment. */
 function paymentsOf(events: readonly EscrowEvent[]) {
-  const byVoter = (name: string): Map<string, EscrowEvent> =>
-    new Map(
-      events
-        .filter((event) => event.name === name)
-        .map((event) => [lower(event.args.backupAgent), event] as const)
-        .reverse(),
-    );
-  const opened = byVoter("VoteOpened");
-  const claimed = byVoter("VoteClaimed");
   const ballots = votersOf(events).map((backupAgent) => {
-    const votes = opened.get(backupAgent)?.args.votes;
-    const claimedBy = claimed.get(backupAgent)?.transactionHash;
+    const first = (event: string) =>
+      events.find(({ name, args }) => name === event && lower(args.backupAgent) === backupAgent);
+    const votes = first("VoteOpened")?.args.votes;
+    const claimedBy = first("VoteClaimed")?.transactionHash;
     return {
       backupAgent,
       votes: votes === undefined ? null : Number(votes),

@@ -1,7 +1,7 @@
 /** Rebuilds a contract from the chain, and compares what the service shows of it: all but its votes and ledger. */
 import { checkpointLeaf, computeCriteria, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
-import type { Address } from "@working-contracts/protocol/types";
+import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
@@ -9,7 +9,7 @@ import { type Node, nameOf, requireKnownCode, shortOf, withoutUrl } from "../cha
 import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
 import { pause, textOf } from "../http.js";
 import type { reads } from "../session.js";
-import type { Contract, ReferenceField, Settlement } from "../types.js";
+import type { Checkpoint, Contract, ReferenceField, Settlement } from "../types.js";
 import { type ComplaintSigner, type Step, signersOf, stepsOf } from "./authority.js";
 import { juryByRule, openedVotes } from "./jury.js";
 import { type Protocol, readEscrow } from "./read-chain.js";
@@ -106,28 +106,19 @@ async function readChain(node: Node, id: Address, network: Protocol, blockNumber
   if (chainId !== network.chainId)
     throw new Error(`The node is on chain ${chainId}, the contract on ${network.chainId}.`);
   const escrow = await readEscrow(client, { id, network, blockNumber });
+  /** Why the deployment's code does not match this package's build; undefined if it does. */
+  const differenceOfCode = requireKnownCode(node, network).catch((error) => {
+    if (error instanceof RefusedToSign) return error.message.replace("Refused to sign ", "");
+    throw error;
+  });
   const [unknownCode, steps, jury, votes] = await Promise.all([
-    requireKnownCode(node, network).then(
-      () => null,
-      (error) => {
-        if (error instanceof RefusedToSign) return error.message.replace("Refused to sign ", "");
-        throw error;
-      },
-    ),
+    differenceOfCode,
     stepsOf(client, { id, escrow, network }),
+    // Null without a draw, and an error if the node does not show enough.
     juryByRule(client, { escrow, network }).catch((error: Error) => error),
     openedVotes(client, { id, escrow, network }),
   ]);
-  return {
-    client,
-    /** Why the deployment's code does not match this package's build; null if it does. */
-    unknownCode,
-    escrow,
-    steps,
-    /** Null without a draw, and an error if the node does not show enough. */
-    jury,
-    votes,
-  };
+  return { client, unknownCode, escrow, steps, jury, votes };
 }
 
 /** A hash for each of two nodes of all that both report about an escrow. */
@@ -167,8 +158,8 @@ async function ask(reader: Reader | Error, id: string, { contract: { client }, d
   const { address } = reader as Reader;
   const isReader = client === address || contract?.worker === address;
   const failure = failures.get("delivery");
-  // An answer that cannot be read is one.
-  const isAnswered = failure === undefined || !isSilence(failure);
+  // No response at all has a cause; one that cannot be read is an answer.
+  const isAnswered = !(failure instanceof ConnectionError && failure.cause !== undefined);
   const isDue = client === address && deliveryHash !== null;
   const isKnown = isDue ? isAnswered : contract !== undefined;
   return {
@@ -187,9 +178,6 @@ async function ask(reader: Reader | Error, id: string, { contract: { client }, d
     opens: isReader && delivery ? await canOpen(reader as Reader, id) : null,
   };
 }
-
-/** Whether no response arrived at all. */
-const isSilence = (error: Error): boolean => error instanceof ConnectionError && error.cause !== undefined;
 
 /** A delivery can be sealed, and not open with the caller's key: the jury then decides on it. */
 function canOpen(reader: Reader, id: string): Promise<boolean | null> {
@@ -225,7 +213,7 @@ function compare(
     field: string,
     chain: unknown,
     response: T | undefined,
-    pick: (response: T) => unknown,
+    pick: (response: T) => unknown = (whole) => whole,
   ): void {
     if (response === undefined) return void rows.push({ field, chain, api: null, equal: null });
     let served: unknown;
@@ -238,20 +226,16 @@ function compare(
   }
 
   const { statusOnChain, ...fields } = rebuilt.contract;
-  const known = "known";
-  row("code of the deployment", unknownCode ?? known, known, (code) => code);
-  row("address of the terms", fields.id, id, (address) => address);
-  row("status reported by the escrow", statusOnChain, fields.status, (status) => status);
+  row("code of the deployment", unknownCode ?? "known", "known");
+  row("address of the terms", fields.id, id);
+  row("status reported by the escrow", statusOnChain, fields.status);
   for (const [field, value] of Object.entries(fields))
     row(field, value, contract, (served) => served[field as keyof Contract]);
   const { criteriaCount } = escrow.terms;
   row("acceptanceCriteria, count", criteriaCount, contract, (served) => served.acceptanceCriteria.length);
 
-  for (const [field, value] of Object.entries(escrow.terms)) {
-    row(`terms.${field}`, typeof value === "bigint" ? String(value) : value, terms, ({ escrowTerms }) => {
-      return (escrowTerms as Record<string, unknown>)[field];
-    });
-  }
+  for (const [field, value] of Object.entries({ ...escrow.terms, price: String(escrow.terms.price) }))
+    row(`terms.${field}`, value, terms, (served) => served.escrowTerms[field as keyof EscrowTerms]);
   const hashOf = (plain: string): string => keccak256(stringToHex(plain));
   const text = String(terms?.canonicalDocument);
   row("text of the terms, hash", escrow.terms.termsHash, terms, () => hashOf(text));
@@ -267,10 +251,9 @@ function compare(
   const materials = terms && api.supplementaryMaterials;
   if (materials !== null) row("supplementaryMaterials, hash", proven(MATERIALS), materials, hashOf);
   row("has delivery", rebuilt.deliveryHash !== null, contract, (one) => one.delivery !== null);
+  const rootOf = (served: Checkpoint[]) => rootOfLeaves(served.map(checkpointLeaf));
   if (rebuilt.checkpointsRoot !== null)
-    row("checkpoints, root", rebuilt.checkpointsRoot, checkpoints, (served) =>
-      rootOfLeaves(served.map(checkpointLeaf)),
-    );
+    row("checkpoints, root", rebuilt.checkpointsRoot, checkpoints, rootOf);
   // The root is the same in any order, and the last one decides.
   row("checkpoints, in sequence", true, checkpoints, (served) =>
     served.every(({ fromSequence }, i) => i === 0 || fromSequence === (served[i - 1]?.toSequence ?? 0) + 1),
@@ -288,9 +271,9 @@ function compare(
         }),
     );
   }
-  row("delivery withheld by the service", false, api.isWithheld ?? undefined, (isWithheld) => isWithheld);
+  row("delivery withheld by the service", false, api.isWithheld ?? undefined);
   if (delivery !== null) row("delivery, hash", rebuilt.deliveryHash, delivery, hashOf);
-  if (api.opens !== null) row("delivery opens with your key", true, api.opens, (opens) => opens);
+  if (api.opens !== null) row("delivery opens with your key", true, api.opens);
 
   const { legs, ...ends } = rebuilt.settlement;
   for (const [field, value] of Object.entries(ends))
@@ -299,17 +282,11 @@ function compare(
   for (const [i, leg] of legs.entries())
     row(`settlement.${leg.name} to ${leg.to}`, leg, settlement, (served) => served.legs[i]);
   if (jury !== null)
-    row(
-      "jury drawn, by the rule",
-      rebuilt.drawn,
-      jury instanceof Error ? undefined : jury,
-      (byRule) => byRule.drawn,
-    );
+    row("jury drawn, by the rule", rebuilt.drawn, jury instanceof Error ? undefined : jury.drawn);
   for (const { voter, committed, opened } of votes)
-    row(`vote of ${voter}, commitment`, committed, opened ?? undefined, (commitment) => commitment);
+    row(`vote of ${voter}, commitment`, committed, opened ?? undefined);
   for (const { complaint, filer, signer } of api.signers)
-    row(`signer of complaint ${complaint.id}`, filer, signer ?? undefined, (agent) => agent);
-  for (const { payee, moved, due } of rebuilt.transfers)
-    row(`transferred to ${payee}`, moved, due, (value) => value);
+    row(`signer of complaint ${complaint.id}`, filer, signer ?? undefined);
+  for (const { payee, moved, due } of rebuilt.transfers) row(`transferred to ${payee}`, moved, due);
   return rows;
 }
