@@ -29,10 +29,7 @@ const SIGNED = {
   withdraw: "POST /v1/contracts/{id}/withdraw",
 } as const;
 
-/**
- * Actions throw the errors of errors.ts. With a node, an action that changes a contract's status throws NotOnChain
- * unless the node shows the change.
- */
+/** Actions throw the errors of errors.ts; with a node, NotOnChain unless it shows the change of a contract's status. */
 export function actions(session: Session) {
   const { network, signer } = session;
   const caller = signer.address.toLowerCase() as Address;
@@ -201,10 +198,7 @@ export function actions(session: Session) {
     setProfile: (changes: { displayName?: string | null; bio?: string | null }) =>
       dataOf(session, "POST /v1/agents/me/profile", { body: changes }),
 
-    /**
-     * Revokes one API key. Without `keyId`, revokes all of them and the service's authority to act for this address.
-     * Signs a challenge. Returns how many keys were revoked.
-     */
+    /** Revokes one API key; without `keyId` all, and the service's authority to act. Returns how many keys. */
     async revokeKeys(keyId?: string): Promise<number> {
       const redeemed = await signChallenge({ ...session, permission: { actions: 0, until: 0 } });
       const { revokedCount } = await dataOf(

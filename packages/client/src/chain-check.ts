@@ -111,10 +111,7 @@ export async function requireOnChain(
     throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
 }
 
-/**
- * Throws RefusedToSign unless the contracts that decide about money and votes have the code that this package was built
- * with, for the network's addresses. For payments: whoever is in an older deployment can still leave it.
- */
+/** Throws RefusedToSign unless the contracts that decide about money and votes have the code of this package's build. */
 export async function requireKnownCode(node: Node, network: Protocol): Promise<void> {
   const rpc = requesterOf(node);
   await requireChain(rpc, network);
@@ -158,10 +155,7 @@ function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Proto
   }
 }
 
-/**
- * Throws RefusedToSign unless both tokens have the decimals of their currencies. Amounts and limits are decimals: with
- * others, 50.0 could be any sum.
- */
+/** Throws RefusedToSign unless both tokens have the decimals of their currencies: limits are decimals, too. */
 export async function requireTokens(node: Node, { asset, protocolToken }: Addresses): Promise<void> {
   for (const [field, token, decimals] of [
     ["asset", asset.address, STABLECOIN_DECIMALS],
@@ -174,10 +168,7 @@ export async function requireTokens(node: Node, { asset, protocolToken }: Addres
     });
 }
 
-/**
- * Throws RefusedToSign unless a call returns what is right. If it fails, the message includes the node's own error, which
- * need not say anything about the contract.
- */
+/** Throws RefusedToSign unless a call returns what is right, with the node's own error if the call fails. */
 async function requireAnswer(
   rpc: Rpc,
   [to, data]: [to: string, data: Hex],
@@ -301,10 +292,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   };
 }
 
-/**
- * Reads an escrow that the node need not have yet; undefined as long as it has none of this deployment. Throws
- * ConnectionError as long as the node cannot say.
- */
+/** Reads an escrow; undefined while there is none of this deployment. Throws ConnectionError if the node cannot say. */
 function readerOf<T>(
   [node, network, id]: [node: Node, network: Addresses, id: string],
   read: (escrow: Awaited<ReturnType<typeof escrowAt>>) => Promise<T>,
@@ -393,10 +381,7 @@ async function timeOf(rpc: Rpc, block: Hex | "latest"): Promise<number> {
   return Number((await rpc<{ timestamp: Hex }>("eth_getBlockByNumber", [block, false])).timestamp);
 }
 
-/**
- * An agent's newest text on chain: when it was dated or revoked, and what it leaves to the operator now. Throws
- * RefusedToSign if the escrows obey another operator.
- */
+/** An agent's newest text on chain. Throws RefusedToSign if the escrows obey another operator. */
 export async function grantAt(node: Node, network: Addresses, agent: Address) {
   await requireOnChain(node, network);
   const rpc = requesterOf(node);
@@ -414,10 +399,7 @@ export async function grantAt(node: Node, network: Addresses, agent: Address) {
   return { issuedAt, revokedAt, until, actions: isInForce ? actions : 0 };
 }
 
-/**
- * Waits until an agent leaves no more to the operator on chain than it signed: the service registers a text that replaces
- * another. Throws if it does not.
- */
+/** Waits until the service has registered a text that leaves no more to the operator. Throws if it does not. */
 export async function requireNotWider(
   { network, signer, permission, http }: Pick<Session, "network" | "signer" | "permission" | "http">,
   node: Node,
@@ -438,10 +420,7 @@ export async function signatureNonceAt(node: Node, contract: string, agent: Addr
   return BigInt(await callAt(requesterOf(node), contract, data));
 }
 
-/**
- * JSON-RPC requests to a node. They throw if the node responds with an error, and ConnectionError if it does not respond.
- * No message has the node's whole URL, because it can contain a key.
- */
+/** JSON-RPC. Throws the node's error, or ConnectionError without a response; no message has the whole URL. */
 export function requesterOf(node: Node): Rpc {
   if (typeof node !== "string") return (method, params) => node.request({ method, params });
   const { url, headers } = withoutCredentials(node);

@@ -66,10 +66,7 @@ export interface ConnectOptions {
    * service's clock, for a sandbox whose clock was moved.
    */
   clock?: "local" | "service" | undefined;
-  /**
-   * Actions that the service may take for this agent without a signature for each: none by default, `all`, or some, at
-   * most until a time. Enforced on chain.
-   */
+  /** Actions that the service may take without a signature for each: `none` by default. Enforced on chain. */
   operator?: OperatorPermission;
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
@@ -90,10 +87,7 @@ export interface ConnectOptions {
   signal?: AbortSignal | undefined;
 }
 
-/**
- * Deployments that this package pins, by the host of their service: a connection to that host accepts no other
- * addresses. A release adds each public deployment; there is none yet.
- */
+/** Public deployments by the host of their service, which may show no other addresses. There is none yet. */
 const DEPLOYMENTS: Readonly<Record<string, PinnedNetwork>> = {};
 
 const PATIENCE_MS = 120_000;
@@ -244,10 +238,7 @@ function inMemory(): Submitted {
   };
 }
 
-/**
- * A wallet that refuses to sign or signs differently each time has no key, nor has a contract wallet, or an agent without
- * X25519: what it gets is not sealed.
- */
+/** Some wallets cannot make a key (see `ownKeysOf`), and contract wallets publish none: what they get is not sealed. */
 function ifNotPossible(error: unknown): void {
   const isRefused = error instanceof ServiceError && error.code === "invalid_signature";
   if ((error instanceof ServiceError && !isRefused) || error instanceof ConnectionError) throw error;
@@ -292,10 +283,7 @@ function readNetwork(http: Session["http"]): Promise<Network> {
   return dataOf({ http, apiKey: "" }, "GET /v1/network");
 }
 
-/**
- * Spending limits apply to two currencies with known decimals. If one token had both roles, a payment could evade its
- * limit by counting against the other.
- */
+/** Limits apply to two currencies: if one token had both roles, a payment could evade its limit by the other's. */
 function requireTwoCurrencies({ asset, protocolToken }: PinnedNetwork): void {
   if (asset.address === protocolToken)
     throw new RefusedToSign("network", "the stablecoin and the protocol token have the same address");

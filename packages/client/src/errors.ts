@@ -36,10 +36,7 @@ export class ServiceError extends Error {
   }
 }
 
-/**
- * No response arrived from the service, so the outcome of the request is unknown; or none from the caller's own node, and
- * nothing was sent.
- */
+/** No response from the service, so the outcome is unknown; or none from the caller's node, and nothing was sent. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }

@@ -258,9 +258,7 @@ function createActions(
   }
 
   return {
-    /**
-     * Creates the contract of a quote (`dryRun` of the client returns its terms), from which the service keeps the text.
-     */
+    /** Creates the contract of a quote, whose text the service has (`dryRun` of the client returns its terms). */
     async create(terms: EscrowTerms): Promise<Hex> {
       const { factory, implementation } = pinned() as { factory: Address; implementation: Address };
       const id = escrowAddress({ factory, implementation, terms });

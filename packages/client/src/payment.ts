@@ -38,10 +38,7 @@ export interface QuotedPayment {
   required: PaymentRequired;
 }
 
-/**
- * Reads the quote of a 402 response, and the reason why an earlier payment was rejected. Throws RefusedToSign if there
- * is no readable quote.
- */
+/** Reads the quote of a 402, and why an earlier payment was rejected. Throws RefusedToSign if it cannot be read. */
 export function readQuote(headers: Headers): QuotedPayment & { error: string; message: string } {
   const header = headers.get("payment-required");
   if (header === null) throw new RefusedToSign("quote", "the 402 response has no Payment-Required header");

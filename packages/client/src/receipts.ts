@@ -23,10 +23,7 @@ const EDDSA = { algorithms: ["EdDSA"] };
 /** The service's clock can be ahead of the next block. */
 const TOLERANCE_SECONDS = 60;
 
-/**
- * Whether the service quoted this payment, and received it in the transaction that it names, after it was signed. Never
- * throws. `signedAt` in seconds of the chain's time.
- */
+/** Whether the service signed for the quote and, after `signedAt` (seconds), for the transaction. Never throws. */
 export async function proofOf(
   session: Pick<Session, "http" | "signer" | "network">,
   { required, quote }: QuotedPayment,

@@ -1,7 +1,4 @@
-/**
- * References that the service cannot read: encrypted to keys that agents publish and sign, in standard formats (JWE,
- * RFC 7516, ECDH-ES on X25519), and shared with juries.
- */
+/** References that the service cannot read: encrypted (JWE, RFC 7516, ECDH-ES on X25519) to keys that agents sign. */
 import { REFERENCE_LENGTH } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
@@ -139,10 +136,7 @@ interface Access {
   committed(id: string, field: ReferenceField): Promise<string | null>;
 }
 
-/**
- * Shares sealed deliveries with the Backup Agents of a dispute, whom the chain proves; deliveries.ts documents the two
- * calls. Throws RefusedToSign without a node.
- */
+/** Sharing with Backup Agents, documented in deliveries.ts. Throws RefusedToSign without a node. */
 export function juries(session: Session, access: Access) {
   const { followEvents, waitUntil, escrowOf, ownKeys, committed } = access;
   const { node } = session;

@@ -149,10 +149,7 @@ export async function dataOf<E extends Endpoint>(
 /** The `data` of a response. */
 export const dataIn = <R extends object>(json: R) => (json as { data: DataOf<R> }).data;
 
-/**
- * Path parameters become lower case. Sets a random `Idempotency-Key` if the operation takes one and the input has none
- * (docs/rules.md 67).
- */
+/** Path parameters become lower case. If the operation takes an `Idempotency-Key`, it is random by default. */
 export function requestOf(
   { apiKey }: Pick<Session, "apiKey">,
   endpoint: Endpoint,

@@ -27,11 +27,7 @@ import type { Addresses, PinnedNetwork } from "./types.js";
 /** This machine, in the spelling of `URL.hostname`. */
 export const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/**
- * Throws RefusedToSign unless the service asks for a sign-in to the domain that the caller expects: by default the host
- * of its URL, as in EIP-4361, or `localhost` for a loopback address. Otherwise it could relay the challenge of another
- * service and receive a key there.
- */
+/** Throws RefusedToSign if the service asks for a sign-in to another host (EIP-4361): it would receive a key there. */
 export function requireOwnDomain(
   { baseUrl, domain }: { baseUrl: string; domain?: string },
   asked: string,
@@ -143,10 +139,7 @@ const PROCESS_LAG = 60;
 /** How far a service's clock can be from this machine's, in seconds. */
 export const CLOCK_TOLERANCE = 300;
 
-/**
- * Actions that the operator may take without a signature for each; without `until`, until revoked. The contracts
- * enforce it (docs/rules.md 4).
- */
+/** Actions that need no signature for each; without `until`, until revoked. The contracts enforce it (docs/rules.md 4). */
 export type OperatorPermission = "none" | "all" | { actions: readonly AgentAction[]; until?: Date };
 
 /** The form that the contracts check, with `until` in seconds, rounded down. */
@@ -175,10 +168,7 @@ export const wrongClock = (time: number, source = "the service") =>
     `${source} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. Check this machine's clock. For a sandbox whose clock was moved, use \`clock: "service"\` (\`--clock service\`)`,
   );
 
-/**
- * A hand-written network can contain addresses in mixed case. Throws RefusedToSign for anything but an address: the caller
- * is asked to pay to it.
- */
+/** Addresses in lower case. Throws RefusedToSign for anything but an address: the caller is asked to pay to it. */
 export function lowerCase<N extends Addresses>(network: N): N {
   const addresses = [
     "factory",

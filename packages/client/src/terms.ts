@@ -18,10 +18,7 @@ import type { PinnedNetwork, Terms } from "./types.js";
 /** The request that posts a contract. Its bytes decide the contract's address (docs/rules.md 19). */
 export type Posted = components["schemas"]["CreateContract"];
 
-/**
- * Verifies the terms that the service returned for `id`. Throws RefusedToSign if the address commits to others, or the
- * parameters are out of bounds.
- */
+/** The terms behind `id`. Throws RefusedToSign if the address commits to others, or parameters are out of bounds. */
 export function provenTerms(id: string, served: Terms, network: PinnedNetwork): EscrowTerms {
   const { escrowTerms } = served;
   const terms: EscrowTerms = { ...(escrowTerms as unknown as EscrowTerms), price: BigInt(escrowTerms.price) };

@@ -74,10 +74,7 @@ export function contractWallet(address: string, sign: (hash: Hex) => Promise<Hex
   };
 }
 
-/**
- * A secret that comes from a signature which only the wallet can make, so that a lost file loses nothing. Throws
- * RefusedToSign if the wallet signs differently each time, because the secret could then not be made again.
- */
+/** A secret from a signature: no file can be lost. Throws RefusedToSign if the wallet signs differently each time. */
 async function secretOf(
   signer: Pick<Signer, "signMessage">,
   { purpose, chainId, contract }: { purpose: string; chainId: number; contract: Address },
@@ -135,10 +132,7 @@ export const servedKey = (session: Session, address: string) =>
 export const keyText = ({ network }: Session, address: string, key: string): string =>
   encryptionKeyText({ ...network, address: address as Address, key });
 
-/**
- * The salt of the signer's vote on a contract, for one service: a vote's commitment is public, so any other service could
- * ask to open it. Throws RefusedToSign if the wallet signs differently each time.
- */
+/** The salt of the signer's vote, for one service: others could ask to open a commitment. Throws as `secretOf` does. */
 export function voteSalt(
   signer: Pick<Signer, "signMessage">,
   { domain, chainId, escrow }: { domain: string; chainId: number; escrow: Address },

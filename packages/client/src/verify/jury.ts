@@ -1,7 +1,4 @@
-/**
- * Repeats the draw of a jury, whose seed is a block's hash and whose pool are the stakes from before the match, and the
- * commitments of its votes.
- */
+/** Repeats the draw of a jury, by the hash of a block and the stakes from before the match, and votes' commitments. */
 import { encodeCall, encodeWords, keccak256 } from "@working-contracts/protocol/hex";
 import { tokenUnits } from "@working-contracts/protocol/ledger";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
