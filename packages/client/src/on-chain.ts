@@ -187,23 +187,15 @@ function createTransactor({
   /** Signs a payment to the escrow or the registry, which only that contract can use. */
   async function sign(
     payment: ExpectedPayment,
-    {
-      asset,
-      nonce,
-    }: { asset: { address: string; name?: string; version?: string }; nonce?: Hex | undefined },
+    given: Pick<Parameters<typeof signAuthorization>[2], "asset" | "nonce">,
   ) {
     const { payTo, amount, deadline = Infinity } = payment;
     await requireKnownCode(rpcUrl, pinned());
     await requireTokens(rpcUrl, pinned());
     await beforePayment?.(plannedOf({ ...payment, resource: payTo }, pinned()));
     const validBefore = Math.min((await nodeTime()) + VALIDITY_SECONDS, deadline);
-    const { message, signature } = await signAuthorization(signer, pinned(), {
-      asset,
-      payTo,
-      amount,
-      nonce,
-      validBefore,
-    });
+    const authorization = { ...given, payTo, amount, validBefore };
+    const { message, signature } = await signAuthorization(signer, pinned(), authorization);
     return { ...message, signature };
   }
 

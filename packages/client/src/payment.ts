@@ -6,6 +6,7 @@ import type { Status } from "@working-contracts/protocol/status";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { components } from "./api.js";
 import { RefusedToSign, SpendingLimitError } from "./errors.js";
+import { textOf } from "./http.js";
 import type { Session } from "./session.js";
 import type { Addresses, PinnedNetwork } from "./types.js";
 import type { Signer } from "./wallets.js";
@@ -116,15 +117,9 @@ export async function signPayment(
     validBefore,
     nonce,
   });
-  const authorization = {
-    ...message,
-    value: message.value.toString(),
-    validAfter: message.validAfter.toString(),
-    validBefore: message.validBefore.toString(),
-  };
-  const payload = { signature, authorization };
+  const payload = { signature, authorization: message };
   const signed = { x402Version: 2, resource: required.resource, accepted: quote, payload };
-  return btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(signed))));
+  return btoa(String.fromCharCode(...new TextEncoder().encode(textOf(signed))));
 }
 
 /**
@@ -236,23 +231,17 @@ export function createBudget(limit: SpendingLimit | undefined) {
       const isStake = currency === "protocol-token";
       const most = isStake ? stake : perCall;
       const name = isStake ? "stake (wcontract mcp: --max-stake)" : "perCall";
-      if (most === null) {
-        throw new SpendingLimitError(
-          `${resource} costs ${decimal}. Set spendingLimit.${name} to allow such payments.`,
-        );
-      }
+      const refusal = (reason: string) => new SpendingLimitError(`${resource} costs ${decimal}${reason}`);
+      if (most === null) throw refusal(`. Set spendingLimit.${name} to allow such payments.`);
       if (amount > most) {
         const allowed = formatDecimal(most, isStake ? TOKEN_DECIMALS : undefined);
-        throw new SpendingLimitError(
-          `${resource} costs ${decimal}, more than ${allowed}, the spendingLimit.${name}.`,
-        );
+        throw refusal(`, more than ${allowed}, the spendingLimit.${name}.`);
       }
       if (isStake) return;
-      if (total !== null && spent + amount > total) {
-        throw new SpendingLimitError(
-          `${resource} costs ${decimal}. Together with the ${formatDecimal(spent)} already signed, this exceeds spendingLimit.total (${formatDecimal(total)}).`,
+      if (total !== null && spent + amount > total)
+        throw refusal(
+          `. Together with the ${formatDecimal(spent)} already signed, this exceeds spendingLimit.total (${formatDecimal(total)}).`,
         );
-      }
       spent += amount;
     },
   };

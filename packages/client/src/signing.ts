@@ -22,7 +22,7 @@ import {
   requestOf,
   type Session,
 } from "./session.js";
-import type { Addresses, PinnedNetwork } from "./types.js";
+import type { Addresses } from "./types.js";
 
 /** This machine, in the spelling of `URL.hostname`. */
 export const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
@@ -42,16 +42,10 @@ export function requireOwnDomain(
 }
 
 /** Requests a challenge and signs it. Returns the body with which API keys are issued or revoked. */
-export async function signChallenge({
-  http,
-  signer,
-  network,
-  agreedTime,
-  permission,
-}: Pick<Session, "http" | "signer" | "network" | "agreedTime" | "permission">): Promise<{
-  challengeId: string;
-  signature: Hex;
-}> {
+export async function signChallenge(
+  session: Pick<Session, "http" | "signer" | "network" | "agreedTime" | "permission">,
+): Promise<{ challengeId: string; signature: Hex }> {
+  const { http, signer, agreedTime, permission } = session;
   const path = { address: signer.address };
   const start = performance.now();
   const { challengeId, message } = await dataOf({ http, apiKey: "" }, "POST /v1/agents/{address}/challenge", {
@@ -60,7 +54,7 @@ export async function signChallenge({
   });
   const now = await agreedTime();
   const since = now - (performance.now() - start) / 1000;
-  requireChallenge(message, { address: signer.address, network, permission, now, since });
+  requireChallenge(message, session, { now, since });
   return { challengeId, signature: await signer.signMessage({ message }) };
 }
 
@@ -92,13 +86,8 @@ const FIELDS: [start: string, field: string][] = [
  */
 function requireChallenge(
   message: string,
-  {
-    address,
-    network,
-    permission,
-    since,
-    now,
-  }: { address: Address; network: PinnedNetwork; permission: Permission; since: number; now: number },
+  { signer, network, permission }: Pick<Session, "signer" | "network" | "permission">,
+  { since, now }: { since: number; now: number },
 ): void {
   const textOf = (name: string): string => new RegExp(`^${name}: (.+)$`, "m").exec(message)?.[1] ?? "";
   const secondsOf = (name: string): number => Date.parse(textOf(name)) / 1000;
@@ -112,7 +101,7 @@ function requireChallenge(
 
   const expected = challengeText({
     domain: network.domain,
-    agent: address,
+    agent: signer.address,
     operator: network.relay as Address,
     ...permission,
     factory: network.factory as Address,
