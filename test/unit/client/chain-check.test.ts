@@ -1,28 +1,19 @@
 import { requireNotWider, requireOnChain, requireTokens } from "@working-contracts/client/chain-check";
 import { ConnectionError } from "@working-contracts/client/errors";
-import { selectorOf } from "@working-contracts/protocol/hex";
+import { encodeWords } from "@working-contracts/protocol/hex";
+import type { Hex } from "@working-contracts/protocol/types";
 import { expect, it } from "vitest";
-import { account, agentOf, CODE, NETWORK } from "./fake-service.js";
-
-interface Call {
-  method: string;
-  params: [{ to: string; data: string }];
-}
+import { account, agentOf, fakeNode, NETWORK, type NodeCall } from "./fake-service.js";
 
 /** A node with the network's contracts, whose tokens have these decimals. */
-function nodeWith(decimals: Record<string, number>) {
-  return {
-    async request({ method, params: [call] }: Call) {
-      if (method === "eth_chainId") return `0x${NETWORK.chainId.toString(16)}`;
-      if (method === "eth_getCode") return CODE;
-      if (call.data !== selectorOf("decimals()"))
-        return `0x${"00".repeat(12)}${NETWORK.implementation.slice(2)}`;
-      const found = decimals[call.to];
+const nodeWith = (decimals: Record<string, number>) =>
+  fakeNode({
+    "decimals()": (to) => {
+      const found = decimals[to];
       if (found === undefined) throw new Error("execution reverted");
-      return `0x${found.toString(16).padStart(64, "0")}`;
+      return encodeWords(found);
     },
-  };
-}
+  });
 
 it.each([
   ["asset", { asset: { ...NETWORK.asset, address: "0x1\u001b[2J" } }],
@@ -48,7 +39,7 @@ it("a payment needs tokens that have the decimals of their currencies at the cal
 
 it("reports the node's error if a check fails", async () => {
   const limited = {
-    async request(call: Call) {
+    async request(call: NodeCall) {
       if (call.method === "eth_call") throw new Error("limit exceeded");
       return nodeWith({}).request(call);
     },
@@ -66,22 +57,16 @@ it("an action without a payment does not need them", async () => {
 });
 
 it("a sign-in that leaves less waits for its text while the node does not respond", async () => {
-  const word = (value: string | number): string =>
-    typeof value === "number" ? value.toString(16).padStart(64, "0") : value.slice(2).padStart(64, "0");
   /** The actions that the text leaves; null while the node does not respond. */
   let grants: (number | null)[] = [];
-  const node = {
-    async request(call: Call) {
-      const { method, params } = call;
-      if (method !== "eth_call") return nodeWith({}).request(call);
-      const { data } = params[0];
-      if (data === selectorOf("dependencies()")) return `0x${[0, 0, NETWORK.relay].map(word).join("")}`;
-      if (!data.startsWith(selectorOf("grants(address,address)"))) return nodeWith({}).request(call);
+  const node = fakeNode({
+    "dependencies()": () => encodeWords(0, 0, NETWORK.relay as Hex),
+    "grants(address,address)": () => {
       const actions = grants.length > 1 ? grants.shift() : grants[0];
       if (actions == null) throw new ConnectionError("gone");
-      return `0x${[2, 1, 0, actions].map(word).join("")}`;
+      return encodeWords(2, 1, 0, actions);
     },
-  };
+  });
   const signedWith = (signal?: AbortSignal) => {
     return { network: NETWORK, signer: account, permission: { actions: 1, until: 0 }, http: { signal } };
   };

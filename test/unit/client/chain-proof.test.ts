@@ -7,7 +7,7 @@ import {
   PaymentRejected,
   ServiceError,
 } from "@working-contracts/client/index";
-import { encodeCall, selectorOf } from "@working-contracts/protocol/hex";
+import { encodeWords } from "@working-contracts/protocol/hex";
 import { disputeBond } from "@working-contracts/protocol/ledger";
 import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import {
@@ -18,41 +18,32 @@ import {
 } from "@working-contracts/protocol/terms";
 import type { Address } from "@working-contracts/protocol/types";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { account, agentOf, CODE, NETWORK, quoted } from "./fake-service.js";
+import { account, agentOf, CODE, fakeNode, NETWORK, type NodeCall, quoted } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());
 
-const word = (value: string | number): string =>
-  `0x${(typeof value === "number" ? value.toString(16) : value.slice(2)).padStart(64, "0")}`;
-const OTHER = `0x${"bb".repeat(20)}`;
+const OTHER: Address = `0x${"bb".repeat(20)}`;
 const { id, terms, code: escrowCode } = servedTerms();
 
-type Call = { method: string; params: [{ to: string; data: string }] };
-
 /** A node on which the escrow has this status, and the other worker; by default it was disputed. */
-function nodeOf(status: () => Status | undefined, worker: string = OTHER, disputedAt = 1) {
-  const answers: Record<string, (to: string) => string> = {
-    [encodeCall("status()")]: () => word(STATUSES.indexOf(status() as Status) + 1),
-    [encodeCall("worker()")]: () => word(worker.toLowerCase()),
-    [encodeCall("jury()")]: () => word(disputedAt) + "0".repeat(4 * 64),
-    [selectorOf("decimals()")]: (to) => word(to === NETWORK.asset.address ? 6 : 18),
-  };
-  return {
-    async request({ method, params: [call] }: Call): Promise<string> {
-      if (method === "eth_chainId") return word(NETWORK.chainId);
-      if (method === "eth_getCode") return (call as unknown) === id ? escrowCode : CODE;
-      return (answers[call.data] ?? (() => word(NETWORK.implementation)))(call.to);
+const nodeOf = (status: () => Status | undefined, worker = OTHER, disputedAt = 1) =>
+  fakeNode(
+    {
+      "status()": () => encodeWords(STATUSES.indexOf(status() as Status) + 1),
+      "worker()": () => encodeWords(worker),
+      "jury()": () => encodeWords(disputedAt, 0, 0, 0, 0),
+      "decimals()": (to) => encodeWords(to === NETWORK.asset.address ? 6 : 18),
     },
-  };
-}
+    (address) => (address === id ? escrowCode : CODE),
+  );
 
 /** The same, but each request fails at first. */
 function failing(node: ReturnType<typeof nodeOf>) {
   const seen = new Set<string>();
   return {
-    request(call: Call) {
+    request(call: NodeCall) {
       const text = JSON.stringify(call);
       if (seen.has(text)) return node.request(call);
       seen.add(text);
@@ -367,7 +358,7 @@ describe("a creation whose payment the service reports as not used", () => {
     let status: Status | undefined;
     const chain = nodeOf(() => status);
     const node = {
-      request: async (call: Call) => {
+      request: async (call: NodeCall) => {
         const code = codes.get(String(call.params[0]));
         return call.method === "eth_getCode" && code ? code : chain.request(call);
       },

@@ -7,7 +7,8 @@ import {
   connect,
   type PinnedNetwork,
 } from "@working-contracts/client/index";
-import { keccak256 } from "viem";
+import { encodeWords, selectorOf } from "@working-contracts/protocol/hex";
+import { type Hex, keccak256, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 
 /** The code that nodes of these tests have at every address; the real code is on the chain of test/e2e/sdk.test.ts. */
@@ -15,7 +16,7 @@ export const CODE = "0x60";
 for (const known of Object.values(DEPLOYED_CODE))
   for (const field of Object.keys(known)) Reflect.set(known, field, field === "hash" ? keccak256(CODE) : []);
 
-const address = (byte: string): string => `0x${byte.repeat(20)}`;
+const address = (byte: string): Hex => `0x${byte.repeat(20)}`;
 
 export const NETWORK: PinnedNetwork = {
   baseUrl: "https://contracts.example",
@@ -58,6 +59,25 @@ export function agentOf(
     ...options,
   });
 }
+
+/** What calls return: by their functions' signatures, otherwise the factory's implementation. */
+type Results = Record<string, (to: string) => Hex>;
+
+export function resultOf({ to = "", data }: { to?: string; data: string }, results: Results): Hex {
+  const found = Object.entries(results).find(([signature]) => data.startsWith(selectorOf(signature)));
+  return found === undefined ? encodeWords(NETWORK.implementation as Hex) : found[1](to);
+}
+
+export type NodeCall = { method: string; params: [{ to: string; data: string }] };
+
+/** A node with the network's contracts. */
+export const fakeNode = (results: Results, codeAt: (address: string) => Hex = () => CODE) => ({
+  async request({ method, params: [call] }: NodeCall): Promise<unknown> {
+    if (method === "eth_chainId") return toHex(NETWORK.chainId);
+    if (method === "eth_getBlockByNumber") return { timestamp: "0x1" };
+    return method === "eth_getCode" ? codeAt(String(call)) : resultOf(call, results);
+  },
+});
 
 /** A quote for a call, in the network's stablecoin if it does not say otherwise. */
 export function quoted(path: string, quote: object): Response {

@@ -1,31 +1,29 @@
 import { exitCodeOf } from "@working-contracts/cli/errors";
 import { onChain, provenTerms } from "@working-contracts/client/index";
 import { escrowAbi } from "@working-contracts/protocol/abi";
-import { concatHex, encodeWords } from "@working-contracts/protocol/hex";
+import { encodeWords } from "@working-contracts/protocol/hex";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { MAX_DATED_AHEAD } from "@working-contracts/protocol/signatures";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
-import { encodeFunctionResult, type Hex, toFunctionSelector, toHex } from "viem";
+import { encodeFunctionResult, type Hex, toHex } from "viem";
 import { afterEach, expect, it, vi } from "vitest";
 import { type AskedCall, type FakeNode, json, startFakeNode } from "../chain/node.js";
-import { account, CODE, NETWORK } from "./fake-service.js";
+import { account, CODE, NETWORK, resultOf } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
 
 const ID = `0x${"11".repeat(20)}`;
 const GWEI = 10n ** 9n;
 const BLOCK = { number: "0x1", timestamp: "0x1", baseFeePerGas: toHex(GWEI), transactions: [] };
 
-interface Call {
-  data: Hex;
-}
-
 let node: FakeNode | undefined;
 afterEach(() => node?.stop());
 
-type Answers = Record<string, unknown>;
-
-/** A node with a contract everywhere, which accepts each call; its answers can be others, those of calls by their data. */
-async function nodeWith(answers: Answers, read?: (data: Hex) => Hex, outages: string[] = []) {
+/** A node with a contract everywhere, which accepts each call; its answers can be others, those of calls by function. */
+async function nodeWith(
+  answers: Record<string, unknown>,
+  results?: Parameters<typeof resultOf>[1],
+  outages: string[] = [],
+) {
   const called: string[] = [];
   const sent: string[] = [];
   const all: Record<string, unknown> = {
@@ -41,7 +39,7 @@ async function nodeWith(answers: Answers, read?: (data: Hex) => Hex, outages: st
   };
   node = await startFakeNode((response, calls) => {
     const [{ id, method, params: [call] = [] } = { id: 0, method: "" }] = calls as (AskedCall & {
-      params?: Call[];
+      params?: { data: Hex }[];
     })[];
     const outage = outages.indexOf(method);
     if (outage >= 0) {
@@ -50,8 +48,8 @@ async function nodeWith(answers: Answers, read?: (data: Hex) => Hex, outages: st
     }
     called.push(method);
     sent.push(JSON.stringify(call));
-    if (method === "eth_call" && read !== undefined)
-      return json(response, { id, result: read(call?.data ?? "0x") });
+    if (method === "eth_call" && call !== undefined && results !== undefined)
+      return json(response, { id, result: resultOf(call, results) });
     if (all[method] === undefined) json(response, { id, error: { code: -32601, message: "not found" } });
     else if (method === "eth_sendRawTransaction")
       json(response, { id, error: { code: -32000, message: "enough" } });
@@ -77,9 +75,7 @@ it.each([
 });
 
 it("a node whose tokens have other decimals gets no payment", async () => {
-  const word: Hex = `0x${"00".repeat(12)}${NETWORK.implementation.slice(2)}`;
-  const read = (data: Hex) => (data === toFunctionSelector("decimals()") ? toHex(6, { size: 32 }) : word);
-  const { url } = await nodeWith({}, read);
+  const { url } = await nodeWith({}, { "decimals()": () => encodeWords(6) });
   const shown: unknown[] = [];
   const beforePayment = (payment: unknown) => void shown.push(payment);
   const own = await onChain({ rpcUrl: url, account, network: NETWORK, beforePayment });
@@ -122,16 +118,11 @@ it("a node gets the transaction if the caller allows its fees", async () => {
 
 it("a node gets no text that is dated further ahead than a contract allows", async () => {
   const now = Math.floor(Date.now() / 1000);
-  const words = (...values: (Hex | number)[]): Hex => concatHex(values.map((value) => encodeWords(value)));
-  const grants = words(now + MAX_DATED_AHEAD + 60, 0, 0, 0);
-  const results: Record<string, Hex> = {
-    "dependencies()": words(0, 0, NETWORK.relay as Hex),
-    "grants(address,address)": grants,
+  const results = {
+    "dependencies()": () => encodeWords(0, 0, NETWORK.relay as Hex),
+    "grants(address,address)": () => encodeWords(now + MAX_DATED_AHEAD + 60, 0, 0, 0),
   };
-  const read = (data: Hex): Hex =>
-    Object.entries(results).find(([name]) => data.startsWith(toFunctionSelector(name)))?.[1] ??
-    encodeWords(NETWORK.implementation as Hex);
-  const { url } = await nodeWith({ eth_getBlockByNumber: { ...BLOCK, timestamp: toHex(now) } }, read);
+  const { url } = await nodeWith({ eth_getBlockByNumber: { ...BLOCK, timestamp: toHex(now) } }, results);
   const signMessage = vi.fn(account.signMessage);
   const own = await onChain({ rpcUrl: url, account: { ...account, signMessage }, network: NETWORK });
   const refusal = { name: "RefusedToSign", field: "issuedAt" };
@@ -151,16 +142,12 @@ it.each([
   const now = Math.floor(Date.now() / 1000);
   const { code } = servedTerms();
   const jury = { disputedAt: now - age, drawBlock: 0, sealedVotes: 1, drawn: false, held: 0n };
-  const results: Record<string, Hex> = {
-    "jury()": encodeFunctionResult({ abi: escrowAbi, functionName: "jury", result: jury }),
-    "ballotOf(address)": commitment,
-  };
-  const read = (data: Hex): Hex => {
-    const found = Object.entries(results).find(([name]) => data.startsWith(toFunctionSelector(name)));
-    return found?.[1] ?? "0x";
+  const results = {
+    "jury()": () => encodeFunctionResult({ abi: escrowAbi, functionName: "jury", result: jury }),
+    "ballotOf(address)": () => commitment,
   };
   const block = { ...BLOCK, timestamp: toHex(now) };
-  const { url, sent, wasSent } = await nodeWith({ eth_getBlockByNumber: block, eth_getCode: code }, read);
+  const { url, sent, wasSent } = await nodeWith({ eth_getBlockByNumber: block, eth_getCode: code }, results);
   const own = await onChain({ rpcUrl: url, account, network: NETWORK });
   await expect(own.openVote(ID, salt)).rejects.toThrow(isOpened ? "parameters" : "has not ended");
   expect(sent.some((call) => call?.includes(salt.slice(2)))).toBe(isOpened);

@@ -1,7 +1,7 @@
 import { type OpenOptions, toTheEnd } from "@working-contracts/client/index";
 import { voteSalt } from "@working-contracts/client/wallets";
 import { escrowAbi } from "@working-contracts/protocol/abi";
-import { encodeWords, selectorOf } from "@working-contracts/protocol/hex";
+import { encodeWords } from "@working-contracts/protocol/hex";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { isCommitment, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { STATUSES } from "@working-contracts/protocol/status";
@@ -10,7 +10,7 @@ import type { Hex } from "@working-contracts/protocol/types";
 import { encodeFunctionResult, toHex } from "viem";
 import { afterEach, describe, expect, it } from "vitest";
 import { type AskedCall, json, startFakeNode } from "../chain/node.js";
-import { account, agentOf, CODE, NETWORK, quoted } from "./fake-service.js";
+import { account, agentOf, CODE, NETWORK, quoted, resultOf } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
 
 const { id: ID, code, terms } = servedTerms();
@@ -116,18 +116,16 @@ describe("with a node, a late vote", () => {
       drawn: false,
       held: 0n,
     };
-    const results: [call: string, result: () => Hex][] = [
-      ["status()", () => encodeWords(STATUSES.indexOf("disputed") + 1)],
-      ["jury()", () => encodeFunctionResult({ abi: escrowAbi, functionName: "jury", result: jury })],
-      ["ballotOf(address)", () => state.ballot],
-      ["openVote(address,uint24,bytes32)", () => "0x"],
-      ["", () => encodeWords(NETWORK.implementation as Hex)],
-    ];
+    const results = {
+      "status()": () => encodeWords(STATUSES.indexOf("disputed") + 1),
+      "jury()": () => encodeFunctionResult({ abi: escrowAbi, functionName: "jury", result: jury }),
+      "ballotOf(address)": () => state.ballot,
+    };
     const answers: Record<string, (params: [{ data: string }]) => unknown> = {
       eth_chainId: () => toHex(NETWORK.chainId),
       eth_getCode: ([at]) => ((at as unknown) === ID ? state.code : CODE),
       eth_getBlockByNumber: () => ({ number: "0x1", timestamp: toHex(clock), baseFeePerGas: "0x1" }),
-      eth_call: ([{ data }]) => results.find(([call]) => !call || data.startsWith(selectorOf(call)))?.[1](),
+      eth_call: ([call]) => resultOf(call, results),
       eth_getTransactionCount: () => toHex(state.nonce),
       eth_estimateGas: () => "0x186a0",
       eth_maxPriorityFeePerGas: () => "0x1",
