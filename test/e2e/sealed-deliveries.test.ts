@@ -104,21 +104,6 @@ test("parties that follow the events share what was asked for before, in each of
   }
 });
 
-describe("the service", () => {
-  test("cannot put its own key in the place of the Client's", async () => {
-    const key = await newKey();
-    const fetch = lying(async (url, response) => {
-      if (!url.pathname.endsWith(`${client.address}/encryption-key`)) return response;
-      const { data } = (await response.json()) as { data: object };
-      return Response.json({ data: { ...data, key } });
-    });
-    const deceived = await newAgent({ fetch });
-    const id = await matched(client, deceived);
-    await expect(deceived.deliver(id, REFERENCE, { seal: true })).rejects.toThrow("did not sign");
-    await expect(deceived.deliver(id, REFERENCE)).rejects.toThrow("did not sign");
-  });
-});
-
 describe("a request", () => {
   let caller: Caller;
   const path = "/v1/agents/me/encryption-key";

@@ -198,13 +198,6 @@ const BY_TEST_FILE = {
       only: "passes quotes that hang",
     },
   },
-  "test/e2e/sealed-deliveries.test.ts": {
-    "encryption-key-unproven": {
-      file: "packages/client/src/sealing.ts",
-      edits: [["if (await verifyMessage(claim))", 'if ((await verifyMessage(claim)) || key !== "")']],
-      only: "cannot put its own key",
-    },
-  },
   "test/e2e/signed-actions.test.ts": {
     "complaint-replayed": {
       file: "src/features/complaints/routes.ts",
@@ -218,6 +211,11 @@ const BY_TEST_FILE = {
     },
   },
   "test/e2e/trust-secrets.test.ts": {
+    "encryption-key-unproven": {
+      file: "packages/client/src/sealing.ts",
+      edits: [["if (await verifyMessage(claim))", 'if ((await verifyMessage(claim)) || key !== "")']],
+      only: "is not sealed to a false key",
+    },
     "bond-signs-any-votes": {
       file: "contracts/EscrowJury.sol",
       edits: [
