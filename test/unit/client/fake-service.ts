@@ -60,7 +60,7 @@ export function agentOf(
   });
 }
 
-/** What calls return: by their functions' signatures, otherwise the factory's implementation. */
+/** Results of calls by the signatures of their functions; of others, it is the factory's implementation. */
 type Results = Record<string, (to: string) => Hex>;
 
 export function resultOf({ to = "", data }: { to?: string; data: string }, results: Results): Hex {
