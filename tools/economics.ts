@@ -3,6 +3,7 @@ import { pathToFileURL } from "node:url";
 import { juryDues, resolve, voteBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
 import { DEFAULT_PARAMETERS as parameters } from "@working-contracts/protocol/terms";
+import { markdownTable } from "./generated.js";
 
 const UNIT = 1_000_000;
 const CRITERIA = 3;
@@ -40,7 +41,7 @@ function ownership(): string {
     "Seats for an even chance in a panel of 5",
     ...PANELS.map((panel) => `panel of ${panel}`),
   ];
-  return `Owning a jury at ${money(seat)} a seat: from which sum of prices, over all contracts that one attacker disputes, seats pay for themselves, by size of the panel. Seats are kept: a later dispute costs bonds alone.\n\n${table(head, rows)}`;
+  return `Owning a jury at ${money(seat)} a seat: from which sum of prices, over all contracts that one attacker disputes, seats pay for themselves, by size of the panel. Seats are kept: a later dispute costs bonds alone.\n\n${markdownTable(head, rows)}`;
 }
 
 /** Hypergeometric: the chance that more than half of the drawn seats are own ones. */
@@ -78,7 +79,7 @@ function bribery(): string {
     ...PANELS.map((panel) => `panel of ${panel}`),
     "Smallest panel that risks the price",
   ];
-  return `Bonds that a bribed majority puts at risk, as a share of the price:\n\n${table(head, rows)}`;
+  return `Bonds that a bribed majority puts at risk, as a share of the price:\n\n${markdownTable(head, rows)}`;
 }
 
 /** Whoever chooses among seeds draws until its own jurors have a majority; a keeper, until seats open to everyone. */
@@ -103,7 +104,7 @@ function choosing(): string {
     `Builder: blocks to leave out for an even chance (at ${BLOCK_REWARD})`,
   ];
   const title = `Choosing the seed, panel of 5: a keeper waits ${wait.toFixed(1)} hours for each other draw, ${waits} times before seats open:`;
-  return `${title}\n\n${table(head, rows)}`;
+  return `${title}\n\n${markdownTable(head, rows)}`;
 }
 
 function percent(share: number): string {
@@ -113,7 +114,7 @@ function percent(share: number): string {
 function stalling(): string {
   const hours = parameters.baVotingWindow / 3_600 + 24;
   const perVote = (CRITERIA * parameters.backupAgentBondRatio) / 100;
-  return table(
+  return markdownTable(
     ["Stall or dilution", "Longest delay, or notice", "Cost, or limit"],
     [
       ["a voter does not open its votes", `tally after ${hours} hours`, `its bond, ${perVote}% of the price`],
@@ -151,7 +152,7 @@ function farming(): string {
     }),
   );
   const head = ["Price", "All criteria", "To the Treasury", "Tokens", "Cost a token", "Without the cap"];
-  return `Farming with five own voters on ${CRITERIA} criteria:\n\n${table(head, rows)}`;
+  return `Farming with five own voters on ${CRITERIA} criteria:\n\n${markdownTable(head, rows)}`;
 }
 
 /** Own voters agree on every criterion. */
@@ -179,10 +180,6 @@ function cheapestToken(): number {
 
 function money(amount: number): string {
   return amount.toLocaleString("en", { maximumFractionDigits: 2 });
-}
-
-function table(head: string[], rows: string[][]): string {
-  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) console.log(report());

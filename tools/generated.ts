@@ -16,3 +16,11 @@ export function writeGenerated(
     process.exit(1);
   }
 }
+
+/** A table in Markdown; columns of numbers are aligned to the right. */
+export function markdownTable(head: readonly string[], rows: readonly (readonly unknown[])[]): string {
+  const cells = rows.map((row) => row.map((cell) => String(cell ?? "")));
+  const isNumeric = (column: number) => cells.every((row) => /^[\d.,]*$/.test(row[column] ?? ""));
+  const marks = head.map((_, column) => (isNumeric(column) ? "---:" : "---"));
+  return [head, marks, ...cells].map((row) => `| ${row.join(" | ")} |`).join("\n");
+}

@@ -2,10 +2,9 @@
  * The test bed: one chain, one database, one indexer, the service in its own process, and paying agents.
  * With CPU_PROFILES=<folder>, the processes write V8 CPU profiles there.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { openSync } from "node:fs";
 import { join } from "node:path";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { signRecoverable } from "tiny-secp256k1";
@@ -23,16 +22,15 @@ import {
 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
-import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { ROOT } from "../../src/root.js";
 import { type Agent, signIn } from "../../test/support/agent.js";
+import { startTestNetwork } from "../../test/support/network.js";
 import { bundled } from "../../test/support/programs.js";
 import { serviceEnvironment } from "../../test/support/stack.js";
-import { localAccount, startNetwork } from "../local/network.js";
+import { localAccount } from "../local/network.js";
 import { freePort } from "../local/ports.js";
-import { until } from "../local/processes.js";
+import { textOf, until } from "../local/processes.js";
 import { memoryOf } from "../soak/report.js";
-import type { Counts } from "./service.js";
 
 export type Bed = Awaited<ReturnType<typeof startBed>>;
 
@@ -56,24 +54,13 @@ export const UNREACHED_LIMITS = {
 const MS_PER_TICK = 10;
 
 export async function startBed() {
-  const dir = mkdtempSync(join(tmpdir(), "bench-"));
-  // Postgres runs as another user if this runs as root.
-  chmodSync(dir, 0o755);
-  mkdirSync(join(dir, "logs"));
-  const guardian = startGuardian();
-  const network = await startNetwork({
-    guardian,
-    dir,
-    persistent: false,
-    blockTime: 1,
-    postgresPassword: "bench",
-    report: () => {},
-  });
+  const { network, guardian, logs, stop } = await startTestNetwork({ name: "bench-" });
   const { deployment, rpcUrl } = network;
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   const testClient = testClientOf(rpcUrl);
   const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
-  const children: ChildProcess[] = [];
+  const mine = minerOf(testClient);
+  const ends: (() => Promise<void>)[] = [];
 
   /** Starts a program as a process that listens on a free port; resolves once it is healthy. */
   async function launch(
@@ -81,22 +68,26 @@ export async function startBed() {
     [entry, ...args]: [string, ...string[]],
     env: Record<string, string | undefined>,
   ) {
-    const port = env.PORT === undefined ? await freePort() : Number(env.PORT);
-    const log = createWriteStream(join(dir, "logs", `${name}.log`), { flags: "a" });
+    const port = env.PORT ?? String(await freePort());
+    const log = openSync(join(logs, `${name}.log`), "a");
     const { CPU_PROFILES } = process.env;
     const profiling = CPU_PROFILES === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${CPU_PROFILES}`];
     const child = spawn(process.execPath, [...profiling, await bundled(entry), ...args], {
       cwd: ROOT,
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-      env: { ...process.env, ...env, PORT: String(port) },
+      stdio: ["ignore", log, log, "ipc"],
+      env: { ...process.env, ...env, PORT: port },
     });
-    children.push(child);
-    guardian.watch(child.pid ?? 0);
-    child.stdout?.pipe(log);
-    child.stderr?.pipe(log);
+    const { pid = 0 } = child;
+    const exited = once(child, "exit");
+    const end = async (): Promise<void> => {
+      child.kill("SIGTERM");
+      await exited;
+    };
+    ends.push(end);
+    guardian.watch(pid);
     const url = `http://127.0.0.1:${port}`;
     await until(`${name} responds`, async () => (await fetch(`${url}/health`)).ok, { timeoutMs: 60_000 });
-    return { url, pid: child.pid ?? 0, child, end: () => ended(child) };
+    return { url, pid, child, end };
   }
 
   async function launchService(name: string, env: Record<string, string | undefined> = {}) {
@@ -114,10 +105,12 @@ export async function startBed() {
   }
   const service = await launchService("service");
 
-  const mine = minerOf(testClient);
+  const { postgres, chain: node, indexer } = network.parts;
+  const pids = () => ({ service: service.pid, indexer: indexer.pid(), chain: node?.pid() });
+  const perProcess = (count: (pid: number | undefined) => number, of: Record<string, number | undefined>) =>
+    Object.fromEntries(Object.entries(of).map(([name, pid]) => [name, count(pid)]));
 
   return {
-    dir,
     network,
     service,
     publicClient,
@@ -145,37 +138,26 @@ export async function startBed() {
       return newAgents({ url: service.url, chainId: chain.id, fund }, count);
     },
     /** Resident memory by process, in MiB. */
-    memory() {
-      const { postgres, chain: node, indexer } = network.parts;
-      const pids = { service: service.pid, indexer: indexer.pid(), chain: node?.pid() };
-      const own = Object.entries(pids).map(([name, pid]) => [name, memoryOf(pid) ?? 0] as const);
-      return Object.fromEntries([...own, ["postgres", childrenMiB(postgres?.pid())]]) as Record<
-        string,
-        number
-      >;
-    },
+    memory: () => ({
+      ...perProcess((pid) => memoryOf(pid) ?? 0, pids()),
+      postgres: treeMiB(postgres?.pid()),
+    }),
     /** SQL statements and requests to the node that the service has sent so far. */
-    async counts(): Promise<Counts> {
+    async counts(): Promise<Record<string, number>> {
       service.child.send("counts");
       const [counts] = await once(service.child, "message");
       return counts;
     },
     /** Processor time used so far, in ms by process. Linux only. */
     cpu(facilitator?: number): Record<string, number> {
-      const { postgres, chain: node, indexer } = network.parts;
-      const ours = { service: service.pid, indexer: indexer.pid() };
-      const pids = facilitator === undefined ? ours : { facilitator };
-      const own = Object.entries({ ...pids, chain: node?.pid() }).map(([name, pid]) => [name, cpuOf(pid)]);
+      if (facilitator !== undefined) return perProcess(cpuOf, { facilitator, chain: node?.pid() });
       const database = postgres?.pid();
       const all = [database, ...childrenOf(database)].reduce((sum: number, pid) => sum + cpuOf(pid), 0);
-      return Object.fromEntries(facilitator === undefined ? [...own, ["postgres", all]] : own);
+      return { ...perProcess(cpuOf, pids()), postgres: all };
     },
     async stop(): Promise<void> {
-      await Promise.all(children.map(ended));
-      await network.stop();
-      await guardian.stop();
-      if (process.env.KEEP_LOGS === undefined) rmSync(dir, { recursive: true, force: true });
-      else console.log(`Logs kept in ${join(dir, "logs")}`);
+      await Promise.all(ends.map((end) => end()));
+      await stop();
     },
   };
 
@@ -214,40 +196,24 @@ export async function newAgents(
   return agents;
 }
 
-/** Ends a process, unless it has already ended, and waits for it. */
-async function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGTERM");
-  await exited;
-}
-
 /** Postgres's processes share most of their memory: private memory is added up, shared memory is counted once. */
-function childrenMiB(pid: number | undefined): number {
+function treeMiB(pid: number | undefined): number {
   const all = [pid, ...childrenOf(pid)];
   const shared = Math.max(0, ...all.map((one) => memoryOf(one, "RssShmem") ?? 0));
   return shared + all.reduce((sum: number, one) => sum + (memoryOf(one, "RssAnon") ?? 0), 0);
 }
 
 export function childrenOf(pid: number | undefined): number[] {
-  try {
-    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
-    return text.trim().split(" ").filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
+  const text = textOf(`/proc/${pid}/task/${pid}/children`) ?? "";
+  return text.trim().split(" ").filter(Boolean).map(Number);
 }
 
 /** Processor time of a process and of its children that have ended, in ms. */
 export function cpuOf(pid: number | undefined): number {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // After the name in parentheses; utime, stime, cutime and cstime are fields 14 to 17.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * MS_PER_TICK, 0);
-  } catch {
-    return 0;
-  }
+  const stat = textOf(`/proc/${pid}/stat`) ?? "";
+  // After the name in parentheses; utime, stime, cutime and cstime are fields 14 to 17.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * MS_PER_TICK, 0);
 }
 
 /** Signs payments by libsecp256k1: in JavaScript, callers would take a tenth of the processor time of what is measured. */

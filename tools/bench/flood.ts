@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { createKey } from "../../src/features/agents/key-owners.js";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
-import { describeLoad, type Load, runLoad, send } from "./load.js";
+import { describeLoad, type Load, report, runLoad, send } from "./load.js";
 
 export interface FloodResult {
   /** The kind of requests in the flood. */
@@ -25,10 +25,7 @@ const PAUSE_MS = 20;
 const LIST = "/v1/contracts?limit=50";
 
 /** Measures a list under each kind of flood, against a process with the default limits. */
-export async function measureFloods(
-  bed: Bed,
-  { seconds, report }: { seconds: number; report(line: string): void },
-): Promise<FloodResult[]> {
+export async function measureFloods(bed: Bed, seconds: number): Promise<FloodResult[]> {
   const [flooder, ...victims] = (await bed.newAgents(VICTIMS + 1)) as [Agent, ...Agent[]];
   const api = await bed.startApi({
     LOG_LEVEL: undefined,
@@ -66,9 +63,7 @@ export async function measureFloods(
 
 /** Resolves once the flood flows; it ends with this process. The returned function ends it, and resolves to its counts. */
 async function startFlood(order: FloodOrder): Promise<() => Promise<FloodCounts>> {
-  const source = fork(SELF, [JSON.stringify(order)], {
-    execArgv: ["--import", "tsx"],
-  });
+  const source = fork(SELF, [JSON.stringify(order)], { execArgv: ["--import", "tsx"] });
   const exited = once(source, "exit");
   const next = async (): Promise<FloodCounts> => {
     const ended = exited.then(() => Promise.reject(new Error("The flood ended by itself.")));

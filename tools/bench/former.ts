@@ -1,16 +1,15 @@
 /** Payments of this code beside those of the code before it was made lighter; each is run by its own `npm start`. */
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "viem";
 import { readDeployment } from "../../src/chain/deployment.js";
-import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { ROOT } from "../../src/root.js";
+import { newFolder, startOwnPostgres } from "../../test/support/network.js";
 import { createSandbox, launchNetwork, writtenAddresses } from "../demo/network.js";
-import { startPostgres } from "../local/postgres.js";
+import { textOf } from "../local/processes.js";
 import { childrenOf, cpuOf, minerOf, newAgents, testClientOf, UNREACHED_LIMITS } from "./bed.js";
-import { describeLoad, type Load, round, runLoad } from "./load.js";
+import { describeLoad, type Load, perSuccess, report, runLoad } from "./load.js";
 import { createContract } from "./write-path.js";
 
 /** The last commit of the code that payments are compared with, and its `npm start`. */
@@ -28,22 +27,15 @@ export interface FormerResult {
 }
 
 /** Measures both on 1 s blocks, one after the other. Needs the history of the repository. */
-export async function measureFormer({
-  seconds,
-  report,
-}: {
-  seconds: number;
-  report(line: string): void;
-}): Promise<FormerResult[]> {
-  const dir = mkdtempSync(join(tmpdir(), "bench-former-"));
-  chmodSync(dir, 0o755);
+export async function measureFormer(seconds: number): Promise<FormerResult[]> {
+  const dir = newFolder("bench-former-");
   try {
     const clone = join(dir, "clone");
     execFileSync("git", ["clone", "--quiet", ROOT, clone]);
     execFileSync("git", ["checkout", "--quiet", FORMER.commit], { cwd: clone });
     return [
-      await measure("former", join(dir, "former"), { root: clone, entry: FORMER.entry, seconds, report }),
-      await measure("this", join(dir, "this"), { root: ROOT, entry: "tools/start.mjs", seconds, report }),
+      await measure("former", join(dir, "former"), { root: clone, entry: FORMER.entry, seconds }),
+      await measure("this", join(dir, "this"), { root: ROOT, entry: "tools/start.mjs", seconds }),
     ];
   } finally {
     rmSync(dir, { recursive: true, force: true });
@@ -53,20 +45,9 @@ export async function measureFormer({
 async function measure(
   code: FormerResult["code"],
   dir: string,
-  at: { root: string; entry: string; seconds: number; report(line: string): void },
+  at: { root: string; entry: string; seconds: number },
 ): Promise<FormerResult> {
-  const guardian = startGuardian();
-  const postgres = await startPostgres({
-    guardian,
-    dir: join(dir, "postgres"),
-    fallbackDir: tmpdir(),
-    port: 0,
-    password: "bench",
-    database: "bench",
-    logPath: join(dir, "postgres.log"),
-    volatile: true,
-    report: () => {},
-  });
+  const postgres = await startOwnPostgres();
   const env = { ...UNREACHED_LIMITS, LOG_LEVEL: "warn", DATABASE_URL: postgres.url };
   const running = await launchNetwork(dir, at.root, { entry: at.entry, env });
   const cpuByKind = (): Record<string, number> => {
@@ -94,31 +75,20 @@ async function measure(
       const load = await runLoad({ concurrency: PAYERS, seconds: at.seconds }, (payer) =>
         createContract(place, agents[payer] as (typeof agents)[number]),
       );
-      const used = Object.entries(cpuByKind()).map(([kind, ms]) => {
-        return [kind, round((ms - (before[kind] ?? 0)) / Math.max(1, load.succeeded), 1)] as const;
-      });
-      result = { code, load, cpu: Object.fromEntries(used) };
-      at.report(`${code} code: ${describeLoad(load)}`);
+      result = { code, load, cpu: perSuccess(load, before, cpuByKind()) };
+      report(`${code} code: ${describeLoad(load)}`);
     }
     return result as FormerResult;
   } finally {
     await running.stop();
     await postgres.stop();
-    await guardian.stop();
   }
 }
 
+/** By its command line; a process that has ended counts as the service's, with no time. */
 function kindOf(pid: number): string {
-  const command = commandOf(pid);
+  const command = textOf(`/proc/${pid}/cmdline`) ?? "";
   if (command.includes("postgres")) return "postgres";
   if (command.includes("anvil")) return "chain";
   return command.includes("ponder") ? "indexer" : "service";
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
-  } catch {
-    return "";
-  }
 }

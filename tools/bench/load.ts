@@ -77,7 +77,6 @@ function count() {
       } else failures.set(failure, (failures.get(failure) ?? 0) + 1);
     },
     load(concurrency: number, atLeastMs = 0): Load {
-      for (const list of [latencies, quoteLatencies]) list.sort((a, b) => a - b);
       const elapsed = Math.max(lastSuccessAt - startedAt, atLeastMs) / 1000;
       return {
         concurrency,
@@ -92,6 +91,21 @@ function count() {
   };
 }
 
+/** One line on the terminal about what was measured. */
+export function report(line: string): void {
+  console.log(`  ${line}`);
+}
+
+/** What each of the summed up figures grew by, for one of the load's successes. */
+export function perSuccess(
+  { succeeded }: Load,
+  before: Record<string, number>,
+  after: Record<string, number>,
+): Record<string, number> {
+  const grown = Object.entries(after).map(([name, total]) => [name, total - (before[name] ?? 0)] as const);
+  return Object.fromEntries(grown.map(([name, sum]) => [name, round(sum / Math.max(1, succeeded), 1)]));
+}
+
 export function describeLoad({ perSecond, failed, latency, failures }: Load): string {
   const { p50, p95, p99, max } = latency;
   const reasons = Object.entries(failures).map(([reason, count]) => `${count} x ${reason}`);
@@ -103,8 +117,8 @@ export function describeLoad({ perSecond, failed, latency, failures }: Load): st
   ].join(", ");
 }
 
-/** Percentiles of numbers in ascending order. */
-export function percentiles(sorted: readonly number[]): Load["latency"] {
+export function percentiles(numbers: readonly number[]): Load["latency"] {
+  const sorted = numbers.toSorted((a, b) => a - b);
   const at = (share: number) =>
     round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: round(sorted.at(-1) ?? 0) };

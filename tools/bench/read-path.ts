@@ -1,9 +1,10 @@
 /** Reads under load: one contract, and lists over many; and how fresh they are. */
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
 import { type FloodResult, measureFloods } from "./flood.js";
-import { describeLoad, type Load, percentiles, runLoad, send } from "./load.js";
+import { describeLoad, type Load, percentiles, report, runLoad, send } from "./load.js";
 import { createContract } from "./write-path.js";
 
 export interface ReadResult extends Load {
@@ -32,7 +33,7 @@ const BARE = new Set(["Get", "List, newest 50"]);
 /** Measures how fresh reads are, the reads themselves, and lists during floods. */
 export async function measureReading(
   bed: Bed,
-  { seconds, report }: { seconds: number; report(line: string): void },
+  seconds: number,
 ): Promise<{ freshness: Freshness; reads: ReadResult[]; floods: FloodResult[] }> {
   const [reader] = await bed.newAgents(1);
   if (reader === undefined) throw new Error("There is no agent to read with.");
@@ -44,14 +45,14 @@ export async function measureReading(
     headers: { authorization: `Bearer ${reader.apiKey}` },
   });
   const { data } = (await listed.json()) as { data: { id: string }[] };
-  const reads = await measureReads(bed, { id: data[0]?.id ?? "", reader, seconds, report });
-  return { freshness, reads, floods: await measureFloods(bed, { seconds, report }) };
+  const reads = await measureReads(bed, { id: data[0]?.id ?? "", reader, seconds });
+  return { freshness, reads, floods: await measureFloods(bed, seconds) };
 }
 
 /** Measures Get, of {@link READ} contracts in turn, and List with 32 concurrent readers, over {@link SEEDED} contracts. */
 async function measureReads(
   bed: Bed,
-  { id, reader, seconds, report }: { id: string; reader: Agent; seconds: number; report(line: string): void },
+  { id, reader, seconds }: { id: string; reader: Agent; seconds: number },
 ): Promise<ReadResult[]> {
   const ids = await seed(bed, id);
   const headers = { authorization: `Bearer ${reader.apiKey}` };
@@ -175,13 +176,9 @@ async function measureFreshness(bed: Bed, agent: Agent): Promise<Freshness> {
   } finally {
     await client.end();
   }
-  const ascending = (a: number, b: number) => a - b;
-  return {
-    row: percentiles(row.sort(ascending)),
-    answer: percentiles(answer.sort(ascending)),
-  };
+  return { row: percentiles(row), answer: percentiles(answer) };
 }
 
 async function poll(isTrue: () => Promise<boolean>): Promise<void> {
-  while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  while (!(await isTrue())) await delay(POLL_MS);
 }

@@ -3,18 +3,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../src/root.js";
+import { markdownTable } from "../generated.js";
 import type { SoakResult } from "../soak/run.js";
 import { FLOOD_RATE, type FloodResult } from "./flood.js";
 import type { FormerResult } from "./former.js";
-import { type Load, percentiles, round } from "./load.js";
+import { type Load, round } from "./load.js";
 import { type Freshness, type ReadResult, SEEDED } from "./read-path.js";
-import {
-  CONCURRENCIES,
-  type ProcessesResult,
-  SYSTEMS,
-  WAVE_PAYMENTS,
-  type WriteResult,
-} from "./write-path.js";
+import { type ProcessesResult, SYSTEMS, type WriteResult } from "./write-path.js";
 
 /** The measurements of each part. */
 export interface Results {
@@ -86,152 +81,143 @@ function describeRun(): string {
   return `Measured on ${new Date().toISOString().slice(0, 10)}, everything on one machine: ${cpus().length} cores (${cpu?.model ?? "unknown"}), ${memory} GiB, Node.js ${process.versions.node}${busy}.`;
 }
 
-function writeTable(writes: WriteResult[]): string {
-  const lines = [
-    "| Chain | Payers | This service | Official facilitator | with nonce manager | Quotes of this service, p50 / p95 / p99 |",
-    "| --- | ---: | --- | --- | --- | --- |",
-  ];
-  for (const mining of new Set(writes.map((write) => write.mining))) {
-    const measured = writes.filter((write) => write.mining === mining);
-    for (const concurrency of new Set(measured.map((write) => write.concurrency))) {
-      const same = measured.filter((write) => write.concurrency === concurrency);
-      const cells = cellsOf(
-        same,
-        ({ perSecond, failed, latency: { p50, p95, p99 } }) =>
-          `${perSecond}/s, ${failed} failed, ${p50} / ${p95} / ${p99}`,
-      );
-      const { p50, p95, p99 } =
-        same.find(({ system }) => system === SYSTEMS[0])?.quoteLatency ?? percentiles([]);
-      lines.push(`| ${mining} | ${concurrency} | ${cells} | ${p50} / ${p95} / ${p99} |`);
-    }
-  }
-  return [...lines, "", cpuTable(writes)].join("\n");
+const percentilesOf = ({ p50, p95, p99 }: Load["latency"]): string => `${p50} / ${p95} / ${p99}`;
+const rateOf = ({ perSecond, failed, latency }: Load): string =>
+  `${perSecond}/s, ${failed} failed, ${percentilesOf(latency)}`;
+const listOf = (figures: Record<string, number>): string =>
+  Object.entries(figures)
+    .map(([name, figure]) => `${name} ${figure}`)
+    .join(", ");
+
+const SYSTEM_COLUMNS = ["This service", "Official facilitator", "with nonce manager"];
+
+/** The results of all systems under each load, this service's first. */
+function byLoad(results: readonly WriteResult[]): [WriteResult, ...WriteResult[]][] {
+  const ours = results.filter(({ system }) => system === SYSTEMS[0]);
+  return ours.map((own) => {
+    const isSame = (one: WriteResult) => one.mining === own.mining && one.concurrency === own.concurrency;
+    return [own, ...results.filter((one) => one !== own && isSame(one))];
+  });
 }
 
-function cpuTable(results: WriteResult[]): string {
+function writeTable(writes: WriteResult[]): string {
+  const payments = byLoad(writes).map(([own, ...others]) => [
+    own.mining,
+    own.concurrency,
+    ...[own, ...others].map(rateOf),
+    percentilesOf(own.quoteLatency),
+  ]);
+  const times = byLoad(writes).map(([own, ...others]) => [
+    `${own.mining}, ${own.concurrency} ${own.concurrency === 1 ? "payer" : "payers"}`,
+    ...[own, ...others].map(({ cpu }) => listOf(cpu)),
+    `${own.sent?.sql}, ${own.sent?.rpc}`,
+  ]);
+  const sent = "SQL statements, RPC requests of this service";
   return [
-    "| Processor time a payment, ms | This service | Official facilitator | with nonce manager | SQL statements, RPC requests of this service |",
-    "| --- | --- | --- | --- | --- |",
-    ...results
-      .filter(({ system }) => system === SYSTEMS[0])
-      .map(({ mining, concurrency, sent }) => {
-        const same = results.filter((one) => one.mining === mining && one.concurrency === concurrency);
-        const cells = cellsOf(same, ({ cpu }) =>
-          Object.entries(cpu)
-            .map(([name, ms]) => `${name} ${ms}`)
-            .join(", "),
-        );
-        const payers = concurrency === 1 ? "1 payer" : `${concurrency} payers`;
-        return `| ${mining}, ${payers} | ${cells} | ${sent?.sql}, ${sent?.rpc} |`;
-      }),
-  ].join("\n");
+    markdownTable(
+      ["Chain", "Payers", ...SYSTEM_COLUMNS, "Quotes of this service, p50 / p95 / p99"],
+      payments,
+    ),
+    markdownTable(["Processor time a payment, ms", ...SYSTEM_COLUMNS, sent], times),
+  ].join("\n\n");
 }
 
 function waveTable(waves: WriteResult[]): string {
-  const rows = CONCURRENCIES.slice(1).map((concurrency) => {
-    const cells = cellsOf(
-      waves.filter((wave) => wave.concurrency === concurrency),
-      ({ succeeded, perSecond }) => `${succeeded} of ${Math.max(WAVE_PAYMENTS, concurrency)}, ${perSecond}/s`,
-    );
-    return `| ${concurrency} | ${cells} |`;
-  });
-  return [
-    "| At once | This service | Official facilitator | with nonce manager |",
-    "| ---: | --- | --- | --- |",
-    ...rows,
-  ].join("\n");
-}
-
-function cellsOf(results: readonly WriteResult[], describe: (result: WriteResult) => string): string {
-  const cells = SYSTEMS.map((system) => {
-    const found = results.find((result) => result.system === system);
-    return found === undefined ? "" : describe(found);
-  });
-  return cells.join(" | ");
+  const rows = byLoad(waves).map((results) => [
+    results[0].concurrency,
+    ...results.map(
+      ({ succeeded, failed, perSecond }) => `${succeeded} of ${succeeded + failed}, ${perSecond}/s`,
+    ),
+  ]);
+  return markdownTable(["At once", ...SYSTEM_COLUMNS], rows);
 }
 
 function formerTable(results: FormerResult[]): string {
-  return [
-    "| Code | Settled a second, p50 / p95 / p99 | Processor time a payment, ms | Service and Postgres |",
-    "| --- | --- | --- | ---: |",
-    ...results.map(({ code, load, cpu }) => {
-      const { perSecond, failed, latency } = load;
-      const each = Object.entries(cpu).map(([name, ms]) => `${name} ${ms}`);
+  return markdownTable(
+    ["Code", "Settled a second, p50 / p95 / p99", "Processor time a payment, ms", "Service and Postgres"],
+    results.map(({ code, load, cpu }) => {
       const both = round((cpu.service ?? 0) + (cpu.postgres ?? 0), 1);
-      return `| ${code} | ${perSecond}/s, ${failed} failed, ${latency.p50} / ${latency.p95} / ${latency.p99} | ${each.join(", ")} | ${both} |`;
+      return [code, rateOf(load), listOf(cpu), both];
     }),
-  ].join("\n");
+  );
 }
 
 function processesTable(results: Results["processes"]): string {
   const cell = ({ perSecond, failed, latency: { p50, p95 } }: Load) =>
     `${perSecond}/s, ${failed} failed, ${p50} / ${p95}`;
-  return [
-    `| API processes | Payments, 1 s blocks, ${results[0]?.payments.concurrency} payers | Get, ${results[0]?.gets.concurrency} concurrent |`,
-    "| ---: | --- | --- |",
-    ...results.map(({ processes, payments, gets }) => `| ${processes} | ${cell(payments)} | ${cell(gets)} |`),
-  ].join("\n");
+  const [first] = results;
+  return markdownTable(
+    [
+      "API processes",
+      `Payments, 1 s blocks, ${first?.payments.concurrency} payers`,
+      `Get, ${first?.gets.concurrency} concurrent`,
+    ],
+    results.map(({ processes, payments, gets }) => [processes, cell(payments), cell(gets)]),
+  );
 }
 
-function readTables({
-  reads,
-  floods,
-  freshness: { row, answer },
-  idleCpu,
-  memory: { idle, loaded },
-}: Results["read"]): string {
-  const concurrency = reads[0]?.concurrency ?? 0;
+function readTables({ reads, floods, freshness, idleCpu, memory }: Results["read"]): string {
+  const { row, answer } = freshness;
+  const contracts = SEEDED.toLocaleString("en");
   return [
-    `| Read (${concurrency} concurrent, ${SEEDED.toLocaleString("en")} contracts) | per second | failed | p50 / p95 / p99 ms | Bare Hono and pg, per second | Ratio |`,
-    "| --- | ---: | ---: | --- | ---: | ---: |",
-    ...reads.map(({ call, perSecond, failed, latency: { p50, p95, p99 }, bare }) => {
-      const compared = bare ? `${bare.perSecond} | ${round(perSecond / bare.perSecond, 2)}` : " | ";
-      return `| ${call} | ${perSecond} | ${failed} | ${p50} / ${p95} / ${p99} | ${compared} |`;
-    }),
-    "",
-    `| List, newest 50, while one IP address sends ${FLOOD_RATE.toLocaleString("en")} requests a second | responses a second to it | p50 / p95 / p99 ms | failed |`,
-    "| --- | ---: | --- | ---: |",
-    ...floods.map(
-      ({ flood, perSecond, victim: { latency, failed } }) =>
-        `| ${flood} | ${perSecond ?? ""} | ${latency.p50} / ${latency.p95} / ${latency.p99} | ${failed} |`,
+    markdownTable(
+      [
+        `Read (${reads[0]?.concurrency} concurrent, ${contracts} contracts)`,
+        ...["per second", "failed", "p50 / p95 / p99 ms", "Bare Hono and pg, per second", "Ratio"],
+      ],
+      reads.map(({ call, perSecond, failed, latency, bare }) => {
+        const ratio = bare && round(perSecond / bare.perSecond, 2);
+        return [call, perSecond, failed, percentilesOf(latency), bare?.perSecond, ratio];
+      }),
     ),
-    "",
-    "| | |",
-    "| --- | ---: |",
-    `| From a block to the visible row, p50 / p95 | ${row.p50} / ${row.p95} ms |`,
-    `| From a block to the response of the paid call, p50 / p95 | ${answer.p50} / ${answer.p95} ms |`,
-    `| Processor time while idle, 1 s blocks | ${Object.entries(idleCpu)
-      .map(([name, share]) => `${name} ${share}`)
-      .join(", ")} % of a core |`,
-    ...Object.entries(idle).map(
-      ([name, before]) =>
-        `| Memory of ${name === "postgres" ? "Postgres" : `the ${name}`}: idle / after load | ${before} / ${loaded[name]} MiB |`,
+    markdownTable(
+      [
+        `List, newest 50, while one IP address sends ${FLOOD_RATE.toLocaleString("en")} requests a second`,
+        ...["responses a second to it", "p50 / p95 / p99 ms", "failed"],
+      ],
+      floods.map(({ flood, perSecond, victim }) => [
+        flood,
+        perSecond,
+        percentilesOf(victim.latency),
+        victim.failed,
+      ]),
     ),
-  ].join("\n");
+    markdownTable(
+      ["", ""],
+      [
+        ["From a block to the visible row, p50 / p95", `${row.p50} / ${row.p95} ms`],
+        ["From a block to the response of the paid call, p50 / p95", `${answer.p50} / ${answer.p95} ms`],
+        ["Processor time while idle, 1 s blocks", `${listOf(idleCpu)} % of a core`],
+        ...Object.entries(memory.idle).map(([name, before]) => [
+          `Memory of ${name === "postgres" ? "Postgres" : `the ${name}`}: idle / after load`,
+          `${before} / ${memory.loaded[name]} MiB`,
+        ]),
+      ],
+    ),
+  ].join("\n\n");
 }
 
 function startTable({ clone, first, again }: Results["start"]): string {
-  return [
-    "| From `npm start` to ready | Seconds |",
-    "| --- | ---: |",
-    `| new clone, install included | ${clone} |`,
-    `| new data folder | ${first} |`,
-    `| existing data | ${again} |`,
-  ].join("\n");
+  return markdownTable(
+    ["From `npm start` to ready", "Seconds"],
+    [
+      ["new clone, install included", clone],
+      ["new data folder", first],
+      ["existing data", again],
+    ],
+  );
 }
 
 function soakTable({ minutes, agents, contracts, payments, checks, usage }: Results["soak"]): string {
   return [
     `${minutes} minutes, ${agents} agents, ${contracts} contracts, ${payments} payments signed.`,
-    "",
-    "| Check | Checked | Wrong |",
-    "| --- | ---: | ---: |",
-    ...checks.map(({ name, looked, wrong }) => `| ${name} | ${looked} | ${wrong.length} |`),
-    "",
-    "| MiB | first | highest in the first half hour | highest later | last |",
-    "| --- | ---: | ---: | ---: | ---: |",
-    ...[...usage].map(
-      ([name, { first, early, late, last }]) => `| ${name} | ${first} | ${early} | ${late ?? ""} | ${last} |`,
+    markdownTable(
+      ["Check", "Checked", "Wrong"],
+      checks.map(({ name, looked, wrong }) => [name, looked, wrong.length]),
     ),
-  ].join("\n");
+    markdownTable(
+      ["MiB", "first", "highest in the first half hour", "highest later", "last"],
+      [...usage].map(([name, { first, early, late, last }]) => [name, first, early, late, last]),
+    ),
+  ].join("\n\n");
 }

@@ -6,12 +6,12 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { ROOT } from "../../src/root.js";
+import { newFolder } from "../../test/support/network.js";
 import { launchNetwork } from "../demo/network.js";
 import { soak } from "../soak/run.js";
 import { type Bed, startBed } from "./bed.js";
@@ -38,18 +38,16 @@ if (parts.length === 0 || !(seconds > 0 && minutes > 0 && agents >= 3)) {
   process.exit(2);
 }
 const IDLE_MS = 30_000;
-const report = (line: string): void => console.log(`  ${line}`);
 const results: Partial<Results> = {};
-if (parts.includes("waves")) results.waves = await onBed((bed) => measureWaves(bed, { report }));
-if (parts.includes("write")) results.write = await onBed((bed) => measureWrites(bed, { seconds, report }));
-if (parts.includes("former")) results.former = await measureFormer({ seconds, report });
-if (parts.includes("processes"))
-  results.processes = await onBed((bed) => measureProcesses(bed, { seconds, report }));
+if (parts.includes("waves")) results.waves = await onBed(measureWaves);
+if (parts.includes("write")) results.write = await onBed((bed) => measureWrites(bed, seconds));
+if (parts.includes("former")) results.former = await measureFormer(seconds);
+if (parts.includes("processes")) results.processes = await onBed((bed) => measureProcesses(bed, seconds));
 if (parts.includes("read"))
   results.read = await onBed(async (bed) => {
     const idle = bed.memory();
     const idleCpu = await measureIdleCpu(bed);
-    const read = await measureReading(bed, { seconds, report });
+    const read = await measureReading(bed, seconds);
     return { ...read, idleCpu, memory: { idle, loaded: bed.memory() } };
   });
 if (parts.includes("start")) results.start = await measureStartUp();
@@ -78,8 +76,7 @@ async function measureIdleCpu(bed: Bed): Promise<Record<string, number>> {
 
 /** Time from `npm start` to ready: in a new clone, in a new data folder, and when it resumes. */
 async function measureStartUp(): Promise<Results["start"]> {
-  const dir = mkdtempSync(join(tmpdir(), "bench-start-"));
-  chmodSync(dir, 0o755);
+  const dir = newFolder("bench-start-");
   try {
     const clone = join(dir, "clone");
     execFileSync("git", ["clone", "--quiet", ROOT, clone]);

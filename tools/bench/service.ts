@@ -1,12 +1,7 @@
 /** The measured service: counts its SQL statements and HTTP requests to the node, and reports them when asked. */
 import pg from "pg";
 
-export interface Counts {
-  sql: number;
-  rpc: number;
-}
-
-const counts: Counts = { sql: 0, rpc: 0 };
+const counts = { sql: 0, rpc: 0 };
 const { query } = pg.Client.prototype;
 pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
   counts.sql += 1;

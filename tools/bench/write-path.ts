@@ -6,8 +6,16 @@ import type { Address } from "viem";
 import type { Agent } from "../../test/support/agent.js";
 import { domainOf, payloadOf, signAuthorization } from "../../test/support/payment.js";
 import type { Bed, Mining } from "./bed.js";
-import { describeLoad, type Load, type Outcome, round, runLoad, runWaves, send } from "./load.js";
-import type { Counts } from "./service.js";
+import {
+  describeLoad,
+  type Load,
+  type Outcome,
+  perSuccess,
+  report,
+  runLoad,
+  runWaves,
+  send,
+} from "./load.js";
 
 export interface WriteResult extends Load {
   mining: Mining;
@@ -15,14 +23,14 @@ export interface WriteResult extends Load {
   /** Processor time per settled payment, quotes included, in ms by process. */
   cpu: Record<string, number>;
   /** Sent by the service per settled payment, its background work included; null for a facilitator. */
-  sent: Counts | null;
+  sent: Record<string, number> | null;
 }
 
-export const CONCURRENCIES = [1, 8, 32, 128, 512, 1024] as const;
+const CONCURRENCIES = [1, 8, 32, 128, 512, 1024] as const;
 /** On automine one process is the limit long before this many payers. */
 const AUTOMINE_CONCURRENCIES = CONCURRENCIES.slice(0, 4);
 /** Payments in {@link measureWaves}, or one wave if that is more. */
-export const WAVE_PAYMENTS = 256;
+const WAVE_PAYMENTS = 256;
 /** Sequential payments before a process is measured. */
 const WARM_UP = 20;
 const PRICE = "50";
@@ -33,78 +41,65 @@ export const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce
 type Prepare = (agent: Agent) => Promise<() => Promise<Outcome>>;
 
 /** Measures all systems at all concurrencies on one chain, one after another. */
-export async function measureWrites(
-  bed: Bed,
-  { seconds, report }: { seconds: number; report(line: string): void },
-): Promise<WriteResult[]> {
+export async function measureWrites(bed: Bed, seconds: number): Promise<WriteResult[]> {
   const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
   const results: WriteResult[] = [];
   for (const mining of ["1 s blocks", "automine"] satisfies Mining[]) {
     for (const concurrency of mining === "automine" ? AUTOMINE_CONCURRENCIES : CONCURRENCIES) {
-      for (const system of SYSTEMS) {
-        const load = await withSystem(bed, system, agents, async (prepare) => {
-          await bed.mine(mining);
-          return runLoad({ concurrency, seconds }, async (loop) => (await prepare(agents[loop] as Agent))());
-        });
-        results.push({ mining, system, ...load });
-        report(`${mining}, ${concurrency} payers, ${system}: ${describeLoad(load)}`);
-      }
+      const measured = await compareSystems(bed, { mining, concurrency, agents }, (prepare) =>
+        runLoad({ concurrency, seconds }, async (loop) => (await prepare(agents[loop] as Agent))()),
+      );
+      results.push(...measured);
     }
   }
   return results;
 }
 
 /** {@link WAVE_PAYMENTS} payments on 1 s blocks, each tried once, in waves of simultaneous payments. */
-export async function measureWaves(
-  bed: Bed,
-  { report }: { report(line: string): void },
-): Promise<WriteResult[]> {
-  const mining = "1 s blocks";
+export async function measureWaves(bed: Bed): Promise<WriteResult[]> {
   const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
   const results: WriteResult[] = [];
   for (const concurrency of CONCURRENCIES.slice(1)) {
-    for (const system of SYSTEMS) {
-      const load = await withSystem(bed, system, agents, async (prepare) => {
-        await bed.mine(mining);
-        const calls = Math.max(WAVE_PAYMENTS, concurrency);
-        return runWaves({ concurrency, calls }, (caller) => prepare(agents[caller] as Agent));
-      });
-      results.push({ mining, system, ...load });
-      report(`${concurrency} at once, ${system}: ${describeLoad(load)}`);
-    }
+    const calls = Math.max(WAVE_PAYMENTS, concurrency);
+    const measured = await compareSystems(bed, { mining: "1 s blocks", concurrency, agents }, (prepare) =>
+      runWaves({ concurrency, calls }, (caller) => prepare(agents[caller] as Agent)),
+    );
+    results.push(...measured);
   }
   return results;
 }
 
-async function withSystem(
+/** A new facilitator for each measurement, and an empty pool: the previous one leaves nothing behind. */
+async function compareSystems(
   bed: Bed,
-  system: WriteResult["system"],
-  [first]: Agent[],
-  use: (prepare: Prepare) => Promise<Load>,
-): Promise<Load & Pick<WriteResult, "cpu" | "sent">> {
-  const measured = async (prepare: Prepare, facilitator?: number) => {
-    await warmUp(async () => (await prepare(first as Agent))());
-    const [cpu, counts] = [bed.cpu(facilitator), await bed.counts()];
-    const load = await use(prepare);
-    const perPayment = <T extends object>(before: T, after: T) =>
-      Object.fromEntries(
-        Object.entries(after).map(([name, total]) => {
-          const used = total - ((before as Record<string, number>)[name] ?? 0);
-          return [name, round(used / Math.max(1, load.succeeded), 1)];
-        }),
-      ) as T;
-    return {
+  { mining, concurrency, agents }: { mining: Mining; concurrency: number; agents: readonly Agent[] },
+  run: (prepare: Prepare) => Promise<Load>,
+): Promise<WriteResult[]> {
+  const results: WriteResult[] = [];
+  for (const system of SYSTEMS) {
+    await bed.mine("automine");
+    const facilitator =
+      system === SYSTEMS[0] ? undefined : await bed.startFacilitator(system !== "facilitator");
+    const prepare: Prepare = (agent) =>
+      facilitator === undefined
+        ? prepareContract(bed, agent)
+        : prepareSettlement(bed, facilitator.url, agent);
+    await warmUp(async () => (await prepare(agents[0] as Agent))());
+    const [cpu, counts] = [bed.cpu(facilitator?.pid), await bed.counts()];
+    await bed.mine(mining);
+    const load = await run(prepare);
+    results.push({
+      mining,
+      system,
       ...load,
-      cpu: perPayment(cpu, bed.cpu(facilitator)),
-      sent: facilitator === undefined ? perPayment(counts, await bed.counts()) : null,
-    };
-  };
-  await bed.mine("automine");
-  if (system === "working-contracts") return measured((agent) => prepareContract(bed, agent));
-  const withNonceManager = system !== "facilitator";
-  return withFacilitator(bed, withNonceManager, ({ url, pid }) =>
-    measured((agent) => prepareSettlement(bed, url, agent), pid),
-  );
+      cpu: perSuccess(load, cpu, bed.cpu(facilitator?.pid)),
+      sent: facilitator === undefined ? perSuccess(load, counts, await bed.counts()) : null,
+    });
+    report(`${mining}, ${concurrency} payers, ${system}: ${describeLoad(load)}`);
+    await facilitator?.end();
+    if (facilitator !== undefined) await bed.dropPending();
+  }
+  return results;
 }
 
 /** Without this, a new process would be measured while its code is still being compiled. */
@@ -112,21 +107,6 @@ async function warmUp(call: () => Promise<Outcome>, calls = WARM_UP): Promise<vo
   for (let i = 0; i < calls; i++) {
     const { failure } = await call();
     if (failure !== null) throw new Error(`A warm-up payment failed: ${failure}`);
-  }
-}
-
-/** A new facilitator for each measurement, and an empty pool: the previous one leaves nothing behind. */
-async function withFacilitator<T>(
-  bed: Bed,
-  withNonceManager: boolean,
-  use: (facilitator: { url: string; pid: number }) => Promise<T>,
-): Promise<T> {
-  const facilitator = await bed.startFacilitator(withNonceManager);
-  try {
-    return await use(facilitator);
-  } finally {
-    await facilitator.end();
-    await bed.dropPending();
   }
 }
 
@@ -221,9 +201,7 @@ async function sign({ network }: Place, { account }: Agent, transfer: { to: Addr
   return payloadOf(await signAuthorization(account, domainOf(network.deployment), transfer));
 }
 
-function failureOf({ status, text }: { status: number; text: string }): string {
-  return `${status} ${reasonOf(text)}`;
-}
+const failureOf = ({ status, text }: { status: number; text: string }) => `${status} ${reasonOf(text)}`;
 
 function reasonOf(text: string): string {
   return /"(?:code|errorReason|invalidReason)":"([^"]+)"/.exec(text)?.[1] ?? text.slice(0, 80);
@@ -245,10 +223,7 @@ const WARM_UP_OF_EACH = 5;
  * One, two and four API processes on one database; the first one also relays, and writes the event log. Callers are spread
  * evenly over the processes, as by a load balancer.
  */
-export async function measureProcesses(
-  bed: Bed,
-  { seconds, report }: { seconds: number; report(line: string): void },
-): Promise<ProcessesResult[]> {
+export async function measureProcesses(bed: Bed, seconds: number): Promise<ProcessesResult[]> {
   const agents = await bed.newAgents(PAYERS);
   const [reader] = agents as [Agent];
   const headers = { authorization: `Bearer ${reader.apiKey}` };
@@ -265,8 +240,8 @@ export async function measureProcesses(
     }
     for (const url of urls) await warmUp(() => createContract(bed, reader, url), WARM_UP_OF_EACH);
     await bed.mine("1 s blocks");
-    const payments = await runLoad({ concurrency: PAYERS, seconds }, async (payer) =>
-      (await prepareContract(bed, agents[payer] as Agent, of(payer)))(),
+    const payments = await runLoad({ concurrency: PAYERS, seconds }, (payer) =>
+      createContract(bed, agents[payer] as Agent, of(payer)),
     );
     const { text } = await send(`${bed.service.url}/v1/contracts?limit=1`, { headers });
     const [{ id }] = JSON.parse(text).data;

@@ -23,7 +23,7 @@ import { compileContracts } from "./foundry.js";
 import { type Indexer, startIndexer } from "./indexer.js";
 import { freePort } from "./ports.js";
 import { type Postgres, startPostgres } from "./postgres.js";
-import { type Supervised, until } from "./processes.js";
+import { type Supervised, textOf, until } from "./processes.js";
 
 /** Roles of anvil's accounts; the others are free for agents. */
 const ACCOUNTS = { owner: 0, signers: [1, 2], reviewer: 8, treasury: 9 } as const;
@@ -258,7 +258,7 @@ export async function takeLock(dir: string, guardianPid: number): Promise<{ rele
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     }
-    const text = read(path);
+    const text = textOf(path);
     if (text === null) continue;
     const holder = parse(text);
     if (holder !== null) {
@@ -272,19 +272,11 @@ export async function takeLock(dir: string, guardianPid: number): Promise<{ rele
     const aside = `${path}.${process.pid}`;
     try {
       renameSync(path, aside);
-      if (read(aside) !== text) renameSync(aside, path);
+      if (textOf(aside) !== text) renameSync(aside, path);
       else rmSync(aside, { force: true });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     }
-  }
-}
-
-function read(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return null;
   }
 }
 
@@ -300,11 +292,11 @@ function parse(text: string): Holder | null {
 /** When a process started; null if there is none. */
 function startOf(pid: number): string | null {
   if (process.platform === "linux") {
-    const stat = read(`/proc/${pid}/stat`);
+    const stat = textOf(`/proc/${pid}/stat`);
     // The name, in brackets, can contain spaces; the start time is the 20th field after it.
     const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
     const isDead = fields === undefined || fields[0] === "Z";
-    return isDead ? null : `${read("/proc/sys/kernel/random/boot_id")?.trim()} ${fields[19]}`;
+    return isDead ? null : `${textOf("/proc/sys/kernel/random/boot_id")?.trim()} ${fields[19]}`;
   }
   const { stdout } = spawnSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" });
   return stdout?.trim() || null;

@@ -25,7 +25,7 @@ import pg from "pg";
 import type { Guardian } from "../../src/indexer/supervision/guardian.js";
 import { ROOT } from "../../src/root.js";
 import { freePort } from "./ports.js";
-import { type Supervised, supervise, until } from "./processes.js";
+import { type Supervised, supervise, textOf, until } from "./processes.js";
 
 /** Postgres refuses to run as root. As root, the first of these users that exists runs it. */
 const UNPRIVILEGED_USERS = ["postgres", "nobody"];
@@ -266,11 +266,9 @@ function initialise(options: NewData): void {
  */
 async function endOrphan(dataDir: string): Promise<void> {
   const pidFile = join(dataDir, "postmaster.pid");
-  if (!existsSync(pidFile)) return;
+  if (process.platform !== "linux" || !existsSync(pidFile)) return;
   const pid = Number(readFileSync(pidFile, "utf8").split("\n")[0]);
-  const commandLine = `/proc/${pid}/cmdline`;
-  const isAlive = () => existsSync(commandLine) && readFileSync(commandLine, "utf8").includes(dataDir);
-  if (process.platform !== "linux") return;
+  const isAlive = () => textOf(`/proc/${pid}/cmdline`)?.includes(dataDir) ?? false;
   if (!isAlive()) {
     rmSync(pidFile, { force: true });
     return;

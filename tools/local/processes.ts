@@ -1,6 +1,6 @@
 /** Child processes that are restarted when they die, and never outlive this process. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream, mkdirSync } from "node:fs";
+import { createWriteStream, mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
@@ -172,5 +172,14 @@ export async function until(
     if (performance.now() > deadline)
       throw new Error(`Timed out after ${timeoutMs / 1000} s waiting until ${what}.`);
     await delay(intervalMs);
+  }
+}
+
+/** A file's text; null if it cannot be read, as of a process that has ended meanwhile. */
+export function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null;
   }
 }

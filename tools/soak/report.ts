@@ -1,12 +1,12 @@
 /** The report of a soak: the checks with what was wrong, and its use of memory (Linux only) and disk space. */
 
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import type { LedgerView } from "../../src/features/contracts/ledger.js";
 import { audit } from "../../test/faults/support/audit.js";
 import type { Cluster } from "../../test/faults/support/cluster.js";
-import { until } from "../local/processes.js";
+import { textOf, until } from "../local/processes.js";
 import type { Life } from "./agents.js";
 
 export interface Check {
@@ -212,13 +212,8 @@ function usageOf(cluster: Cluster): [name: string, mib: number | undefined][] {
 
 /** Memory of a process in MiB, by a field of /proc; undefined if there is no such process. */
 export function memoryOf(pid: number | undefined, field = "VmRSS"): number | undefined {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    const [, kib] = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(status) ?? [];
-    return kib === undefined ? undefined : Math.round((Number(kib) * 1024) / BYTES_PER_MIB);
-  } catch {
-    return undefined;
-  }
+  const [, kib] = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(textOf(`/proc/${pid}/status`) ?? "") ?? [];
+  return kib === undefined ? undefined : Math.round((Number(kib) * 1024) / BYTES_PER_MIB);
 }
 
 /** Undefined if Postgres removed a folder while it was listed. */
