@@ -29,9 +29,7 @@ const HOUR = 3600;
 /** Expected refusals of a random action: wrong state, role or body, too little money. */
 const EXPECTED = new Set([400, 402, 403, 404, 409]);
 
-function isStaked(_: Agent, index: number): boolean {
-  return index % STAKED_SHARE === 0;
-}
+const isStaked = (_: Agent, index: number): boolean => index % STAKED_SHARE === 0;
 
 /** Stakes protocol tokens for every second agent, on chain, without the service. */
 export async function stakeSome({ cluster, agents }: Life): Promise<void> {
@@ -43,26 +41,18 @@ export async function stakeSome({ cluster, agents }: Life): Promise<void> {
       data: encodeFunctionData({ abi: protocolTokenAbi, functionName: "grant", args: [address, amount] }),
     });
     await cluster.testClient.setBalance({ address, value: parseEther("1") });
-    const wallet = createSigningClient({
-      rpcUrl: cluster.node.rpcUrl,
-      chain: cluster.publicClient.chain,
-      account,
-    });
+    const { rpcUrl } = cluster.node;
+    const wallet = createSigningClient({ rpcUrl, chain: cluster.publicClient.chain, account });
     const own = { validAfter: 0n, validBefore: 0n, nonce: `0x${"00".repeat(32)}`, signature: "0x" } as const;
-    const approved = await wallet.writeContract({
-      address: protocolToken,
-      abi: protocolTokenAbi,
-      functionName: "approve",
-      args: [registry, maxUint256],
-    });
-    await cluster.publicClient.waitForTransactionReceipt({ hash: approved, pollingInterval: 50 });
-    const staked = await wallet.writeContract({
-      address: registry,
-      abi: registryAbi,
-      functionName: "stake",
-      args: [address, amount, own],
-    });
-    await cluster.publicClient.waitForTransactionReceipt({ hash: staked, pollingInterval: 50 });
+    const approve = { abi: protocolTokenAbi, functionName: "approve", args: [registry, maxUint256] } as const;
+    const stake = { abi: registryAbi, functionName: "stake", args: [address, amount, own] } as const;
+    for (const [to, data] of [
+      [protocolToken, encodeFunctionData(approve)],
+      [registry, encodeFunctionData(stake)],
+    ] as const) {
+      const hash = await wallet.sendTransaction({ to, data });
+      await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
+    }
   }
 }
 

@@ -9,141 +9,103 @@ type Fault = (cluster: Cluster, chance: Chance) => Promise<void>;
 
 const HOUR = 3600;
 const CLOCK_SKEW = 60;
-const POSTGRES_TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
-const FAULTS: Record<string, { weight: number; inject: Fault }> = {
-  "kill -9 of an API": {
-    weight: 3,
-    inject: async ({ apis }, chance) => killFor(chance.pick(apis), chance.between(0, 4000)),
+const FAULTS: Record<string, Fault> = {
+  "kill -9 of an API": async ({ apis }, chance) => killFor(chance.pick(apis), chance.between(0, 4000)),
+  "kill -9 of a relayer": async ({ relayers }, chance) =>
+    killFor(chance.pick(relayers), chance.between(0, 4000)),
+  "kill -9 of all processes": async ({ processes }) => {
+    await Promise.all(processes.map((one) => one.kill()));
+    await Promise.all(processes.map((one) => one.start()));
   },
-  "kill -9 of a relayer": {
-    weight: 4,
-    inject: async ({ relayers }, chance) => killFor(chance.pick(relayers), chance.between(0, 4000)),
+  "frozen process": async ({ processes }, chance) => {
+    const one = chance.pick(processes);
+    one.freeze();
+    await delay(chance.between(1000, 8000));
+    one.thaw();
   },
-  "kill -9 of all processes": {
-    weight: 1,
-    inject: async ({ processes }) => {
-      await Promise.all(processes.map((one) => one.kill()));
-      await Promise.all(processes.map((one) => one.start()));
-    },
+  "node stalls": async ({ processes }, chance) => {
+    const ms = chance.between(1000, 8000);
+    await underRule(chance.pick(processes), ms, async (_, forward) => {
+      await delay(ms);
+      return forward();
+    });
   },
-  "frozen process": {
-    weight: 2,
-    inject: async ({ processes }, chance) => {
-      const one = chance.pick(processes);
-      one.freeze();
-      await delay(chance.between(1000, 8000));
-      one.thaw();
-    },
+  "node responds with 500": async ({ processes }, chance) =>
+    underRule(chance.pick(processes), chance.between(1000, 5000), async () => BROKEN),
+  "node's responses are lost": async ({ relayers }, chance) =>
+    underRule(chance.pick(relayers), chance.between(1000, 5000), async (call, forward) => {
+      await forward();
+      return call.method === "eth_sendRawTransaction" ? RESET : forward();
+    }),
+  "node refuses connections": async ({ processes }, chance) => {
+    const one = chance.pick(processes);
+    await one.rpc.refuse(true);
+    await delay(chance.between(1000, 5000));
+    await one.rpc.refuse(false);
   },
-  "node stalls": {
-    weight: 3,
-    inject: async ({ processes }, chance) => {
-      const ms = chance.between(1000, 8000);
-      await underRule(chance.pick(processes), ms, async (_, forward) => {
-        await delay(ms);
-        return forward();
-      });
-    },
+  "one process's database connections cut": async ({ processes }, chance) =>
+    chance.pick(processes).database.cut(),
+  "all database connections ended": async ({ pool }) => {
+    await pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and application_name <> 'fault-test'",
+    );
   },
-  "node responds with 500": {
-    weight: 1,
-    inject: async ({ processes }, chance) =>
-      underRule(chance.pick(processes), chance.between(1000, 5000), async () => BROKEN),
+  "database black hole": async ({ processes }, chance) => {
+    const one = chance.pick(processes);
+    await one.database.setMode("black-hole");
+    await delay(chance.between(1000, 6000));
+    await one.database.setMode("pass");
   },
-  "node's responses are lost": {
-    weight: 2,
-    inject: async ({ relayers }, chance) =>
-      underRule(chance.pick(relayers), chance.between(1000, 5000), async (call, forward) => {
-        await forward();
-        return call.method === "eth_sendRawTransaction" ? RESET : forward();
-      }),
+  "kill -9 of Postgres": async ({ postgres, pool }) => {
+    const pid = postgres.pid();
+    if (pid !== undefined) process.kill(pid, "SIGKILL");
+    const isBack = async (): Promise<boolean> =>
+      postgres.pid() !== pid && (await pool.query("select 1")).rowCount === 1;
+    await until("Postgres is back", isBack, { timeoutMs: TIMEOUT_MS });
   },
-  "node refuses connections": {
-    weight: 1,
-    inject: async ({ processes }, chance) => {
-      const one = chance.pick(processes);
-      await one.rpc.refuse(true);
-      await delay(chance.between(1000, 5000));
-      await one.rpc.refuse(false);
-    },
+  "transactions dropped": async ({ testClient }) => {
+    const { pending } = await testClient.getTxpoolContent();
+    const waiting = Object.values(pending).flatMap((byNonce) => Object.values(byNonce));
+    for (const { hash } of waiting) await testClient.dropTransaction({ hash });
   },
-  "one process's database connections cut": {
-    weight: 3,
-    inject: async ({ processes }, chance) => chance.pick(processes).database.cut(),
+  "ten times the fee": async ({ testClient, publicClient }) => {
+    const { baseFeePerGas } = await publicClient.getBlock();
+    await testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: (baseFeePerGas ?? 1n) * 10n });
   },
-  "all database connections ended": {
-    weight: 2,
-    inject: async ({ pool }) => {
-      await pool.query(
-        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and application_name <> 'fault-test'",
-      );
-    },
+  "wrong clock": async ({ processes }, chance) => {
+    const one = chance.pick(processes);
+    await one.kill();
+    await one.start({ CLOCK_OFFSET_SECONDS: String(chance.between(-CLOCK_SKEW, CLOCK_SKEW)) });
   },
-  "database black hole": {
-    weight: 1,
-    inject: async ({ processes }, chance) => {
-      const one = chance.pick(processes);
-      await one.database.setMode("black-hole");
-      await delay(chance.between(1000, 6000));
-      await one.database.setMode("pass");
-    },
+  "indexer ended": async (cluster) => cluster.indexer.restart(),
+  reorg: async (cluster, chance) => {
+    // Mining and reorgs must not overlap: anvil would lose its state.
+    await cluster.blocks.pause();
+    try {
+      await cluster.reorganise(chance.between(1, 2), chance.pick(FATES));
+    } finally {
+      cluster.blocks.resume();
+    }
+    // Undone transactions must be mined again before time jumps past their deadlines.
+    await outboxAtRest(cluster);
   },
-  "kill -9 of Postgres": {
-    weight: 1,
-    inject: async ({ postgres, pool }) => {
-      const pid = postgres.pid();
-      if (pid !== undefined) process.kill(pid, "SIGKILL");
-      const isBack = async (): Promise<boolean> =>
-        postgres.pid() !== pid && (await pool.query("select 1")).rowCount === 1;
-      await until("Postgres is back", isBack, { timeoutMs: POSTGRES_TIMEOUT_MS });
-    },
-  },
-  "transactions dropped": {
-    weight: 2,
-    inject: async ({ testClient }) => {
-      const { pending } = await testClient.getTxpoolContent();
-      const waiting = Object.values(pending).flatMap((byNonce) => Object.values(byNonce));
-      for (const { hash } of waiting) await testClient.dropTransaction({ hash });
-    },
-  },
-  "ten times the fee": {
-    weight: 1,
-    inject: async ({ testClient, publicClient }) => {
-      const { baseFeePerGas } = await publicClient.getBlock();
-      await testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: (baseFeePerGas ?? 1n) * 10n });
-    },
-  },
-  "wrong clock": {
-    weight: 1,
-    inject: async ({ processes }, chance) => {
-      const one = chance.pick(processes);
-      await one.kill();
-      await one.start({ CLOCK_OFFSET_SECONDS: String(chance.between(-CLOCK_SKEW, CLOCK_SKEW)) });
-    },
-  },
-  "indexer ended": {
-    weight: 1,
-    inject: async (cluster) => cluster.indexer.restart(),
-  },
-  reorg: {
-    weight: 3,
-    inject: async (cluster, chance) => {
-      // Mining and reorgs must not overlap: anvil would lose its state.
-      await cluster.blocks.pause();
-      try {
-        await cluster.reorganise(chance.between(1, 2), chance.pick(FATES));
-      } finally {
-        cluster.blocks.resume();
-      }
-      // Undone transactions must be mined again before time jumps past their deadlines.
-      await outboxAtRest(cluster);
-    },
-  },
-  "time jumps": {
-    weight: 6,
-    inject: async (cluster, chance) => cluster.moveTime(chance.between(HOUR / 4, 4 * HOUR)),
-  },
+  "time jumps": async (cluster, chance) => cluster.moveTime(chance.between(HOUR / 4, 4 * HOUR)),
+};
+
+/** How often a fault is injected, compared with those that are not named here. */
+const WEIGHTS: Record<string, number> = {
+  "kill -9 of an API": 3,
+  "kill -9 of a relayer": 4,
+  "frozen process": 2,
+  "node stalls": 3,
+  "node's responses are lost": 2,
+  "one process's database connections cut": 3,
+  "all database connections ended": 2,
+  "transactions dropped": 2,
+  reorg: 3,
+  "time jumps": 6,
 };
 
 /** Injects one fault after another until `signal` aborts. Returns how often each fault was injected. */
@@ -152,12 +114,12 @@ export async function injectFaults(
   { chance, signal, pauseMs }: { chance: Chance; signal: AbortSignal; pauseMs: [number, number] },
 ): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
-  const weights = Object.fromEntries(Object.entries(FAULTS).map(([name, { weight }]) => [name, weight]));
+  const weights = Object.fromEntries(Object.keys(FAULTS).map((name) => [name, WEIGHTS[name] ?? 1]));
   while (!signal.aborted) {
     await delay(chance.between(...pauseMs), undefined, { signal }).catch(() => {});
     if (signal.aborted) break;
     const name = chance.weighted(weights);
-    await FAULTS[name]?.inject(cluster, chance);
+    await FAULTS[name]?.(cluster, chance);
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
   return counts;
@@ -179,11 +141,9 @@ async function underRule(
   rpc.setRule(null);
 }
 
-const REST_TIMEOUT_MS = 60_000;
-
 /** Resolves once the operations that are now in flight are final, or after the time-out. */
 async function outboxAtRest({ pool }: Cluster): Promise<void> {
-  const { rows } = await pool.query<{ newest: string | null }>(
+  const { rows } = await pool.query(
     "select max(id) as newest from app.operation where state in ('sent', 'mined')",
   );
   const isAtRest = async (): Promise<boolean> => {
@@ -193,7 +153,7 @@ async function outboxAtRest({ pool }: Cluster): Promise<void> {
     );
     return open.rowCount === 0;
   };
-  await until("the outbox comes to rest", isAtRest, { timeoutMs: REST_TIMEOUT_MS, intervalMs: 200 }).catch(
+  await until("the outbox comes to rest", isAtRest, { timeoutMs: TIMEOUT_MS, intervalMs: 200 }).catch(
     () => {},
   );
 }

@@ -197,14 +197,10 @@ export function checkGrowth(usage: Usage): Check | null {
 }
 
 function usageOf(cluster: Cluster): [name: string, mib: number | undefined][] {
-  const pids = [...cluster.processes, cluster.indexer, cluster.node].map(
-    (one): [string, number | undefined] => [
-      "name" in one ? one.name : one === cluster.node ? "anvil" : "indexer",
-      one.pid(),
-    ],
-  );
   return [
-    ...pids.map(([name, pid]): [string, number | undefined] => [name, memoryOf(pid)]),
+    ...cluster.processes.map((one): [string, number | undefined] => [one.name, memoryOf(one.pid())]),
+    ["indexer", memoryOf(cluster.indexer.pid())],
+    ["anvil", memoryOf(cluster.node.pid())],
     ["disk: database", folderMib(join(cluster.dir, "postgres"))],
     ["disk: logs", folderMib(join(cluster.dir, "logs"))],
   ];

@@ -78,15 +78,8 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
     const growth = checkGrowth(usage);
     const checks = [...(await checkAll(life)), ...(growth === null ? [] : [growth])];
     printReport(life, { checks, faults, minutes, seed, usage });
-    return {
-      minutes,
-      agents: count,
-      contracts: life.board.size,
-      payments: customers.payments.length,
-      faults,
-      checks,
-      usage,
-    };
+    const [contracts, payments] = [life.board.size, customers.payments.length];
+    return { minutes, agents: count, contracts, payments, faults, checks, usage };
   } finally {
     await cluster.stop();
   }
@@ -105,23 +98,18 @@ async function endAll({ cluster, board, agents, customers }: Life, timeoutMs: nu
   }
 }
 
+/** In a row without a pending operation: longer than the keeper takes to find due work. */
+const QUIET_SECONDS = 5;
+
 /** The checks report what is still pending afterwards. */
-async function awaitQuiet(cluster: Life["cluster"], timeoutMs: number): Promise<void> {
-  await until("no operation is pending", () => isQuiet(cluster), { timeoutMs }).catch(console.error);
-}
-
-const QUIET_ROUNDS = 5;
-
-/** Whether no operation has been pending for a few seconds: longer than the keeper takes to find due work. */
-async function isQuiet({ pool }: Life["cluster"]): Promise<boolean> {
-  for (let round = 0; round < QUIET_ROUNDS; round++) {
-    const open = await pool.query(
-      "select 1 from app.operation where state not in ('final', 'rejected') limit 1",
-    );
-    if (open.rowCount !== 0) return false;
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-  }
-  return true;
+async function awaitQuiet({ pool }: Life["cluster"], timeoutMs: number): Promise<void> {
+  const pending = "select 1 from app.operation where state not in ('final', 'rejected') limit 1";
+  let quiet = 0;
+  const isQuiet = async (): Promise<boolean> => {
+    quiet = (await pool.query(pending)).rowCount === 0 ? quiet + 1 : 0;
+    return quiet > QUIET_SECONDS;
+  };
+  await until("no operation is pending", isQuiet, { timeoutMs, intervalMs: 1000 }).catch(console.error);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
