@@ -1,23 +1,26 @@
 /** Disputes: three Backup Agents judge all of them, and three others one whose parties do not trust the service. */
 import type { Outcome } from "@working-contracts/protocol/outcomes";
+import { until } from "../local/processes.js";
 import {
   type Agent,
-  accept,
   deliver,
   expectOk,
   JUROR_BOND,
   type JurorRow,
   type Played,
+  matched,
   played,
-  post,
   type Stage,
   type Story,
   type Strict,
   workedOut,
 } from "./stories.js";
 
-/** Votes of the first three are named to the service; the others seal theirs. */
-export type Jury = Record<"a" | "b" | "c", Agent> & Record<"d" | "e" | "f", Strict>;
+/** Three whose votes are named to the service, and three that seal theirs. */
+export interface Jury {
+  trusting: Agent[];
+  strict: Strict[];
+}
 
 /** Names of stories, and of the worked results that they must have. */
 const CASES = {
@@ -30,25 +33,28 @@ const CASES = {
 };
 
 /** The disputes before `jury`, whose Backup Agents must already be staked. */
-export function disputeStories(jury: Jury): Story[] {
-  const bench = [jury.a, jury.b, jury.c];
+export function disputeStories({ trusting, strict }: Jury): Story[] {
   return [
     ...Object.entries(CASES).map(
-      ([story, result]) =>
-        (stage: Stage) =>
-          judged(stage, story, result, bench),
+      ([story, result]): Story =>
+        (stage) =>
+          judged(stage, story, result, trusting),
     ),
-    (stage) => withoutTrust(stage, [jury.d, jury.e, jury.f]),
+    (stage) => withoutTrust(stage, strict),
   ];
 }
 
 async function judged(stage: Stage, story: string, result: string, bench: Agent[]): Promise<Played> {
   const { status, row, votes, dues } = workedOut(result);
-  const { client, worker, id } = await disputeStarted(stage, story);
+  const begun = await matched(stage, story);
+  const { client, worker, id } = begun;
+  await deliver(stage, story, worker, id);
+  const disputed = expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
+  stage.say(story, `Client disputed, bond ${disputed.disputeBond}: ${disputed.status}`);
   const jurors = votes.map((words, i) => ({ agent: bench[i] as Agent, words, due: dues[i] as JurorRow }));
   await Promise.all(jurors.map(({ agent, words }) => vote(agent, id, words)));
   stage.say(story, votes.length === 0 ? "no one votes" : `${votes.length} sealed votes, visible to no one`);
-  return { ...played({ story, id, status, row, client, worker }), jurors };
+  return { ...played({ ...begun, status, row }), jurors };
 }
 
 /** Everyone signs each action; the service can read neither the delivery nor the votes. */
@@ -74,8 +80,9 @@ async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
   await client.dispute(id);
   await Promise.all(
     jury.map(async (juror) => {
-      const read = await revealed(() => juror.reveal(id, "delivery"));
-      if (read !== reference) throw new Error(`${juror.address} was shown ${read}`);
+      // Reading asks a party to share, which takes it a moment.
+      const isShown = async () => (await juror.reveal(id, "delivery")) === reference;
+      await until(`${juror.address} is shown the delivery`, isShown, { timeoutMs: 60_000, intervalMs: 500 });
       await juror.vote(id, ["met", "met", "met"]);
     }),
   );
@@ -91,26 +98,6 @@ async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
       stage.say(story, "the Backup Agents opened their votes");
     },
   };
-}
-
-/** Reading asks a party to share, which takes it a moment. */
-async function revealed(read: () => Promise<string | null>): Promise<string | null> {
-  const giveUpAt = performance.now() + 60_000;
-  for (;;) {
-    const reference = await read();
-    if (reference !== null || performance.now() > giveUpAt) return reference;
-    await new Promise((resolve) => setTimeout(resolve, 500));
-  }
-}
-
-async function disputeStarted(stage: Stage, story: string) {
-  const [client, worker] = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
-  const id = await post(stage, story, client, { awardMethod: "open_tender" });
-  await accept(stage, story, worker, id);
-  await deliver(stage, story, worker, id);
-  const disputed = expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
-  stage.say(story, `Client disputed, bond ${disputed.disputeBond}: ${disputed.status}`);
-  return { client, worker, id };
 }
 
 async function vote(agent: Agent, id: string, words: Outcome[]): Promise<void> {

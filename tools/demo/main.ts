@@ -10,8 +10,9 @@ import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { caller, signIn } from "../../test/support/agent.js";
+import { until } from "../local/processes.js";
 import { disputeStories, type Jury } from "./disputes.js";
-import { connect, type Network, startOwnNetwork } from "./network.js";
+import { connect, startOwnNetwork } from "./network.js";
 import {
   type Agent,
   ALL_DEADLINES_AFTER,
@@ -79,15 +80,13 @@ const disputes = stories.filter(({ story }) => story.startsWith("dispute"));
 console.log("\nAdvancing the chain's clock by one day: the voting windows close\n");
 await network.moveClockTo((await network.now()) + DAY);
 await Promise.all(disputes.map((played) => played.afterVoting?.()));
-await Promise.all(disputes.map((played) => awaitStatus(played)));
+await Promise.all(disputes.map(awaitStatus));
 
 console.log("\nAdvancing it past every deadline: the absent Worker's and the silent Client's\n");
 await network.moveClockTo((await network.now()) + ALL_DEADLINES_AFTER);
-await Promise.all(
-  stories.filter((played) => !disputes.includes(played)).map((played) => awaitStatus(played)),
-);
+await Promise.all(stories.filter((played) => !disputes.includes(played)).map(awaitStatus));
 
-const rows = (await Promise.all(stories.map((played) => rowsOf(network, played)))).flat();
+const rows = (await Promise.all(stories.map(rowsOf))).flat();
 rows.push({
   story: "all",
   who: "Treasury",
@@ -115,26 +114,23 @@ await own?.stop();
 
 /** Six Backup Agents, staked through the service. */
 async function newJury(): Promise<Jury> {
-  const newJuror = async (letter: string): Promise<Agent> => {
-    const agent = await stage.newAgent(`Juror ${letter}`);
+  const staked = async <T extends Agent | Strict>(agent: T, stake: (agent: T) => Promise<unknown>) => {
     await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });
-    const { staked } = expectOk(await agent.pay("/v1/agents/me/stake", {}));
-    stage.say("jury", `${agent.name} staked ${staked} tokens`);
+    await stake(agent);
+    stage.say("jury", `${agent.name} staked ${ELIGIBILITY_STAKE} tokens`);
     return agent;
   };
-  const newStrictJuror = async (letter: string): Promise<Strict> => {
-    const agent = await stage.newStrict(`Juror ${letter}`);
-    await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });
-    const { staked } = await agent.client.stake(ELIGIBILITY_STAKE);
-    stage.say("jury", `${agent.name} staked ${staked} tokens`);
-    return agent;
-  };
-  const [[a, b, c], [d, e, f]] = await Promise.all([
+  const newJuror = async (letter: string): Promise<Agent> =>
+    staked(await stage.newAgent(`Juror ${letter}`), async (agent) =>
+      expectOk(await agent.pay("/v1/agents/me/stake", {})),
+    );
+  const newStrictJuror = async (letter: string): Promise<Strict> =>
+    staked(await stage.newStrict(`Juror ${letter}`), ({ client }) => client.stake(ELIGIBILITY_STAKE));
+  const [trusting, strict] = await Promise.all([
     Promise.all([..."ABC"].map(newJuror)),
     Promise.all([..."DEF"].map(newStrictJuror)),
   ]);
-  if (!a || !b || !c || !d || !e || !f) throw new Error("six letters make six agents");
-  return { a, b, c, d, e, f };
+  return { trusting, strict };
 }
 
 /** Totals over all disputes: money, then tokens in the table's unit. */
@@ -156,57 +152,35 @@ async function jurorRows(): Promise<Row[]> {
       },
     ];
   };
-  return (await Promise.all(Object.values(jury).map(rowsOfJuror))).flat();
+  return (await Promise.all([...jury.trusting, ...jury.strict].map(rowsOfJuror))).flat();
 }
 
-/** Waits until the keeper has moved the contract to its final status. On time-out, throws with the current status. */
-async function awaitStatus(played: Played): Promise<void> {
-  const reader = played.client ?? played.worker;
-  if (reader === null) throw new Error("a story has at least one party");
-  const giveUpAt = performance.now() + SETTLEMENT_TIMEOUT_MS;
-  for (;;) {
-    const { data } = await reader.get<{ status: string }>(`/v1/contracts/${played.id}`);
-    const booked = await network.bookedOf(played.id as `0x${string}`);
-    if (data.status === played.status && booked === 0n) {
-      stage.say(played.story, `ended as ${played.status}, escrow empty`);
-      return;
-    }
-    if (performance.now() > giveUpAt) {
-      throw new Error(
-        `${played.story}: still ${data.status} with ${formatDecimal(booked)} booked, expected ${played.status}`,
-      );
-    }
-    await new Promise((resolve) => setTimeout(resolve, 250));
-  }
+/** Waits until the keeper has moved the contract to its final status. */
+async function awaitStatus({ story, id, status, client, worker }: Played): Promise<void> {
+  const hasEnded = async () => {
+    const reader = (client ?? worker) as Agent | Strict;
+    const { data } = await reader.get<{ status: string }>(`/v1/contracts/${id}`);
+    return data.status === status && (await network.bookedOf(id as Address)) === 0n;
+  };
+  const expected = `"${story}", ${id}, is ${status} and its escrow empty`;
+  await until(expected, hasEnded, { timeoutMs: SETTLEMENT_TIMEOUT_MS, intervalMs: 250 });
+  stage.say(story, `ended as ${status}, escrow empty`);
 }
 
-async function rowsOf(network: Network, played: Played): Promise<Row[]> {
-  const { story, row: expected } = played;
-  const row = async (
-    agent: Pick<Agent, "name" | "address">,
-    moneyIn: bigint,
-    moneyOut: bigint,
-  ): Promise<Row> => ({
-    story,
-    who: agent.name,
-    held: await network.balanceOf(agent.address),
-    expected: FUNDS - moneyIn + moneyOut,
-  });
-  return Promise.all([
-    ...(played.client === null ? [] : [row(played.client, expected.clientIn, expected.clientOut)]),
-    ...(played.worker === null ? [] : [row(played.worker, expected.workerIn, expected.workerOut)]),
-    ...played.bystanders.map((agent) => row(agent, 0n, 0n)),
-    ...played.counterparties.map(async ({ name, address, holds }) => ({
+async function rowsOf({ story, id, row, client, worker, ...others }: Played): Promise<Row[]> {
+  const holders = [
+    ...(client === null ? [] : [{ ...client, holds: FUNDS - row.clientIn + row.clientOut }]),
+    ...(worker === null ? [] : [{ ...worker, holds: FUNDS - row.workerIn + row.workerOut }]),
+    ...others.bystanders.map((agent) => ({ ...agent, holds: FUNDS })),
+    ...others.counterparties,
+    { name: "escrow", address: id as Address, holds: 0n },
+  ];
+  return Promise.all(
+    holders.map(async ({ name, address, holds }) => ({
       story,
       who: name,
       held: await network.balanceOf(address),
       expected: holds,
     })),
-    {
-      story,
-      who: "escrow",
-      held: await network.balanceOf(played.id as `0x${string}`),
-      expected: 0n,
-    },
-  ]);
+  );
 }

@@ -1,44 +1,27 @@
 /** The running local network as the demo needs it: its addresses, its chain and its sandbox. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { escrowAbi, factoryAbi, protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
-import type { Deployment } from "@working-contracts/protocol/deployment";
 import { type Address, parseEther } from "viem";
 import { createChainClients } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { ROOT } from "../../src/root.js";
+import { newFolder } from "../../test/support/network.js";
+import { textOf } from "../local/processes.js";
 import type { Play } from "../local/sandbox/plays.js";
 
 const RUNNING = process.env.DATA_DIR || ".local";
 
-export interface Network {
-  baseUrl: string;
-  rpcUrl: string;
-  deployment: Deployment;
-  sandbox: Sandbox;
-  balanceOf(address: Address): Promise<bigint>;
-  /** Whole protocol tokens. */
-  tokensOf(address: Address): Promise<bigint>;
-  /** Money that the escrow has booked. */
-  bookedOf(escrow: Address): Promise<bigint>;
-  treasury: Address;
-  /** Seconds, by the newest block. */
-  now(): Promise<number>;
-  /** Advances the chain's clock and this process's clock, by which payment clients date their authorizations. */
-  moveClockTo(timestamp: number): Promise<void>;
-}
+export type Network = Awaited<ReturnType<typeof connect>>;
 
 /**
  * Starts a local network of the demo's own, in a temporary folder, because the demo moves the clock. Resolves once it is
  * ready; `stop` ends it and deletes its data.
  */
 export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<void> }> {
-  const dir = mkdtempSync(join(tmpdir(), "working-contracts-demo-"));
-  // If this runs as root, Postgres runs as another user.
-  chmodSync(dir, 0o755);
+  const dir = newFolder("working-contracts-demo-");
   const network = await launchNetwork(dir);
   return {
     dir,
@@ -92,21 +75,15 @@ export async function launchNetwork(
   };
 }
 
-/** The addresses of a network: all undefined if it never ran. */
-interface Addresses {
-  baseUrl?: string | undefined;
-  rpcUrl?: string | undefined;
-  deploymentPath?: string | undefined;
-}
-
-/** The addresses of the network whose data is in `dir`, by default those of the one that `npm start` runs. */
-export function writtenAddresses(dir = RUNNING): Addresses {
-  const file = join(dir, "network.json");
-  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+/** The addresses of the network whose data is in `dir`, by default those of the one that `npm start` runs, if it does. */
+export function writtenAddresses(
+  dir = RUNNING,
+): Partial<Record<"baseUrl" | "rpcUrl" | "deploymentPath", string | undefined>> {
+  return JSON.parse(textOf(join(dir, "network.json")) ?? "{}");
 }
 
 /** Connects to the network whose data is in `dir`, by default to that of `npm start`. The demo moves its clock. */
-export async function connect(dir?: string): Promise<Network> {
+export async function connect(dir?: string) {
   const { baseUrl, rpcUrl, deploymentPath } = writtenAddresses(dir);
   if (baseUrl === undefined || rpcUrl === undefined || deploymentPath === undefined) {
     throw new Error("No running network found: run `npm start` in another terminal first.");
@@ -133,21 +110,25 @@ export async function connect(dir?: string): Promise<Network> {
     rpcUrl,
     deployment,
     sandbox,
-    balanceOf: (address) => client.readContract({ ...asset, functionName: "balanceOf", args: [address] }),
-    async tokensOf(address) {
-      return (
-        (await client.readContract({ ...token, functionName: "balanceOf", args: [address] })) /
-        parseEther("1")
-      );
+    balanceOf: (address: Address) =>
+      client.readContract({ ...asset, functionName: "balanceOf", args: [address] }),
+    /** Whole protocol tokens. */
+    async tokensOf(address: Address): Promise<bigint> {
+      const units = await client.readContract({ ...token, functionName: "balanceOf", args: [address] });
+      return units / parseEther("1");
     },
-    bookedOf: (escrow) => client.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
+    /** Money that the escrow has booked. */
+    bookedOf: (escrow: Address) =>
+      client.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
     treasury: await client.readContract({
       address: deployment.factory,
       abi: factoryAbi,
       functionName: "treasury",
     }),
+    /** Seconds, by the newest block. */
     now,
-    async moveClockTo(timestamp) {
+    /** Advances the chain's clock and this process's clock, by which payment clients date their authorizations. */
+    async moveClockTo(timestamp: number): Promise<void> {
       await sandbox.moveClockTo(timestamp);
       await followChainClock();
     },
@@ -156,22 +137,13 @@ export async function connect(dir?: string): Promise<Network> {
 
 const realNow = Date.now.bind(Date);
 
-/** The sandbox of the network, over its HTTP API (docs/sandbox.md). */
-export interface Sandbox {
-  /** Decimals: "100.0". */
-  give(gift: { address: Address; usd?: string; tokens?: string }): Promise<void>;
-  /** Seconds; resolves once the service has the new time. */
-  moveClockTo(timestamp: number): Promise<void>;
-  /** Starts a counterparty; throws if it cannot play. */
-  play(script: Record<string, unknown>): Promise<Play>;
-  /** Resolves once the counterparty has played its part; throws with its steps if it failed. */
-  ended(play: Play): Promise<void>;
-}
+export type Sandbox = ReturnType<typeof createSandbox>;
 
 const POLL_MS = 500;
 const PATIENCE_MS = 60_000;
 
-export function createSandbox(baseUrl: string): Sandbox {
+/** The sandbox of the network, over its HTTP API (docs/sandbox.md). */
+export function createSandbox(baseUrl: string) {
   const call = async <T>(path: string, body?: unknown): Promise<T> => {
     const response = await fetch(`${baseUrl}/sandbox/${path}`, {
       ...(body !== undefined && {
@@ -190,11 +162,14 @@ export function createSandbox(baseUrl: string): Sandbox {
   };
 
   return {
-    give: async (gift) => void (await call("faucet", gift)),
-    moveClockTo: async (timestamp) =>
-      void (await call("clock", { to: new Date(timestamp * 1000).toISOString() })),
-    play: async (script) => willing(await call("counterparties", script)),
-    async ended({ id }) {
+    /** Decimals: "100.0". */
+    give: (gift: { address: Address; usd?: string; tokens?: string }) => call("faucet", gift),
+    /** Seconds; resolves once the service has the new time. */
+    moveClockTo: (timestamp: number) => call("clock", { to: new Date(timestamp * 1000).toISOString() }),
+    /** Starts a counterparty; throws if it cannot play. */
+    play: async (script: Record<string, unknown>) => willing(await call("counterparties", script)),
+    /** Resolves once the counterparty has played its part; throws with its steps if it failed. */
+    async ended({ id }: Play): Promise<void> {
       const giveUpAt = performance.now() + PATIENCE_MS;
       for (;;) {
         const play = willing(await call<Play>(`counterparties/${id}`));

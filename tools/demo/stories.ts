@@ -109,8 +109,8 @@ async function listing(stage: Stage): Promise<Played> {
   const story = "worker-initiated listing";
   const [client, worker] = await Promise.all([stage.newAgent("Buyer"), stage.newAgent("Worker")]);
   const id = await post(stage, story, worker, { awardMethod: "open_tender", initiator: "worker" });
-  const matched = expectOk(await client.pay(`/v1/contracts/${id}/accept`, { accept: true }));
-  stage.say(story, `Buyer accepted and paid ${matched.escrowedFunds}: ${matched.status}`);
+  const accepted = expectOk(await client.pay(`/v1/contracts/${id}/accept`, { accept: true }));
+  stage.say(story, `Buyer accepted and paid ${accepted.escrowedFunds}: ${accepted.status}`);
   await deliver(stage, story, worker, id);
   expectOk(await client.pay(`/v1/contracts/${id}/approve`));
   stage.say(story, "Buyer approved");
@@ -136,32 +136,23 @@ async function cancelled(stage: Stage): Promise<Played> {
 }
 
 async function withdrawn(stage: Stage): Promise<Played> {
-  const story = "withdraw";
-  const [client, worker] = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
-  const id = await post(stage, story, client, { awardMethod: "open_tender" });
-  await accept(stage, story, worker, id);
-  const answer = expectOk(await worker.pay(`/v1/contracts/${id}/withdraw`));
-  stage.say(story, `Worker withdrew: ${answer.status}`);
-  return played({ story, id, status: "cancelled-withdrawn", row: LEDGER.withdrawn, client, worker });
+  const begun = await matched(stage, "withdraw");
+  const answer = expectOk(await begun.worker.pay(`/v1/contracts/${begun.id}/withdraw`));
+  stage.say(begun.story, `Worker withdrew: ${answer.status}`);
+  return played({ ...begun, status: "cancelled-withdrawn", row: LEDGER.withdrawn });
 }
 
 async function absentWorker(stage: Stage): Promise<Played> {
-  const story = "absent worker";
-  const [client, worker] = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
-  const id = await post(stage, story, client, { awardMethod: "open_tender" });
-  await accept(stage, story, worker, id);
-  stage.say(story, "Worker never delivers");
-  return played({ story, id, status: "cancelled-absent", row: LEDGER.absent, client, worker });
+  const begun = await matched(stage, "absent worker");
+  stage.say(begun.story, "Worker never delivers");
+  return played({ ...begun, status: "cancelled-absent", row: LEDGER.absent });
 }
 
 async function reviewTimeout(stage: Stage): Promise<Played> {
-  const story = "review time-out";
-  const [client, worker] = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
-  const id = await post(stage, story, client, { awardMethod: "open_tender" });
-  await accept(stage, story, worker, id);
-  await deliver(stage, story, worker, id);
-  stage.say(story, "Client never responds");
-  return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker });
+  const begun = await matched(stage, "review time-out");
+  await deliver(stage, begun.story, begun.worker, begun.id);
+  stage.say(begun.story, "Client never responds");
+  return played({ ...begun, status: "settled-all-met", row: LEDGER.approved });
 }
 
 async function scriptedClient(stage: Stage): Promise<Played> {
@@ -207,7 +198,7 @@ function counterparty({ role, addresses }: Play, gain: bigint): Played["counterp
   return { name: `sandbox ${role}`, address: addresses[0] as Address, holds: COUNTERPARTY_FUNDS + gain };
 }
 
-export async function post(
+async function post(
   stage: Stage,
   story: string,
   initiator: Agent,
@@ -239,9 +230,17 @@ export async function post(
   return created.id;
 }
 
-export async function accept(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
-  const matched = expectOk(await worker.pay(`/v1/contracts/${id}/accept`, { accept: true }));
-  stage.say(story, `${worker.name} accepted and staked ${matched.workerStake}: ${matched.status}`);
+/** A Client's open tender, accepted by a Worker. */
+export async function matched(stage: Stage, story: string) {
+  const [client, worker] = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
+  const id = await post(stage, story, client, { awardMethod: "open_tender" });
+  await accept(stage, story, worker, id);
+  return { story, client, worker, id };
+}
+
+async function accept(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
+  const accepted = expectOk(await worker.pay(`/v1/contracts/${id}/accept`, { accept: true }));
+  stage.say(story, `${worker.name} accepted and staked ${accepted.workerStake}: ${accepted.status}`);
 }
 
 export async function deliver(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
@@ -288,23 +287,13 @@ const BOND = 2_500_000n;
 /** A Backup Agent's bond on three criteria. */
 export const JUROR_BOND = 7_500_000n;
 
+const PAID_IN = { clientIn: PRICE, workerIn: STAKE };
+
 const LEDGER = {
-  approved: {
-    clientIn: PRICE,
-    clientOut: 0n,
-    workerIn: STAKE,
-    workerOut: 50_000_000n,
-    treasuryOut: 2_500_000n,
-  },
+  approved: { ...PAID_IN, clientOut: 0n, workerOut: 50_000_000n, treasuryOut: 2_500_000n },
   unmatched: { clientIn: PRICE, clientOut: 50_000_000n, workerIn: 0n, workerOut: 0n, treasuryOut: 0n },
-  withdrawn: {
-    clientIn: PRICE,
-    clientOut: 50_750_000n,
-    workerIn: STAKE,
-    workerOut: 1_750_000n,
-    treasuryOut: 0n,
-  },
-  absent: { clientIn: PRICE, clientOut: 52_000_000n, workerIn: STAKE, workerOut: 0n, treasuryOut: 500_000n },
+  withdrawn: { ...PAID_IN, clientOut: 50_750_000n, workerOut: 1_750_000n, treasuryOut: 0n },
+  absent: { ...PAID_IN, clientOut: 52_000_000n, workerOut: 0n, treasuryOut: 500_000n },
 } satisfies Record<string, LedgerRow>;
 
 /** A dispute at the demo's price: its votes, and what each party and Backup Agent must receive. */
@@ -319,8 +308,6 @@ export function workedOut(name: string) {
     workerOut: usd(result.worker),
     treasuryOut: usd(result.treasury),
   };
-  const dues = result.jury.map(
-    (out, i): JurorRow => ({ out: usd(out), tokens: BigInt(result.tokens[i] ?? 0) }),
-  );
+  const dues = result.jury.map((out, i) => ({ out: usd(out), tokens: BigInt(result.tokens[i] ?? 0) }));
   return { status: result.status, votes: ballotsOf(result), row, dues };
 }
