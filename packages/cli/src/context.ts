@@ -31,37 +31,21 @@ interface Consent {
 }
 
 /** The agent signs in, and a password is asked for, only when a command calls for it. */
-export interface Context {
-  settings: Settings;
-  out: Output;
-  /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
-  agent(consent?: Consent): Promise<Agent>;
-  /**
-   * The agent of an earlier sign-in. Throws UsageError if there was none. To read without the service (`isAlone`), the
-   * deployment file is enough.
-   */
-  reader(options?: { isAlone: boolean }): Promise<Agent>;
-  /**
-   * Actions with the account's own transactions, for which the service is not needed, by default on the network of the
-   * deployment file or of the last sign-in. Throws UsageError without a node.
-   */
-  onChain(consent?: Consent, network?: PinnedNetwork): ReturnType<typeof onChain>;
-  /** Performs a paid action. While its outcome is unknown and can still change, resumes it with the same payment. */
-  toTheEnd<T>(action: () => Promise<T>): Promise<T>;
-}
+export type Context = ReturnType<typeof createContext>;
 
 /** Practically unlimited: `beforePayment` decides whether to pay. */
 const NO_LIMIT = "10000000000";
 
 /** Reads the settings alone. Throws UsageError or RangeError if one is wrong. */
-export function createContext(options: CommonOptions, world: World): Context {
+export function createContext(options: CommonOptions, world: World) {
   const settings = readSettings(options, world);
   const out = createOutput(options, world);
   if (settings.ignored !== undefined) out.progress(settings.ignored);
   return {
     settings,
     out,
-    async agent(consent = {}) {
+    /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
+    async agent(consent: Consent = {}): Promise<Agent> {
       const { agent } = await signedIn(settings, {
         spendingLimit: { perCall: NO_LIMIT, stake: NO_LIMIT },
         beforePayment: (payment) => allow(payment, { options, consent, out }),
@@ -73,7 +57,11 @@ export function createContext(options: CommonOptions, world: World): Context {
       });
       return agent;
     },
-    async reader({ isAlone } = { isAlone: false }) {
+    /**
+     * The agent of an earlier sign-in. Throws UsageError if there was none. To read without the service (`isAlone`),
+     * the deployment file is enough.
+     */
+    async reader({ isAlone } = { isAlone: false }): Promise<Agent> {
       const { saved, common } = await connectionOf(settings, { patienceMs: settings.patienceMs });
       const { url: baseUrl } = settings;
       const deployment = isAlone ? deploymentOf(settings) : undefined;
@@ -83,7 +71,11 @@ export function createContext(options: CommonOptions, world: World): Context {
         throw new UsageError(`not signed in to ${settings.url}: run \`wcontract list\` first`);
       return connect({ ...common, network, apiKey: saved?.apiKey ?? "" });
     },
-    async onChain(consent = {}, network) {
+    /**
+     * Actions with the account's own transactions, by default on the network of the deployment file or of the last
+     * sign-in. Throws UsageError without a node.
+     */
+    async onChain(consent: Consent = {}, network?: PinnedNetwork) {
       const { rpcUrl, clock, maxGasCost } = settings;
       if (rpcUrl === undefined) throw new UsageError("on-chain needs --rpc-url or RPC_URL.");
       const account = await loadAccount(settings);
@@ -97,7 +89,8 @@ export function createContext(options: CommonOptions, world: World): Context {
         beforePayment: (payment) => allow(payment, { options, consent, out }),
       });
     },
-    toTheEnd: (action) =>
+    /** Performs a paid action. While its outcome is unknown and can still change, resumes it with the same payment. */
+    toTheEnd: <T>(action: () => Promise<T>) =>
       toTheEnd(action, {
         onUnknown: (reason) => out.progress(`payment signed, outcome not known yet: ${reason}`),
       }),
@@ -115,23 +108,15 @@ async function allow(
   const limit =
     named === undefined ? null : parseDecimal(named, isToken ? TOKEN_DECIMALS : STABLECOIN_DECIMALS);
   if (named !== undefined && limit === null) throw new UsageError(`${named} is not a decimal amount.`);
-  if (limit !== null && amount > limit) {
+  const cost = `${resource} costs ${decimal} ${unit}`;
+  if (limit !== null && amount > limit)
+    throw new SpendingLimitError(`${cost}, more than ${named}. Nothing was signed.`);
+  const question = `As the ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
+  const isAllowed = limit !== null || options.yes === true || (isInteractive() && (await confirm(question)));
+  if (!isAllowed)
     throw new SpendingLimitError(
-      `${resource} costs ${decimal} ${unit}, more than ${named}. Nothing was signed.`,
+      `${cost}. Nothing was signed. To allow it, pass --max-pay <amount> or --yes.`,
     );
-  }
-  if (
-    limit === null &&
-    options.yes !== true &&
-    !(
-      isInteractive() &&
-      (await confirm(`As the ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`))
-    )
-  ) {
-    throw new SpendingLimitError(
-      `${resource} costs ${decimal} ${unit}. Nothing was signed. To allow it, pass --max-pay <amount> or --yes.`,
-    );
-  }
   out.progress(`as the ${role}, paying ${decimal} ${unit} for ${resource}`);
 }
 
@@ -163,13 +148,15 @@ const SignInSchema = z.object({
   network: z.custom<PinnedNetwork>((value) => typeof value === "object" && value !== null),
 });
 
+type SignInOptions = Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">;
+
 /**
- * Signs in once per service and address, and saves the API key for later commands and the receipt of each payment. The network is pinned at the first
+ * Signs in once per service and address, and saves the API key for later commands. The network is pinned at the first
  * sign-in, so nothing is signed for another network that the service names later.
  */
 export async function signedIn(
   settings: Settings,
-  options: Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">,
+  options: SignInOptions,
 ): Promise<{ agent: Agent; account: PrivateKeyAccount }> {
   const { account, saved, save, common } = await connectionOf(settings, options);
   const { operator } = settings;
@@ -183,10 +170,8 @@ export async function signedIn(
   return { agent, account };
 }
 
-async function connectionOf(
-  settings: Settings,
-  options: Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">,
-) {
+/** How to connect, from the settings and the saved sign-in. The receipt of each payment is kept. */
+async function connectionOf(settings: Settings, options: SignInOptions) {
   const account = await loadAccount(settings);
   const { saved, save } = savedSignIn(settings, account);
   const { url: baseUrl, clock, operator, domain, rpcUrl, maxGasCost } = settings;

@@ -11,17 +11,7 @@ import {
 } from "@working-contracts/client/index";
 import { CommanderError } from "commander";
 
-const EXIT = {
-  ok: 0,
-  /** Also if `wcontract verify` found a difference. */
-  failed: 1,
-  usage: 2,
-  refused: 3,
-  notPaid: 4,
-  unknown: 5,
-} as const;
-
-/** Shown below the help of `wcontract`. Keep it equal to {@link EXIT}. */
+/** Shown below the help of `wcontract`. */
 export const EXIT_HELP = `
 Exit codes:
   0  success
@@ -38,15 +28,17 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** Separates an unknown outcome, after which a script repeats the command, from a refusal. */
+const CODES: [code: number, ...(abstract new (...args: never[]) => Error)[]][] = [
+  [2, UsageError, RangeError],
+  [4, PaymentRejected, RefusedToSign, SpendingLimitError],
+  [5, ConnectionError, OutcomeUnknown],
+];
+
+/** One of {@link EXIT_HELP}. Separates an unknown outcome, after which a script repeats the command, from a refusal. */
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  if (error instanceof UsageError || error instanceof RangeError) return EXIT.usage;
-  if (error instanceof PaymentRejected || error instanceof RefusedToSign) return EXIT.notPaid;
-  if (error instanceof SpendingLimitError) return EXIT.notPaid;
-  if (error instanceof ConnectionError || error instanceof OutcomeUnknown) return EXIT.unknown;
-  if (error instanceof ServiceError) return error.status >= 500 ? EXIT.unknown : EXIT.refused;
-  return EXIT.failed;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof ServiceError) return error.status >= 500 ? 5 : 3;
+  return CODES.find(([, ...classes]) => classes.some((one) => error instanceof one))?.[0] ?? 1;
 }
 
 /** An error as data. JSON omits undefined fields. */

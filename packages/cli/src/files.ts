@@ -62,10 +62,7 @@ export function appendPrivateLine(path: string, line: string): void {
   appendFileSync(path, `${line}\n`, { mode: 0o600 });
 }
 
-/**
- * Runs `perform` while no other process does so for the same path. Throws after waiting two seconds. If a process dies
- * while it holds the lock, the lock file must be deleted by hand.
- */
+/** Runs `perform` under a lock file, for which it waits two seconds. One of a process that died is deleted by hand. */
 export function exclusively<T>(path: string, perform: () => T): T {
   const lock = `${path}.lock`;
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -87,19 +84,14 @@ export function exclusively<T>(path: string, perform: () => T): T {
   }
 }
 
-const LedgerSchema = z.object({
-  /** UTC. */
-  day: z.iso.date(),
-  /** Decimal, in the stablecoin. */
-  spent: z.string(),
-});
+/** A day of UTC, and a decimal in the stablecoin. */
+const LedgerSchema = z.object({ day: z.iso.date(), spent: z.string() });
 type Ledger = z.infer<typeof LedgerSchema>;
 
 /**
- * Spending caps of the MCP server: one per call, and one per day that survives restarts. Counts a payment before it is
- * signed, because a signature can be used regardless of the call's outcome. Throws SpendingLimitError above a cap. Throws
- * if the file cannot be read, written or locked, so that nothing is paid uncounted. Staked protocol tokens do not count.
- * Servers that share the file share its caps.
+ * Spending caps of the MCP server: one per call, and one per day for all servers that share the file. Counts a payment
+ * before it is signed, because a signature can be used regardless of the call's outcome. Throws SpendingLimitError above
+ * a cap, and if the file cannot be read, written or locked. Staked protocol tokens do not count.
  */
 export function createSpendingLedger(
   path: string,
@@ -110,18 +102,16 @@ export function createSpendingLedger(
   return {
     count({ amount, decimal, currency, resource }: PlannedPayment): void {
       if (currency === "protocol-token") return;
-      if (amount > perCall) {
+      if (amount > perCall)
         throw new SpendingLimitError(
           `${resource} costs ${decimal}, more than the cap of ${formatDecimal(perCall)} per call (--max-per-call). Nothing was signed.`,
         );
-      }
       exclusively(path, () => {
         const spent = spentToday();
-        if (spent + amount > perDay) {
+        if (spent + amount > perDay)
           throw new SpendingLimitError(
             `${resource} costs ${decimal}. Together with today's ${formatDecimal(spent)}, this exceeds the cap of ${formatDecimal(perDay)} per day (--max-per-day). Nothing was signed.`,
           );
-        }
         writePrivateJson(path, { day: today(), spent: formatDecimal(spent + amount) } satisfies Ledger);
       });
     },

@@ -25,9 +25,8 @@ export async function run(args: readonly string[], world: World): Promise<number
     // commander has already printed its own message.
     if (error instanceof CommanderError) return code;
     const { json } = program.opts<CommonOptions>();
-    world.stderr(
-      `${json ? visibleJson({ error: refusalOf(error as Error) }) : `wcontract: ${describe(error)}`}\n`,
-    );
+    const text = json ? visibleJson({ error: refusalOf(error as Error) }) : `wcontract: ${describe(error)}`;
+    world.stderr(`${text}\n`);
     return code;
   }
 }
@@ -63,12 +62,8 @@ function createProgram(world: World): Command {
     .configureOutput({ writeOut: world.stdout, writeErr: world.stderr });
   const contextOf = (command: Command): Context =>
     createContext(command.optsWithGlobals<CommonOptions>(), world);
-  addKeyCommands(program, contextOf);
-  addContractCommands(program, contextOf);
-  addOnChainCommands(program, contextOf);
-  addReceiptCommands(program, contextOf);
-  addVerifyCommand(program, contextOf);
-  addMcpCommand(program, contextOf);
+  const commands = [addKeyCommands, addContractCommands, addOnChainCommands, addReceiptCommands];
+  for (const add of [...commands, addVerifyCommand, addMcpCommand]) add(program, contextOf);
   return program;
 }
 

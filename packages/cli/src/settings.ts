@@ -16,52 +16,21 @@ export interface World extends Streams {
 }
 
 /** Options of every command. */
-export interface CommonOptions {
-  url?: string;
-  keystore?: string;
-  json?: boolean;
-  maxPay?: string;
-  yes?: boolean;
-  patience?: string;
-  domain?: string;
-  clock?: string;
-  operator?: string;
-  rpcUrl?: string;
-  deployment?: string;
-  maxGas?: string;
-}
+export type CommonOptions = Partial<
+  Record<"json" | "yes", boolean> &
+    Record<"url" | "keystore" | "maxPay" | "patience" | "domain" | "clock" | "operator", string> &
+    Record<"rpcUrl" | "deployment" | "maxGas", string>
+>;
 
 /** Contains secrets: the private key, the password and the MCP key. Never print it. */
-export interface Settings {
-  url: string;
-  /** Holds the keystore, the API keys and the MCP server's spending. */
-  configDir: string;
-  keystorePath: string;
-  privateKey: `0x${string}` | undefined;
-  /** How long a request is awaited and retried while the service does not respond. */
-  patienceMs: number;
-  password: string | undefined;
-  /** Key that HTTP clients of the MCP server need to write, and to read private data. */
-  mcpKey: string | undefined;
-  /** The service's name in sign-in challenges, if it is not its host. */
-  domain: string | undefined;
-  clock: "local" | "service";
-  /** Actions that the service may take without a signature for each. */
-  operator: "none" | "all";
-  rpcUrl: string | undefined;
-  deploymentPath: string | undefined;
-  /** In wei, for one transaction of one's own. */
-  maxGasCost: bigint | undefined;
-  /** Why the file of the local network was ignored, if it could have been used. */
-  ignored: string | undefined;
-}
+export type Settings = ReturnType<typeof readSettings>;
 
 const LOCAL_URL = "http://127.0.0.1:3000";
 /** MCP clients time out after a minute. A paid call makes two requests, of which the service holds one for up to 25 seconds. */
 export const PATIENCE = "28s";
 
 /** Throws UsageError if a value is wrong, or RangeError for a duration or a URL with a password. */
-export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">): Settings {
+export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "env" | "cwd">) {
   const { network: running, ignored } = readLocalNetwork(env.DATA_DIR || join(cwd, ".local"));
   const givenUrl = options.url ?? (env.WC_URL || undefined);
   const givenNode = options.rpcUrl ?? (env.RPC_URL || undefined);
@@ -74,21 +43,28 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     env.WC_CONFIG_DIR || join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "working-contracts");
   return {
     url,
+    /** Holds the keystore, the API keys and the MCP server's spending. */
     configDir,
     keystorePath: options.keystore ?? (env.WC_KEYSTORE || join(configDir, "key.json")),
+    /** How long a request is awaited and retried while the service does not respond. */
     patienceMs: secondsOf(options.patience ?? PATIENCE) * 1000,
     privateKey: privateKeyOf(env.WC_PRIVATE_KEY),
     password: passwordOf(env),
+    /** Key that HTTP clients of the MCP server need to write, and to read private data. */
     mcpKey: env.WC_MCP_KEY || undefined,
+    /** The service's name in sign-in challenges, if it is not its host. */
     domain: options.domain ?? (env.WC_DOMAIN || undefined),
     clock: oneOf("clock", ["local", "service"], options.clock ?? env.WC_CLOCK),
+    /** Actions that the service may take without a signature for each. */
     operator: oneOf("operator", ["none", "all"], options.operator ?? env.WC_OPERATOR),
     rpcUrl,
     // Another node can be on another chain.
     deploymentPath:
       options.deployment ??
       (env.DEPLOYMENT || (originOf(rpcUrl) === originOf(local?.rpcUrl) ? local?.deploymentPath : undefined)),
+    /** In wei, for one transaction of one's own. */
     maxGasCost: weiOf(options.maxGas),
+    /** Why the file of the local network was ignored, if it could have been used. */
     ignored: isLoopback(url) && (givenUrl === undefined || givenNode === undefined) ? ignored : undefined,
   };
 }

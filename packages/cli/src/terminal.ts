@@ -12,25 +12,15 @@ export interface Streams {
 }
 
 /** Escapes everything that could control the terminal, also in texts of other parties. */
-export interface Output {
-  /** Prints the result as JSON or as text. */
-  result(value: unknown, human: () => string): void;
-  /** Prints one line of progress to stderr. */
-  progress(line: string): void;
-}
+export type Output = ReturnType<typeof createOutput>;
 
 /** With `json`, results are printed as JSON, otherwise as text for people. */
-export function createOutput(
-  { json = false }: { json?: boolean | undefined },
-  { stdout, stderr }: Streams,
-): Output {
+export function createOutput({ json = false }: { json?: boolean | undefined }, { stdout, stderr }: Streams) {
   return {
-    result(value, human) {
-      stdout(`${json ? visibleJson(value, 2) : plain(human())}\n`);
-    },
-    progress(line) {
-      stderr(`${oneLine(line)}\n`);
-    },
+    result: (value: unknown, human: () => string): void =>
+      stdout(`${json ? visibleJson(value, 2) : plain(human())}\n`),
+    /** Prints one line to stderr. */
+    progress: (line: string): void => stderr(`${oneLine(line)}\n`),
   };
 }
 

@@ -20,35 +20,16 @@ import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
 import { UsageError } from "../errors.js";
+import { given } from "../mcp/results.js";
 import { describeContract, fields, indented, oneLine, plain, table } from "../terminal.js";
 
 type ContextOf = (command: Command) => Context;
 
-interface VoteOptions {
-  entrust?: boolean;
-  wait: boolean;
-}
-
-interface WaitOptions {
-  until: string;
-  timeout: string;
-}
-
-interface PostOptions {
-  title: string;
-  task: string;
-  criterion: string[];
-  price: string;
-  worker?: string;
-  client?: string;
-  listing?: boolean;
-  onChain?: boolean;
-  materials?: string;
-  match: Duration;
-  withdrawal: Duration;
-  delivery: Duration;
-  review: Duration;
-}
+type PostOptions = Record<"title" | "task" | "price", string> &
+  Record<"match" | "withdrawal" | "delivery" | "review", Duration> &
+  Partial<Record<"worker" | "client" | "materials", string> & Record<"listing" | "onChain", boolean>> & {
+    criterion: string[];
+  };
 
 /** Actions that need only the contract, with their past participle. */
 const ACTIONS = [
@@ -65,18 +46,8 @@ const collect = (value: string, earlier: string[]): string[] => [...earlier, val
 
 /** Adds the commands that need the service: to post, find, perform, judge and settle contracts. */
 export function addContractCommands(program: Command, contextOf: ContextOf): void {
-  addPost(program, contextOf);
-  addList(program, contextOf);
-  addShow(program, contextOf);
-  addActions(program, contextOf);
-  addDeliver(program, contextOf);
-  addShare(program, contextOf);
-  addVote(program, contextOf);
-  addOpenVotes(program, contextOf);
-  addStake(program, contextOf);
-  addUnstake(program, contextOf);
-  addWatch(program, contextOf);
-  addSettle(program, contextOf);
+  const commands = [addPost, addList, addShow, addActions, addDeliver, addShare, addVote, addOpenVotes];
+  for (const add of [...commands, addStake, addUnstake, addWatch, addSettle]) add(program, contextOf);
 }
 
 function addPost(program: Command, contextOf: ContextOf): void {
@@ -127,8 +98,7 @@ function addList(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const { status, client, worker, search, limit, cursor } = options;
       const query = { status, client, worker, q: search, limit: Number(limit), cursor };
-      const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
-      const page = await (await context.agent()).list(given);
+      const page = await (await context.agent()).list(given(query));
       context.out.result(page, () => listText(page.items, page.nextCursor));
     });
 }
@@ -215,35 +185,42 @@ function addVote(program: Command, contextOf: ContextOf): void {
     )
     .option("--entrust", "let the service open your vote; it can read it before the tally")
     .option("--no-wait", "do not wait: open it later, with open-votes")
-    .action(async (id: string, words: string[], options: VoteOptions, command: Command) => {
-      const { entrust = false, wait } = options;
-      const context = contextOf(command);
-      const outcomes = words.map(outcomeOf);
-      const agent = await context.agent();
-      const { votes, salt } = await context.toTheEnd(() => agent.vote(id, outcomes, { entrust }));
-      context.out.result({ votes, salt }, () =>
-        [
-          table(
-            ["criterion", "vote"],
-            votes.map(({ criterionIndex, vote }) => [String(criterionIndex), vote ?? ""]),
-          ),
-          entrust
-            ? `The service opens it. If it does not, you can, with this salt:\n${salt}`
-            : "Only you can open it, within a day of the end of voting.",
-        ].join("\n"),
-      );
-      if (entrust) return;
-      if (!wait) return context.out.progress("Run `wcontract open-votes` then, or now: it waits.");
-      context.out.progress(
-        "waiting until voting has ended, to open the vote; if this ends before, run `wcontract open-votes`",
-      );
-      const opened = await agent
-        .openVotes({ id, onFailure: reportTo(context) })
-        .catch(({ message }: Error) => {
-          throw new Error(`voted, but not opened: ${message}. Run \`wcontract open-votes\``);
-        });
-      context.out.progress(opened.length === 0 ? "nothing was left to open" : "opened the vote");
-    });
+    .action(
+      async (
+        id: string,
+        words: string[],
+        options: { entrust?: boolean; wait: boolean },
+        command: Command,
+      ) => {
+        const { entrust = false, wait } = options;
+        const context = contextOf(command);
+        const outcomes = words.map(outcomeOf);
+        const agent = await context.agent();
+        const { votes, salt } = await context.toTheEnd(() => agent.vote(id, outcomes, { entrust }));
+        context.out.result({ votes, salt }, () =>
+          [
+            table(
+              ["criterion", "vote"],
+              votes.map(({ criterionIndex, vote }) => [String(criterionIndex), vote ?? ""]),
+            ),
+            entrust
+              ? `The service opens it. If it does not, you can, with this salt:\n${salt}`
+              : "Only you can open it, within a day of the end of voting.",
+          ].join("\n"),
+        );
+        if (entrust) return;
+        if (!wait) return context.out.progress("Run `wcontract open-votes` then, or now: it waits.");
+        context.out.progress(
+          "waiting until voting has ended, to open the vote; if this ends before, run `wcontract open-votes`",
+        );
+        const opened = await agent
+          .openVotes({ id, onFailure: reportTo(context) })
+          .catch(({ message }: Error) => {
+            throw new Error(`voted, but not opened: ${message}. Run \`wcontract open-votes\``);
+          });
+        context.out.progress(opened.length === 0 ? "nothing was left to open" : "opened the vote");
+      },
+    );
 }
 
 function addOpenVotes(program: Command, contextOf: ContextOf): void {
@@ -294,7 +271,7 @@ function addWatch(program: Command, contextOf: ContextOf): void {
     .description("wait until a contract has a status; print each change to stderr")
     .option("--until <statuses>", "comma-separated statuses or prefixes", "settled-*,cancelled-*")
     .option("--timeout <duration>", "maximum time to wait", "30d")
-    .action(async (id: string, { until, timeout }: WaitOptions, command: Command) => {
+    .action(async (id: string, { until, timeout }: { until: string; timeout: string }, command: Command) => {
       const pattern = statusPattern(until);
       const { out, agent } = contextOf(command);
       const contract = await (await agent()).waitFor(id, pattern, {
@@ -332,18 +309,16 @@ async function postAlone(context: Context, agent: Agent, draft: Draft): Promise<
   const own = await context.onChain({ stablecoin: String(draft.budgetOrPrice) }, agent.network);
   const transactionHash = await context.toTheEnd(() => own.create(terms));
   out.progress(`created ${id} by ${transactionHash}`);
-  const wait = { timeoutMs: settings.patienceMs };
-  const isShown = (contract: Contract | null): boolean => contract !== null;
+  const find = () =>
+    agent.get(id).catch((error: Error) => {
+      if (error instanceof ServiceError && error.code === "not_found") return null;
+      throw error;
+    });
   const contract = await agent
-    .waitUntil(() => agent.get(id).catch(ifNotFound), isShown, wait)
+    .waitUntil(find, (found) => found !== null, { timeoutMs: settings.patienceMs })
     .catch(() => null);
   if (contract !== null) return showContract(context, contract, "posted");
   out.result({ id, transactionHash }, () => `posted: ${id}, which the service does not show yet`);
-}
-
-function ifNotFound(error: Error): null {
-  if (error instanceof ServiceError && error.code === "not_found") return null;
-  throw error;
 }
 
 function showContract({ out }: Context, contract: Contract, done: string): void {
@@ -358,10 +333,8 @@ async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
     acceptanceCriteria: options.criterion,
     // A string, because a JSON number could lose digits.
     budgetOrPrice: options.price,
-    ...(options.worker === undefined ? {} : { worker: options.worker }),
-    ...(options.materials === undefined ? {} : { supplementaryMaterials: options.materials }),
-    ...(options.listing === true ? { initiator: "worker" as const } : {}),
-    ...(options.client === undefined ? {} : { client: options.client }),
+    ...given({ worker: options.worker, client: options.client, supplementaryMaterials: options.materials }),
+    ...(options.listing === true && { initiator: "worker" as const }),
     ...(await agent.deadlines({ match, withdrawal, delivery, review })),
   };
 }
@@ -387,12 +360,7 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
 }
 
 function listText(contracts: readonly Contract[], nextCursor: string | null): string {
-  const rows = contracts.map(({ id, status, budgetOrPrice, title }) => [
-    id,
-    status,
-    budgetOrPrice,
-    plain(title),
-  ]);
+  const rows = contracts.map((one) => [one.id, one.status, one.budgetOrPrice, plain(one.title)]);
   const more = nextCursor === null ? [] : [`Next page: --cursor ${nextCursor}`];
   return [table(["id", "status", "price", "title"], rows), ...more].join("\n");
 }

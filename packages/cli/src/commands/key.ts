@@ -30,13 +30,10 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
     .description("show the address of the key, never the key itself")
     .action(async (_, command: Command) => {
       const { settings, out } = contextOf(command);
-      const { privateKey, keystorePath } = settings;
-      const stated = privateKey === undefined ? addressOf(keystorePath) : null;
+      const isInFile = settings.privateKey === undefined;
+      const stated = isInFile ? addressOf(settings.keystorePath) : null;
       const address = stated ?? (await loadAccount(settings)).address.toLowerCase();
-      out.result(
-        { address, source: privateKey === undefined ? keystorePath : "WC_PRIVATE_KEY" },
-        () => address,
-      );
+      out.result({ address, source: isInFile ? settings.keystorePath : "WC_PRIVATE_KEY" }, () => address);
     });
 
   key
@@ -54,11 +51,11 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
     .action(async (_, command: Command) => {
       const { agent, out } = contextOf(command);
       const keys = await (await agent()).apiKeys();
-      const rows = keys.map(({ id, label, createdAt, revokedAt }) => [
-        id,
-        plain(label ?? ""),
-        createdAt,
-        revokedAt ?? "active",
+      const rows = keys.map((one) => [
+        one.id,
+        plain(one.label ?? ""),
+        one.createdAt,
+        one.revokedAt ?? "active",
       ]);
       out.result(keys, () => table(["id", "label", "created", "revoked"], rows));
     });

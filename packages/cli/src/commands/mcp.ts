@@ -8,6 +8,7 @@ import type { Command } from "commander";
 import { type Context, signedIn } from "../context.js";
 import { UsageError } from "../errors.js";
 import { createSpendingLedger } from "../files.js";
+import { readOutputSchemas } from "../mcp/results.js";
 import type { Output } from "../terminal.js";
 
 interface McpOptions {
@@ -55,13 +56,9 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       });
       // Imported here because the imports are slow and no other command needs them.
       const { createMcpServer, publicAgent } = await import("../mcp/server.js");
-      const { readOutputSchemas } = await import("../mcp/results.js");
       const { createUnfinishedCalls } = await import("../mcp/write-tools.js");
-      const common = {
-        agent,
-        outputs: await readOutputSchemas(settings.url),
-        unfinished: createUnfinishedCalls(),
-      };
+      const outputs = await readOutputSchemas(settings.url);
+      const common = { agent, outputs, unfinished: createUnfinishedCalls() };
       const full = options.allowWrites === true ? ("write" as const) : ("private" as const);
       const stop = options.allowWrites === true ? attend(agent, out) : () => {};
       const serving = `serving ${agent.address} of ${settings.url}`;
@@ -73,10 +70,9 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
           port: portOf(options.http),
           key: mcpKey,
           createServer: (isOwner) =>
-            createMcpServer({
-              ...common,
-              ...(isOwner ? { access: full } : { agent: others, access: "public" }),
-            }),
+            createMcpServer(
+              isOwner ? { ...common, access: full } : { ...common, agent: others, access: "public" },
+            ),
         });
         out.progress(`${serving} at ${url}`);
         await Promise.race(["SIGINT", "SIGTERM"].map((signal) => once(process, signal)));
@@ -99,8 +95,8 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
 const OPENING_INTERVAL_MS = 60_000;
 
 /**
- * While the server runs, opens the agent's sealed votes, because one that is never opened loses its bond, and shares its
- * sealed deliveries with the Backup Agents who ask. Returns a function that stops both.
+ * Opens the agent's sealed votes, because one that is never opened loses its bond, and shares its sealed deliveries with
+ * the Backup Agents who ask. Returns a function that stops both.
  */
 export function attend(
   agent: Pick<Agent, "openVotes" | "serveJuries">,

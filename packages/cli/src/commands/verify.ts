@@ -1,7 +1,4 @@
-/**
- * `wcontract verify`, which rebuilds a contract from the chain and checks every response of the service against it, and
- * `wcontract receipts`, which checks what services signed when they quoted and received payments.
- */
+/** `wcontract verify` checks the service's responses against the chain, `wcontract receipts` what services signed. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PaymentProof, Verification } from "@working-contracts/client/index";
@@ -96,10 +93,7 @@ function linesOf(file: string): (PaymentProof | null)[] {
   }
 }
 
-/**
- * Both must be of the same call: one of them can belong to another payment. A fault that was noticed at the payment stays
- * one.
- */
+/** Both must be of the same call. A fault that was noticed at the payment stays one. */
 async function check(line: PaymentProof | null) {
   const proof = { offer: null, receipt: null, fault: null, ...line, keys: line?.keys ?? {} };
   const keys = Object.keys(proof.keys);

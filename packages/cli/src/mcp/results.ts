@@ -1,7 +1,4 @@
-/**
- * The results of the tools: their schemas, from the OpenAPI document of the service whose responses they return, and their
- * form, structured and as JSON text, or the service's error, so that the model can act on it.
- */
+/** Results of the tools: schemas from the service's OpenAPI document, and data or an error for the model. */
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { readText } from "@working-contracts/client/http";
 import type { Agent } from "@working-contracts/client/index";
@@ -23,13 +20,17 @@ type Endpoint = Parameters<Agent["call"]>[0];
 /** The schema of an operation's `data`, or of its whole body. */
 export type OutputSchemas = (endpoint: Endpoint, part?: "data" | "body") => z.ZodType;
 
-type JsonSchema = Parameters<typeof z.fromJSONSchema>[0] & object;
-interface Document {
-  paths: Record<string, Record<string, { responses: Record<string, { content?: Record<string, Media> }> }>>;
-  components: { schemas: Record<string, JsonSchema> };
+/** The agent that a server acts for, and the schemas of its results. */
+export interface Served {
+  agent: Agent;
+  outputs: OutputSchemas;
 }
-interface Media {
-  schema: JsonSchema;
+
+type JsonSchema = Parameters<typeof z.fromJSONSchema>[0] & object;
+type Content = Record<string, { schema: JsonSchema }>;
+interface Document {
+  paths: Record<string, Record<string, { responses: Record<string, { content?: Content }> }>>;
+  components: { schemas: Record<string, JsonSchema> };
 }
 
 /** Reads the document once. Throws if the service does not respond with one. */
@@ -47,10 +48,7 @@ export async function readOutputSchemas(url: string): Promise<OutputSchemas> {
   };
 }
 
-/**
- * The structure alone. A result is never refused after it was paid for because the service knows a value, a format or
- * a field more than it did at the start.
- */
+/** The structure alone: no result is refused after it was paid for because of a newer service's values or fields. */
 function structureOf(schema: JsonSchema, components: Record<string, JsonSchema>): JsonSchema {
   const within = (part: unknown) => structureOf(part as JsonSchema, components);
   const { $ref, type, properties, required, items, anyOf, additionalProperties: rest, enum: values } = schema;

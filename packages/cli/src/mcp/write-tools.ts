@@ -2,15 +2,15 @@
 import { randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { type Agent, type Contract, type Duration, OutcomeUnknown } from "@working-contracts/client/index";
+import { type Contract, type Duration, OutcomeUnknown } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import {
   ContractIdSchema,
   type Fields,
   given,
-  type OutputSchemas,
   refusal,
+  type Served,
   type Tool,
   toolResult,
 } from "./results.js";
@@ -22,11 +22,6 @@ const deadline = (fallback: string) =>
     .union([z.string().regex(DURATION), z.iso.datetime({ offset: true })])
     .default(fallback)
     .describe("Time from now, such as 90m, 36h or 2d, or an ISO 8601 time");
-
-interface Served {
-  agent: Agent;
-  outputs: OutputSchemas;
-}
 
 type AddTool = <Input extends Fields>(
   tool: Tool<Input> & { perform(input: z.infer<z.ZodObject<Input>>): Promise<object> },
@@ -70,13 +65,8 @@ function addPartyTools(tool: AddTool, { agent, outputs }: Served): void {
     ["cancel_contract", "Cancel a contract that no one has accepted", agent.cancel],
   ];
   for (const [name, description, perform] of actions) {
-    tool({
-      name,
-      description,
-      input: { id: ContractIdSchema },
-      output: contract,
-      perform: ({ id }) => perform(id),
-    });
+    const input = { id: ContractIdSchema };
+    tool({ name, description, input, output: contract, perform: ({ id }) => perform(id) });
   }
   tool({
     name: "deliver",
@@ -240,16 +230,12 @@ function addPost(tool: AddTool, { agent, outputs }: Served): void {
     output: outputs("GET /v1/contracts/{id}"),
     async perform({ price, listing, match, withdrawal, delivery, review, ...rest }) {
       const at = (time: string) => (DURATION.test(time) ? (time as Duration) : new Date(time));
+      const times = { withdrawal: at(withdrawal), delivery: at(delivery), review: at(review) };
       return agent.create({
         ...given(rest),
         budgetOrPrice: price,
-        ...(listing ? { initiator: "worker" as const } : {}),
-        ...(await agent.deadlines({
-          match: at(match),
-          withdrawal: at(withdrawal),
-          delivery: at(delivery),
-          review: at(review),
-        })),
+        ...(listing && { initiator: "worker" as const }),
+        ...(await agent.deadlines({ match: at(match), ...times })),
       });
     },
   });
@@ -293,13 +279,8 @@ export function createUnfinishedCalls(max = MAX_CALLS) {
           throw new Error(`${max} calls are pending. Repeat or resume some of them, then try again.`);
         calls.delete(ended);
       }
-      const call = {
-        key,
-        resumeId: randomUUID(),
-        outcome: once(begin),
-        isAbandoned: false,
-        hasEnded: false,
-      };
+      const fresh = { isAbandoned: false, hasEnded: false };
+      const call = { key, resumeId: randomUUID(), outcome: once(begin), ...fresh };
       calls.add(call);
       return call;
     },
