@@ -1,7 +1,4 @@
-/**
- * The Merkle root over a contract's checkpoints, which a delivery anchors on chain, and the criteria that are computed
- * from the last checkpoint instead of judged (application `usageticket`).
- */
+/** The Merkle root over a contract's checkpoints, and criteria that are computed from the last one (`usageticket`). */
 import canonicalize from "canonicalize";
 import { concatHex, keccak256, stringToHex } from "./hex.js";
 import type { Outcome } from "./outcomes.js";
@@ -33,12 +30,6 @@ const COMPARISONS: Record<string, (value: number, target: number) => boolean> = 
   "==": (value, target) => value === target,
 };
 
-interface Rule {
-  metric: string;
-  op: string;
-  target: number;
-}
-
 /**
  * One outcome per criterion. Rule `i` is `applicationTerms.criteria[i]`; a missing or malformed one gives `unclear`, a
  * valid one without a number to compare gives `not met`.
@@ -60,7 +51,7 @@ export function computeCriteria(input: {
   });
 }
 
-function ruleOf(value: unknown): Rule | null {
+function ruleOf(value: unknown) {
   if (typeof value !== "object" || value === null) return null;
   const { metric, op, target } = value as Record<string, unknown>;
   const sound =

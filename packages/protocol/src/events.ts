@@ -48,20 +48,13 @@ export const EVENT_TYPES = [
 /** Later versions of `/v1` can add types (docs/rules.md 63), so readers skip those that they do not know. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** Deadlines that are announced in advance, then those at which time alone changes the status. */
-const DEADLINE_NAMES = [
-  "match",
-  "withdrawal",
-  "delivery",
-  "review",
-  "voting",
-  "opening",
-  "unmatched",
-  "absent",
-  "review-timeout",
-] as const;
-/** With the contract's id, the key of a pending deadline in `app.event_deadline`. */
-export type DeadlineName = (typeof DEADLINE_NAMES)[number];
+/**
+ * Deadlines that are announced in advance, and those at which time alone changes the status. With the contract's id, the
+ * key of a pending deadline in `app.event_deadline`.
+ */
+export type DeadlineName =
+  | ("match" | "withdrawal" | "delivery" | "review" | "voting" | "opening")
+  | ("unmatched" | "absent" | "review-timeout");
 
 /** Expands a comma-separated filter of types and prefixes (`contract.*`). Returns null if an entry matches no type. */
 export function parseEventTypes(text: string): EventType[] | null {

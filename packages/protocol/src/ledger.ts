@@ -47,34 +47,29 @@ export interface Leg {
 }
 
 /** The Worker Stake for a price. */
-export function workerStake(price: bigint, parameters: Pick<Parameters, "workerStakeRatio">): bigint {
-  return share(price, parameters.workerStakeRatio);
-}
+export const workerStake = (price: bigint, { workerStakeRatio }: Pick<Parameters, "workerStakeRatio">) =>
+  share(price, workerStakeRatio);
 
 /** The initiator's deposit to open a Working Contract, and the acceptor's to match it: one price, one Worker Stake. */
-export function depositsOf({
-  price,
-  workerInitiated,
-  parameters,
-}: Pick<EscrowTerms, "price" | "workerInitiated" | "parameters">): { initiator: bigint; acceptor: bigint } {
-  const stake = workerStake(price, parameters);
-  return workerInitiated ? { initiator: stake, acceptor: price } : { initiator: price, acceptor: stake };
+export function depositsOf(terms: Pick<EscrowTerms, "price" | "workerInitiated" | "parameters">) {
+  const { price } = terms;
+  const stake = workerStake(price, terms.parameters);
+  return terms.workerInitiated
+    ? { initiator: stake, acceptor: price }
+    : { initiator: price, acceptor: stake };
 }
 
 /** The Dispute Bond for a price. */
-export function disputeBond(price: bigint, parameters: Pick<Parameters, "disputeBondRatio">): bigint {
-  return share(price, parameters.disputeBondRatio);
-}
+export const disputeBond = (price: bigint, { disputeBondRatio }: Pick<Parameters, "disputeBondRatio">) =>
+  share(price, disputeBondRatio);
 
 /** A Backup Agent's bond for one criterion. */
-export function voteBond(price: bigint, parameters: Parameters): bigint {
-  return share(price, parameters.backupAgentBondRatio);
-}
+export const voteBond = (price: bigint, { backupAgentBondRatio }: Parameters) =>
+  share(price, backupAgentBondRatio);
 
 /** The sum of the bonds that a Backup Agent pays to vote on all criteria. */
-export function voteDeposit(price: bigint, criteriaCount: number, parameters: Parameters): bigint {
-  return BigInt(criteriaCount) * voteBond(price, parameters);
-}
+export const voteDeposit = (price: bigint, criteriaCount: number, parameters: Parameters) =>
+  BigInt(criteriaCount) * voteBond(price, parameters);
 
 /** The Worker's part of the price, before the fee. */
 export function released(price: bigint, tally: OutcomeTally): bigint {
@@ -94,16 +89,11 @@ interface ResolvedContract {
 }
 
 /** Legs of a Working Contract that ended with an outcome for each criterion. */
-export function resolvedLegs({
-  price,
-  tally,
-  disputed,
-  juryLeftover = 0n,
-  parameters,
-}: ResolvedContract): Leg[] {
+export function resolvedLegs(ended: ResolvedContract): Leg[] {
+  const { price, tally, juryLeftover = 0n, parameters } = ended;
   const criteria = BigInt(tally.met + tally.notMet + tally.unclear);
   const stake = workerStake(price, parameters);
-  const bond = disputed ? disputeBond(price, parameters) : 0n;
+  const bond = ended.disputed ? disputeBond(price, parameters) : 0n;
   const gross = released(price, tally);
   const fee = share(gross, parameters.protocolFee);
   const slash = (stake * BigInt(tally.notMet)) / criteria;
@@ -162,13 +152,9 @@ export function payoutOf(legs: readonly Leg[]): Payout {
 }
 
 /** Mirrors Settlement.resolve, plus the jury's leftover. */
-export function resolve(ended: ResolvedContract): Payout {
-  return payoutOf(resolvedLegs(ended));
-}
+export const resolve = (ended: ResolvedContract): Payout => payoutOf(resolvedLegs(ended));
 
-function nonZero(legs: Leg[]): Leg[] {
-  return legs.filter((leg) => leg.amount !== 0n);
-}
+const nonZero = (legs: Leg[]): Leg[] => legs.filter((leg) => leg.amount !== 0n);
 
 /** The result of a Backup Agent's bond for one criterion (docs/rules.md 46). */
 type BondOutcome = "returned" | "slashed" | "partially slashed";
@@ -176,22 +162,6 @@ type BondOutcome = "returned" | "slashed" | "partially slashed";
 /** Number of opened votes on one criterion, by outcome, and of sealed votes that were never opened. */
 interface CriterionVotes extends OutcomeTally {
   unopened: number;
-}
-
-/** A Backup Agent's payout for one criterion: money in base units, reward in whole tokens. */
-interface CriterionDue {
-  majorityOutcome: Outcome;
-  bondOutcome: BondOutcome;
-  bondBack: bigint;
-  potShare: bigint;
-  reward: number;
-}
-
-/** A Backup Agent's payout for all criteria: `amount` in base units, `reward` in whole tokens. */
-interface BallotDue {
-  criteria: CriterionDue[];
-  amount: bigint;
-  reward: number;
 }
 
 /** The outcome of a criterion: that of more than half of the opened votes, otherwise unclear. */
@@ -202,11 +172,7 @@ export function majority(votes: CriterionVotes): Outcome {
 }
 
 /** Slashed bonds on one criterion, and how many voters share them. With zero winners, the Treasury receives the pot. */
-export function pot(
-  votes: CriterionVotes,
-  bond: bigint,
-  unclearSlash: bigint,
-): { pot: bigint; winners: number } {
+export function pot(votes: CriterionVotes, bond: bigint, unclearSlash: bigint) {
   const outcome = majority(votes);
   if (outcome === "unclear") return { pot: BigInt(votes.unopened) * bond, winners: 0 };
 
@@ -220,10 +186,7 @@ function countVotes(ballots: readonly (number | null)[], criterion: number): Cri
   return { ...countOutcomes(votes), unopened: votes.filter((vote) => vote === null).length };
 }
 
-/**
- * Returns the effect of the majority on a vote: the fate of its bond, and its reward in whole tokens. A vote that was
- * never opened (null) forfeits its bond regardless of the majority.
- */
+/** The fate of a vote's bond, and its reward in whole tokens. One that was never opened (null) forfeits its bond. */
 export function verdictOn(
   vote: Outcome | null,
   majorityOutcome: Outcome,
@@ -273,15 +236,18 @@ export function cappedRewards(dispute: {
   };
 }
 
-/** The payout of one ballot, given the votes on every criterion. A ballot that was never opened (null) gets nothing. */
+/**
+ * The payout of one ballot, given the votes on every criterion: money in base units, reward in whole tokens. A ballot that
+ * was never opened (null) gets nothing.
+ */
 function juryDue(
   ballot: number | null,
   votesByCriterion: readonly CriterionVotes[],
   { price, parameters, rewards }: { price: bigint; parameters: Parameters; rewards: Rewards },
-): BallotDue {
+) {
   const bond = voteBond(price, parameters);
   const unclearSlash = share(bond, parameters.baUnclearSlashRatio);
-  const criteria = votesByCriterion.map((votes, i): CriterionDue => {
+  const criteria = votesByCriterion.map((votes, i) => {
     const majorityOutcome = majority(votes);
     const vote = ballot === null ? null : outcomeAt(ballot, i);
     const verdict = verdictOn(vote, majorityOutcome, rewards);
@@ -316,7 +282,7 @@ function juryLeftover(
 export function juryDues(
   ballots: readonly (number | null)[],
   dispute: { price: bigint; criteriaCount: number; parameters: Parameters },
-): { outcomes: number; dues: BallotDue[]; leftover: bigint } {
+) {
   const { price, criteriaCount, parameters } = dispute;
   const votesByCriterion = Array.from({ length: criteriaCount }, (_, i) => countVotes(ballots, i));
   const outcomes = packOutcomes(votesByCriterion.map(majority));

@@ -37,14 +37,11 @@ export function unpackOutcomes(packed: number, criteriaCount: number): Outcome[]
 }
 
 /** Returns the outcome of one criterion, or null if it has none. */
-export function outcomeAt(packed: number, criterion: number): Outcome | null {
-  return OUTCOMES[((packed >> (2 * criterion)) & 3) - 1] ?? null;
-}
+export const outcomeAt = (packed: number, criterion: number): Outcome | null =>
+  OUTCOMES[((packed >> (2 * criterion)) & 3) - 1] ?? null;
 
 /** Packs `met` for every criterion. */
-export function allMet(criteriaCount: number): number {
-  return 0x555555 & ((1 << (2 * criteriaCount)) - 1);
-}
+export const allMet = (criteriaCount: number): number => 0x555555 & ((1 << (2 * criteriaCount)) - 1);
 
 /** Counts outcomes. A criterion without an outcome counts as unclear, as in the escrow. */
 export function tallyOutcomes(packed: number, criteriaCount: number): OutcomeTally {
@@ -57,10 +54,7 @@ export function countOutcomes(outcomes: readonly (Outcome | null)[]): OutcomeTal
   return { met: count("met"), notMet: count("not met"), unclear: count("unclear") };
 }
 
-/**
- * The hash with which EscrowJury seals `votes` (packed outcomes). It binds them to the chain, escrow and voter; the
- * salt hides them.
- */
+/** The hash with which EscrowJury seals packed outcomes, bound to chain, escrow and voter; the salt hides them. */
 export function voteCommitment(ballot: {
   chainId: number;
   escrow: Address;

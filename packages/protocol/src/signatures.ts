@@ -74,9 +74,8 @@ export function challengeText(fields: ChallengeFields): string {
 function permissionText({ operator, factory, actions, until }: ChallengeFields): string {
   const subject = operator.toLowerCase();
   const place = `at the escrow factory ${factory.toLowerCase()}`;
-  if (actions === 0) {
+  if (actions === 0)
     return `The operator ${subject} may carry out this address's contract actions ${place} only with its signature for each action.`;
-  }
   const names = AGENT_ACTIONS.filter((_, i) => (actions >> i) & 1).join(", ");
   const which = actions === ALL_ACTIONS ? "" : `(${names}) `;
   const end = until === 0 ? "" : `, or until ${isoSeconds(until)}`;

@@ -36,15 +36,7 @@ export type Status = (typeof STATUSES)[number];
 export const STATUS_GROUPS = {
   open: ["created"],
   active: ["matched", "under-review", "disputed", "resolved"],
-  closed: [
-    "settled-all-met",
-    "settled-none-met",
-    "settled-partial",
-    "cancelled-unmatched",
-    "cancelled-by-initiator",
-    "cancelled-withdrawn",
-    "cancelled-absent",
-  ],
+  closed: STATUSES.filter((status) => /^(settled|cancelled)-/.test(status)),
 } as const satisfies Record<string, readonly Status[]>;
 
 /** Inputs of the status. Times are seconds since 1970. An escrow that was never paid (`none`) has no status. */
@@ -84,10 +76,7 @@ export function statusOf(facts: StatusFacts, now: number): Status {
   }
 }
 
-/**
- * Returns the packed outcomes in effect at `now`, 0 while undecided. They are the stored ones (computed at delivery,
- * set by approval, or voted), or all met once the review deadline has passed without a dispute.
- */
+/** Returns the packed outcomes at `now`, 0 while undecided: the stored ones, or all met if no one disputed in time. */
 export function effectiveOutcomes(facts: StatusFacts, now: number): number {
   const acceptedByTimeOut =
     facts.phase === "delivered" && !facts.computedCriteria && now >= facts.reviewDeadline;
