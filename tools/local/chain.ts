@@ -1,8 +1,8 @@
 /** A local chain: anvil, with its state saved to disk by this module. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
+import type { BaseLogger } from "pino";
 import {
   type Address,
   type BaseError,
@@ -15,9 +15,9 @@ import {
   type TestClient,
 } from "viem";
 import { createChainClients, rpcTransport } from "../../src/chain/clients.js";
-import type { Guardian } from "../../src/indexer/supervision/guardian.js";
+import { createLoop } from "../../src/scheduling.js";
 import { foundryBinary } from "./foundry.js";
-import { type Supervised, supervise, until } from "./processes.js";
+import { type PartOptions, supervise, until } from "./processes.js";
 
 /** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this test network is on it. */
 export const LOCAL_CHAIN_ID = 84_532;
@@ -34,37 +34,27 @@ const SAVE_SHARE = 0.1;
 /** Longer than any string that Node can hold. */
 const MAX_STATE_BYTES = 1024 * 1024 * 1024;
 
-interface ChainOptions {
-  guardian: Guardian;
+interface ChainOptions extends PartOptions {
   /** Where the state is kept. */
   dir: string;
   port: number;
   /** Default: LOCAL_CHAIN_ID. */
   chainId?: number;
-  logPath: string;
   /** Seconds between blocks. */
   blockTime: number;
   /** Mines each transaction at once, too. */
   instant?: boolean | undefined;
   /** Keeps the chain through restarts; without it every start is a new chain. */
   persistent: boolean;
-  report(line: string): void;
 }
 
-export interface LocalChain extends Supervised {
-  rpcUrl: string;
-  wsRpcUrl: string;
-  /** Whether the chain of an earlier run continues. */
-  isContinued: boolean;
-  /** Saves the current state to disk. */
-  save(): Promise<void>;
-}
+export type LocalChain = Awaited<ReturnType<typeof startChain>>;
 
 /**
  * Starts anvil. Its state is saved after every block that holds a transaction, so a killed chain loses at most the last
  * second or two. The relayer sends lost transactions again, as after a reorg.
  */
-export async function startChain(options: ChainOptions): Promise<LocalChain> {
+export async function startChain(options: ChainOptions) {
   const { dir, port, persistent, chainId = LOCAL_CHAIN_ID } = options;
   mkdirSync(dir, { recursive: true });
   const files = {
@@ -81,10 +71,8 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
   });
 
   const supervised = await supervise({
+    ...options,
     name: "The local chain",
-    guardian: options.guardian,
-    logPath: options.logPath,
-    report: options.report,
     async plan() {
       const restore = persistent && existsSync(files.state);
       if (restore) writeFileSync(files.unpacked, gunzipSync(readFileSync(files.state)));
@@ -93,14 +81,8 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
         args: [
           ...["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)],
           ...["--block-time", String(options.blockTime), "--gas-limit", String(BLOCK_GAS_LIMIT)],
-          ...[
-            "--mnemonic",
-            MNEMONIC,
-            "--prune-history",
-            String(KEPT_STATES),
-            "--no-request-size-limit",
-            "--quiet",
-          ],
+          ...["--mnemonic", MNEMONIC, "--prune-history", String(KEPT_STATES)],
+          ...["--no-request-size-limit", "--quiet"],
           ...(options.instant ? ["--mixed-mining"] : []),
           ...(restore ? ["--load-state", files.unpacked] : []),
         ],
@@ -117,9 +99,11 @@ export async function startChain(options: ChainOptions): Promise<LocalChain> {
     ...supervised,
     rpcUrl,
     wsRpcUrl: `ws://127.0.0.1:${port}`,
+    /** Whether the chain of an earlier run continues. */
     isContinued,
+    /** Saves the current state to disk. */
     save: async () => saver?.save(),
-    async stop() {
+    async stop(): Promise<void> {
       await saver?.stop();
       await supervised.stop();
     },
@@ -135,10 +119,7 @@ interface SavedHead {
   secondsAhead: number;
 }
 
-/**
- * Restores the chain's lead over this machine's clock, which anvil forgets, and mines empty blocks that were not saved
- * before a kill. Readers therefore see neither time nor height go back.
- */
+/** Restores the chain's lead over this machine's clock and its height, so that readers see neither go back. */
 async function catchUp(client: TestClient, headFile: string): Promise<void> {
   if (!existsSync(headFile)) return;
   const last = JSON.parse(readFileSync(headFile, "utf8")) as SavedHead;
@@ -156,7 +137,6 @@ function keepState(
   let seen = 0n;
   let pauseUntil = 0;
   let isDirty = true;
-  let isFailing = false;
 
   const noteHead = ({ number, timestamp }: { number: bigint; timestamp: bigint }): void => {
     const secondsAhead = Number(timestamp) - Math.floor(Date.now() / 1000);
@@ -184,28 +164,24 @@ function keepState(
     if (isDirty && Date.now() >= pauseUntil) await save();
   };
 
-  const stopping = new AbortController();
-  const watching = (async () => {
-    while (!stopping.signal.aborted) {
-      try {
-        await look();
-        isFailing = false;
-      } catch (error) {
-        if (!isFailing)
-          report(`The local chain's state cannot be saved: ${(error as BaseError).shortMessage ?? error}`);
-        isFailing = true;
-      }
-      await delay(WATCH_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => {});
-    }
-  })();
+  const reasonOf = (error: BaseError): string => error.shortMessage ?? String(error);
+  const warn = ({ error }: { error: BaseError }): void =>
+    report(`The local chain's state cannot be saved: ${reasonOf(error)}`);
+  const watching = createLoop({
+    name: "chain state",
+    logger: { warn: warn as BaseLogger["warn"] },
+    intervalMs: WATCH_INTERVAL_MS,
+    maxBackoffMs: WATCH_INTERVAL_MS,
+    round: look,
+  });
+  watching.start();
 
   return {
     save,
     async stop(): Promise<void> {
-      stopping.abort();
-      await watching;
+      await watching.stop();
       await save().catch((error: BaseError) =>
-        report(`The local chain's state was not saved: ${error.shortMessage ?? error}`),
+        report(`The local chain's state was not saved: ${reasonOf(error)}`),
       );
     },
   };
@@ -260,9 +236,7 @@ export async function placeStablecoin(
 }
 
 /** An immutable of the EIP-712 domain, as the bytecode contains it. */
-function hashOf(text: string): string {
-  return keccak256(stringToHex(text)).slice(2);
-}
+const hashOf = (text: string): string => keccak256(stringToHex(text)).slice(2);
 
 /** A string under 32 bytes: the text, then `unit` times its length in the last byte (storage 2, ShortString 1). */
 function shortString(text: string, unit: number): string {

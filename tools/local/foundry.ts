@@ -22,10 +22,7 @@ export function foundryBinary(tool: "anvil" | "forge"): string {
 /** The creation bytecode that is deployed, and the hash of the sources that it was compiled from. */
 const BYTECODE_PATH = join(ROOT, "src/chain/bytecode.json");
 
-/**
- * Compiles the Solidity contracts and renews the committed bytecode, if their sources are not the ones that it was
- * compiled from. Throws if the compiler is not installed or the contracts do not compile.
- */
+/** Compiles the contracts and renews the committed bytecode if their sources differ from its. Throws if that fails. */
 export async function compileContracts(report: (line: string) => void): Promise<void> {
   const { sources } = JSON.parse(readFileSync(BYTECODE_PATH, "utf8")) as { sources: string };
   if (sources === hashSources()) return;

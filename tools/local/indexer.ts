@@ -1,5 +1,4 @@
 /** The indexer as a child process, which restarts like the local Postgres and chain. */
-import type { Guardian } from "../../src/indexer/supervision/guardian.js";
 import { watchIndex } from "../../src/indexer/supervision/index-watch.js";
 import {
   dropIndex,
@@ -8,29 +7,19 @@ import {
   unlock,
 } from "../../src/indexer/supervision/indexer.js";
 import { ROOT } from "../../src/root.js";
-import { type Supervised, supervise, until } from "./processes.js";
+import { type PartOptions, supervise, until } from "./processes.js";
 
-export interface Indexer extends Supervised {
-  url: string;
-}
+export type Indexer = Awaited<ReturnType<typeof startIndexer>>;
 
-/**
- * Starts the indexer as a child process and resolves once it has indexed the existing chain. It is restarted if its
- * database restarts or the index stalls. If its rows rest on blocks that left the chain for good, it indexes from
- * scratch.
- */
-export async function startIndexer(
-  options: IndexerOptions & { guardian: Guardian; logPath: string; report(line: string): void },
-): Promise<Indexer> {
+/** Resolves once the chain is indexed. Restarts after a stall or with its database, from scratch after a deep reorg. */
+export async function startIndexer(options: IndexerOptions & PartOptions) {
   const url = `http://127.0.0.1:${options.port}`;
   const command = indexerCommand(options);
   const { schema } = command;
   let abandoned: string | undefined;
   const supervised = await supervise({
+    ...options,
     name: "The indexer",
-    guardian: options.guardian,
-    logPath: options.logPath,
-    report: options.report,
     async plan() {
       if (abandoned !== undefined) await dropIndex(options.databaseUrl, schema, abandoned);
       abandoned = undefined;
@@ -63,7 +52,7 @@ export async function startIndexer(
   return {
     ...supervised,
     url,
-    async stop() {
+    async stop(): Promise<void> {
       watch.stop();
       await supervised.stop();
     },

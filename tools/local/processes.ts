@@ -1,5 +1,5 @@
 /** Child processes that are restarted when they die, and never outlive this process. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
@@ -16,15 +16,19 @@ interface SpawnPlan {
   gid?: number;
 }
 
-interface SupervisedOptions {
-  name: string;
+/** Given by the owner of the network to each of its parts. */
+export interface PartOptions {
   guardian: Guardian;
   logPath: string;
+  report(line: string): void;
+}
+
+interface SupervisedOptions extends PartOptions {
+  name: string;
   /** Called before every start, to prepare it. */
   plan(): Promise<SpawnPlan>;
   /** Resolves once the child is serving. The signal aborts if the child dies first. */
   ready(signal: AbortSignal): Promise<void>;
-  report(line: string): void;
 }
 
 export interface Supervised {
@@ -98,24 +102,9 @@ export async function supervise(options: SupervisedOptions): Promise<Supervised>
   };
 }
 
-interface Run {
-  child: ChildProcess;
-  ready: Promise<void>;
-  /** Exit code, signal or error, in words. */
-  exited: Promise<string>;
-  stop(): Promise<void>;
-}
-
-async function launch(options: SupervisedOptions, log: NodeJS.WritableStream): Promise<Run> {
-  const plan = await options.plan();
-  const child = spawn(plan.command, plan.args, {
-    detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: plan.env ?? process.env,
-    ...(plan.cwd === undefined ? {} : { cwd: plan.cwd }),
-    ...(plan.uid === undefined ? {} : { uid: plan.uid }),
-    ...(plan.gid === undefined ? {} : { gid: plan.gid }),
-  });
+async function launch(options: SupervisedOptions, log: NodeJS.WritableStream) {
+  const { command, args, ...plan } = await options.plan();
+  const child = spawn(command, args, { detached: true, stdio: ["ignore", "pipe", "pipe"], ...plan });
   const { pid } = child;
   if (pid !== undefined) options.guardian.watch(pid);
 
@@ -147,8 +136,9 @@ async function launch(options: SupervisedOptions, log: NodeJS.WritableStream): P
   return {
     child,
     ready,
+    /** Resolves to its exit code, signal or error, in words. */
     exited,
-    async stop() {
+    async stop(): Promise<void> {
       child.kill("SIGINT");
       const killer = setTimeout(() => child.kill("SIGKILL"), STOP_GRACE_MS);
       await exited;
@@ -157,10 +147,7 @@ async function launch(options: SupervisedOptions, log: NodeJS.WritableStream): P
   };
 }
 
-/**
- * Polls until `isTrue` resolves to true; a rejection counts as false. Throws after `timeoutMs` or when the signal
- * aborts.
- */
+/** Polls until `isTrue` resolves to true; a rejection counts as false. Throws after `timeoutMs`, or if `signal` aborts. */
 export async function until(
   what: string,
   isTrue: () => Promise<boolean>,

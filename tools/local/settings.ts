@@ -10,25 +10,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Config, ConfigError, parseConfig, parsePonderEnvironment } from "../../src/config.js";
+import { ConfigError, parseConfig, parsePonderEnvironment } from "../../src/config.js";
 import { ROOT } from "../../src/root.js";
 import { localSignerKeys, type RemoteChain } from "./network.js";
 
 export type Environment = Record<string, string | undefined>;
 
-export interface LocalSettings {
-  dir: string;
-  postgresPassword: string;
-  databaseUrl: string | undefined;
-  remoteChain: RemoteChain | undefined;
-  /** Completes the service's settings with the addresses of the network's parts. */
-  serviceConfig(found: Found): Config;
-}
-
-interface Found extends RemoteChain {
-  databaseUrl: string;
-  port: number;
-}
+export type LocalSettings = ReturnType<typeof readSettings>;
 
 export const LOCAL_DEFAULTS = {
   /** On the local chain, a receipt counts as final once it is safely on disk. */
@@ -44,10 +32,8 @@ export const LOCAL_DEFAULTS = {
 const WANTED_PORT = 3000;
 
 /** Throws ConfigError with one line per fault, before anything is started or written. */
-export function readSettings(env: Environment): LocalSettings {
-  const given = Object.fromEntries(
-    Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),
-  );
+export function readSettings(env: Environment) {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
   const faults = [...remoteFaults(given), ...serviceFaults(given)];
   if (faults.length > 0) throw new ConfigError(faults.join("\n"));
 
@@ -63,7 +49,8 @@ export function readSettings(env: Environment): LocalSettings {
       rpcUrl === undefined || deploymentPath === undefined
         ? undefined
         : { rpcUrl, wsRpcUrl, deploymentPath: resolve(deploymentPath) },
-    serviceConfig: (found) =>
+    /** Completes the service's settings with the addresses of the network's parts. */
+    serviceConfig: (found: RemoteChain & { databaseUrl: string; port: number }) =>
       parseConfig({
         ...defaults,
         ...(rpcUrl === undefined && { WALLET_NODE_URL: found.rpcUrl }),
@@ -77,16 +64,10 @@ export function readSettings(env: Environment): LocalSettings {
 }
 
 /** The port that was asked for, or the default one; if the default is busy, another one is used. */
-export function wantedPort(env: Environment): number {
-  return Number(env.PORT || WANTED_PORT);
-}
+export const wantedPort = (env: Environment): number => Number(env.PORT || WANTED_PORT);
 
 function localDefaults(masterKey: string): Environment {
-  return {
-    RELAYER_PRIVATE_KEYS: localSignerKeys().join(","),
-    MASTER_KEY: masterKey,
-    ...LOCAL_DEFAULTS,
-  };
+  return { RELAYER_PRIVATE_KEYS: localSignerKeys().join(","), MASTER_KEY: masterKey, ...LOCAL_DEFAULTS };
 }
 
 /** An existing chain needs all the settings that belong to it. */
@@ -125,10 +106,7 @@ function serviceFaults(given: Environment): string[] {
   });
 }
 
-/**
- * This folder's random secret, created once. Losing it loses the keys of encrypted references. Throws ConfigError if the
- * folder cannot be written, or the file is damaged.
- */
+/** This folder's random secret, created once: the keys of encrypted references hang on it. Throws ConfigError. */
 function localSecret(dir: string): string {
   const path = join(dir, "secret");
   let secret: string;

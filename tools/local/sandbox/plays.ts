@@ -7,8 +7,6 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { localAccount } from "../network.js";
 import type { Faucet, Script } from "./sandbox.js";
 
-type ScriptOf<R extends Script["role"]> = Extract<Script, { role: R }>;
-
 export interface Play {
   id: string;
   role: Script["role"];
@@ -19,26 +17,22 @@ export interface Play {
   steps: string[];
 }
 
-export interface Plays {
-  /** Begins a play. Resolves once the counterparty's address and a client's contract id are known, or it has failed. */
-  begin(script: Script): Promise<Play>;
-  get(id: string): Play | undefined;
-  /** Resolves once three Backup Agents are staked. They cannot vote on disputes that began earlier. */
-  prepareJury(): Promise<void>;
-  stop(): void;
-}
-
 /** Plays kept in memory; older ones are dropped. */
 const MAX_PLAYS = 100;
-const PATIENCE_MS = 30 * 60_000;
 const FUNDS = "1000000";
 const JURY_TOKENS = "1000";
 /** Local accounts reserved for the jury, so that a restart finds the same one. */
 const JURORS = [20, 21, 22];
-/** Slow enough for one agent to play several parts at once within its rate limit. */
-const POLL_MS = 1000;
+/** Polls slowly enough for one agent to play several parts at once within its rate limit. */
+const WAIT = { timeoutMs: 30 * 60_000, intervalMs: 1000 };
 
-export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Faucet }): Plays {
+/** Resolves once the counterparty knows its part; the result performs the rest of it. */
+type Part<R extends Script["role"]> = (
+  play: Play,
+  script: Extract<Script, { role: R }>,
+) => Promise<() => Promise<void>>;
+
+export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Faucet }) {
   const stopping = new AbortController();
   const plays = new Map<string, Play>();
   let jury: Promise<Agent[]> | undefined;
@@ -85,16 +79,9 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
   };
 
   const reach = (agent: Agent, contractId: string, status: Status) =>
-    agent.waitFor(contractId, status, {
-      timeoutMs: PATIENCE_MS,
-      intervalMs: POLL_MS,
-      signal: stopping.signal,
-    });
+    agent.waitFor(contractId, status, { ...WAIT, signal: stopping.signal });
 
-  const beClient = async (
-    play: Play,
-    { title, price, plan }: ScriptOf<"client">,
-  ): Promise<() => Promise<void>> => {
+  const beClient: Part<"client"> = async (play, { title, price, plan }) => {
     const agent = await newcomer("sandbox client");
     play.addresses.push(agent.address);
     const { id } = await agent.create({
@@ -109,16 +96,12 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
     return async () => {
       await reach(agent, id, "under-review");
       play.steps.push("saw the delivery");
-      if (plan === "approve") await agent.approve(id);
-      if (plan === "dispute") await agent.dispute(id);
-      play.steps.push(plan === "nothing" ? "stays silent" : plan === "approve" ? "approved" : "disputed");
+      if (plan !== "nothing") await agent[plan](id);
+      play.steps.push({ approve: "approved", dispute: "disputed", nothing: "stays silent" }[plan]);
     };
   };
 
-  const beWorker = async (
-    play: Play,
-    { contractId, plan }: ScriptOf<"worker">,
-  ): Promise<() => Promise<void>> => {
+  const beWorker: Part<"worker"> = async (play, { contractId, plan }) => {
     const agent = await newcomer("sandbox worker");
     play.addresses.push(agent.address);
     play.contractId = contractId;
@@ -127,16 +110,11 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
       play.steps.push("accepted");
       if (plan === "deliver") await agent.deliver(contractId, `ipfs://sandbox/${play.id}`);
       if (plan === "withdraw") await agent.withdraw(contractId);
-      play.steps.push(
-        plan === "nothing" ? "delivers nothing" : plan === "deliver" ? "delivered" : "withdrew",
-      );
+      play.steps.push({ deliver: "delivered", withdraw: "withdrew", nothing: "delivers nothing" }[plan]);
     };
   };
 
-  const beJury = async (
-    play: Play,
-    { contractId, votes }: ScriptOf<"backup-agents">,
-  ): Promise<() => Promise<void>> => {
+  const beJury: Part<"backup-agents"> = async (play, { contractId, votes }) => {
     const agents = await standingJury();
     play.addresses.push(...agents.map(({ address }) => address));
     play.contractId = contractId;
@@ -156,7 +134,8 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
   };
 
   return {
-    async begin(script) {
+    /** Resolves once the counterparty's address and a client's contract id are known, or it has failed. */
+    async begin(script: Script): Promise<Play> {
       const play: Play = {
         id: randomUUID(),
         role: script.role,
@@ -181,10 +160,9 @@ export function createPlays({ baseUrl, faucet }: { baseUrl: string; faucet: Fauc
       }
       return play;
     },
-    get: (id) => plays.get(id),
-    prepareJury: async () => {
-      await standingJury();
-    },
+    get: (id: string) => plays.get(id),
+    /** Resolves once three Backup Agents are staked. They cannot vote on disputes that began earlier. */
+    prepareJury: standingJury,
     stop: () => stopping.abort(),
   };
 }

@@ -1,11 +1,9 @@
-/**
- * The local network's sandbox, in which a new agent can try the service: money, a clock that can be advanced, and
- * counterparties. No other network and no production entry point includes it.
- */
+/** The sandbox of local networks alone, in which a new agent can try the service: money, a clock, counterparties. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { protocolTokenAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
+import { MAX_CRITERIA, OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { isoTime } from "@working-contracts/protocol/time";
 import { Hono } from "hono";
 import { html } from "hono/html";
@@ -80,10 +78,7 @@ const ScriptSchema = z.discriminatedUnion("role", [
     role: z.literal("backup-agents"),
     contractId: AddressSchema,
     /** One vote per criterion; all three Backup Agents vote alike. */
-    votes: z
-      .array(z.enum(["met", "not met", "unclear"]))
-      .min(1)
-      .max(10),
+    votes: z.array(z.enum(OUTCOMES)).min(1).max(MAX_CRITERIA),
   }),
 ]);
 
@@ -96,15 +91,9 @@ interface SandboxNetwork {
   baseUrl: string;
 }
 
-export interface Sandbox {
-  /** Routes under /sandbox. */
-  routes: Hono;
-  /** Stakes a standing jury in the background. Call it once the service is ready. */
-  start(): void;
-  stop(): void;
-}
+export type Sandbox = ReturnType<typeof createSandbox>;
 
-export function createSandbox(at: SandboxNetwork): Sandbox {
+export function createSandbox(at: SandboxNetwork) {
   const faucet = createFaucet(at);
   const clock = createClock(at);
   const plays = createPlays({ baseUrl: at.baseUrl, faucet });
@@ -144,8 +133,9 @@ export function createSandbox(at: SandboxNetwork): Sandbox {
   });
 
   return {
+    /** Routes under /sandbox. */
     routes: router,
-    // After a failure, the next play that needs the jury retries.
+    /** Stakes a standing jury, once the service is ready. After a failure, the next play that needs it retries. */
     start: () => void plays.prepareJury().catch(() => undefined),
     stop: () => plays.stop(),
   };
@@ -197,9 +187,8 @@ function createClock({ rpcUrl, deployment, baseUrl }: SandboxNetwork) {
     const before = await now();
     const seconds = "to" in move ? move.to - before : move.advanceSeconds;
     if (seconds < 1 || seconds > MAX_MOVE_SECONDS) {
-      const time = new Date(before * 1000).toISOString();
       throw new AppError("invalid_request", {
-        message: `The clock only moves forward, by at most ${MAX_MOVE_SECONDS / 86_400} days at a time. It is ${time}.`,
+        message: `The clock only moves forward, by at most ${MAX_MOVE_SECONDS / 86_400} days at a time. It is ${isoTime(before)}.`,
       });
     }
     await client.increaseTime({ seconds });
@@ -209,10 +198,7 @@ function createClock({ rpcUrl, deployment, baseUrl }: SandboxNetwork) {
 
   return {
     now,
-    /**
-     * Mines a block at the new time, waits until the service has it, and returns the time reached (seconds).
-     * Rejects with `invalid_request` if the time is not ahead, or too far ahead.
-     */
+    /** Resolves to the time reached once the service has it. Rejects if the time is not ahead, or too far ahead. */
     async move(move: z.infer<typeof MoveSchema>): Promise<number> {
       const reached = await inTurn(() => advance(move));
       const isSeen = async (): Promise<boolean> => {
