@@ -1,10 +1,4 @@
-/**
- * Writes, from the compiled contracts, packages/protocol/src/abi.ts, as human-readable signatures, the part of them that
- * the client uses, packages/client/src/deployed-code.ts, by which a payer recognises factory and escrows on chain, and
- * src/chain/bytecode.json, which is deployed.
- * With --check it only compares: the committed texts with the generated ones, and what viem parses from the signatures
- * with what was compiled.
- */
+/** Writes what follows from the compiled contracts; with --check it only compares, also the ABI that viem parses. */
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { type Hex, keccak256, parseAbi } from "viem";
@@ -110,7 +104,11 @@ function clientItems(): Item[] {
           ? contract !== "WorkingContractFactory"
           : isAgentsError(item) || calls.includes(item.name ?? ""),
       )
-      .map((item) => (item.type === "event" ? item : { ...item, inputs: item.inputs.map(unnamed) }));
+      .map((item) =>
+        item.type === "event"
+          ? item
+          : { ...item, inputs: item.inputs.map((input) => ({ ...input, name: "" })) },
+      );
   });
   return [...new Map(found.map((item) => [signatureOf(item), item])).values()];
 }
@@ -137,10 +135,6 @@ export const clientAbi = parseAbi(
   Object.entries(KINDS).flatMap(([kind, items]) => items.split("\\n").map((item) => \`\${kind} \${item}\`)),
 ) as unknown as [...typeof escrowAbi, ...typeof delegationAbi, ...typeof registryAbi];
 `;
-}
-
-function unnamed(parameter: Parameter): Parameter {
-  return { ...parameter, name: "" };
 }
 
 function readArtifact(contract: string): Artifact {
@@ -196,10 +190,8 @@ function structsOf(compiled: Item[]): string[] {
 
 /** Names, indexed flags and members of structs survive, so that calls, events and errors decode as compiled. */
 function assertComplete(contract: string, compiled: Item[], signatures: string[]): void {
-  const parsed: unknown = parseAbi(signatures);
-  if (!isDeepStrictEqual(plain(parsed), plain(compiled))) {
+  if (!isDeepStrictEqual(plain(parseAbi(signatures)), plain(compiled)))
     throw new Error(`The signatures of ${contract} do not parse to its compiled ABI.`);
-  }
 }
 
 /** The part that both ABIs must share: parsed ones leave out internal types, empty names and flags that are false. */

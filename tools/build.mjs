@@ -29,10 +29,7 @@ const SOURCES = [
   ...["protocol/src", "client/src", "cli/src"].map((path) => join(PACKAGES, path)),
   join(PAGES, "wallet"),
 ];
-/**
- * In the published packages, other people's packages are installed beside the bundle; our workspaces become part of it.
- * The client is split into what every agent loads, and what is loaded with its first use.
- */
+/** Other people's packages are installed beside a published bundle; our workspaces become part of it. */
 const PACKAGE = { packages: "external", platform: "neutral" };
 /** Entry module and bundle of each published package, and of the script with which a wallet acts from the pages. */
 const BUNDLES = [
@@ -113,10 +110,7 @@ function hashOfSources() {
   return hash.digest("hex");
 }
 
-/**
- * Writes each program, with all packages that it imports, as one file that Node runs alone. It starts in a
- * fraction of the time that its sources take, with little more than half the memory.
- */
+/** Writes each program with all packages that it imports as one file, which starts in a fraction of the time. */
 export async function bundlePrograms(programs, dir) {
   const { outputFiles } = await build({
     entryPoints: Object.entries(programs).map(([out, entry]) => ({ in: join(ROOT, entry), out })),
@@ -197,10 +191,7 @@ function dropBareImports(dir) {
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(/import ?"\.\/[^"]+";\n?/g, ""));
 }
 
-/**
- * Writes the packages as they are published, each into its folder in `to`: manifest, bundle, declarations, texts.
- * Without declarations it takes a fraction of the time.
- */
+/** Writes the packages as they are published, each into its folder in `to`. Declarations take most of the time. */
 export async function writePackages(to, { declarations = true } = {}) {
   await ensureBuilt();
   const [client, cli] = ["client", "cli"].map((name) => join(to, name));

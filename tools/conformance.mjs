@@ -45,18 +45,15 @@ function print(files) {
   }
   for (const [chapter, results] of chapters) {
     console.log(`\n${chapter}`);
-    for (const { title, status, failureMessages, meta } of results) {
-      if (status === "passed") {
-        total.passed++;
-        console.log(`  pass  ${title}`);
-      } else if (status === "failed") {
-        total.failed++;
+    for (const { title, status, failureMessages, meta: { missing = [] } = {} } of results) {
+      total[status === "passed" || status === "failed" ? status : "skipped"]++;
+      if (status === "passed") console.log(`  pass  ${title}`);
+      else if (status === "failed") {
         const message = failureMessages.join("\n").split("\n").slice(0, 6);
         console.log([`  FAIL  ${title}`, ...message].join("\n        "));
       } else {
-        total.skipped++;
-        for (const ability of meta?.missing ?? []) lacking.add(ability);
-        console.log(`  SKIPPED  ${title} (needs ${(meta?.missing ?? []).join(", ")})`);
+        for (const ability of missing) lacking.add(ability);
+        console.log(`  SKIPPED  ${title} (needs ${missing.join(", ")})`);
       }
     }
   }

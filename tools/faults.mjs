@@ -19,13 +19,9 @@ import { MUTANTS } from "../test/faults/support/mutants.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { ROOT, runBin, runVitest } from "./run.mjs";
 
-const COPIED = ["cache", "contracts", "out", "packages", "src", "test", "tools"];
-const COPIED_FILES = [
-  "foundry.toml",
-  "package.json",
-  "package-lock.json",
-  "ponder.config.ts",
-  "tsconfig.json",
+const COPIED = [
+  ...["cache", "contracts", "out", "packages", "src", "test", "tools"],
+  ...["foundry.toml", "package.json", "package-lock.json", "ponder.config.ts", "tsconfig.json"],
   "vitest.config.ts",
 ];
 
@@ -80,7 +76,7 @@ async function runMutants(names) {
 async function isKilled({ file, edits, tests, only }) {
   const copy = mkdtempSync(join(tmpdir(), "mutant-"));
   try {
-    for (const name of [...COPIED, ...COPIED_FILES].filter((one) => existsSync(join(ROOT, one)))) {
+    for (const name of COPIED.filter((one) => existsSync(join(ROOT, one)))) {
       // The stock clients' packages are large, and no mutant's tests need them.
       const filter = (path) => basename(path) !== "node_modules";
       cpSync(join(ROOT, name), join(copy, name), { recursive: true, filter });
@@ -91,10 +87,7 @@ async function isKilled({ file, edits, tests, only }) {
       const source = readFileSync(path, "utf8");
       if (source.split(from).length !== 2)
         throw new Error(`${edited} does not contain exactly once: ${from}`);
-      writeFileSync(
-        path,
-        source.replace(from, () => to),
-      );
+      writeFileSync(path, source.split(from).join(to));
     }
     if (edits.some(([, , edited = file]) => edited.startsWith("contracts/"))) await renewCompiled(copy);
     // A test's folder has its project's name.

@@ -1,7 +1,4 @@
-/**
- * `npm run size:payment`: the source files with code that one paid create executes, by V8's coverage: in the service,
- * from the request to the event log, and in the indexer. Background work of those seconds is included.
- */
+/** `npm run size:payment`: source files with code that one paid create executes, from request to event log. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type Profiler, Session } from "node:inspector/promises";
 import { tmpdir } from "node:os";

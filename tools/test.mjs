@@ -1,7 +1,4 @@
-/**
- * `npm test`: runs all suites, lists their failures, and ends with a line of totals. `--checks` (`npm run verify`) runs the
- * checks beside them; each that fails counts as a failure.
- */
+/** `npm test`: runs all suites; `--checks` (`npm run verify`) runs the checks beside them and counts their failures. */
 import { availableParallelism } from "node:os";
 import { relative } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -103,10 +103,7 @@ const SOURCE = "127.0.0.2";
 const TICK_MS = 10;
 const MAX_OPEN = 500;
 
-/**
- * Sends requests at a fixed rate, whether or not responses come, in a separate process. It ends with its parent, or
- * reports the responses when the parent sends a message.
- */
+/** Sends requests at a fixed rate until its parent sends a message; then it reports the responses. */
 function flood({ url, path, key }: FloodOrder): void {
   const agent = new Connections({ keepAlive: true, maxSockets: MAX_OPEN });
   const responses: Record<string, number> = {};

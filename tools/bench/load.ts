@@ -1,5 +1,5 @@
 /** Load: callers that repeat their call as soon as they get a response, or that all call at the same moment. */
-import { Agent, request } from "node:http";
+import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import { performance } from "node:perf_hooks";
 
 /** One call: its duration, in milliseconds, and its result. */
@@ -96,7 +96,7 @@ export function report(line: string): void {
   console.log(`  ${line}`);
 }
 
-/** What each of the summed up figures grew by, for one of the load's successes. */
+/** By how much each figure grew, divided by the load's successes. */
 export function perSuccess(
   { succeeded }: Load,
   before: Record<string, number>,
@@ -133,12 +133,6 @@ const PATIENCE_MS = 20_000;
 
 const connections = new Agent({ keepAlive: true, maxSockets: 1024, keepAliveMsecs: 30_000 });
 
-interface HttpAnswer {
-  status: number;
-  headers: Record<string, string | string[] | undefined>;
-  text: string;
-}
-
 /** One HTTP request on kept connections; cheaper than `fetch`, which would be measured with the server. */
 export function send(
   url: string,
@@ -147,7 +141,7 @@ export function send(
     headers = {},
     body,
   }: { method?: string; headers?: Record<string, string>; body?: string } = {},
-): Promise<HttpAnswer> {
+): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
     const sent = request(

@@ -39,10 +39,7 @@ function addBare(): void {
   });
 }
 
-/**
- * The official x402 facilitator, wired like its own example (one key, one viem client with defaults).
- * `NONCE_MANAGER=true` adds viem's nonce manager, which the example does not have.
- */
+/** The official x402 facilitator, wired like its own example; `NONCE_MANAGER=true` adds viem's nonce manager. */
 function addFacilitator(): void {
   const account = privateKeyToAccount(PRIVATE_KEY as Hex, NONCE_MANAGER === "true" ? { nonceManager } : {});
   const client = createWalletClient({ account, chain: baseSepolia, transport: http(RPC_URL) }).extend(

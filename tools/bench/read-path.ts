@@ -133,18 +133,13 @@ async function seed({ network }: Bed, id: string): Promise<string[]> {
   }
 }
 
-export interface Freshness {
-  /** Milliseconds from the block to the visible row. */
-  row: ReturnType<typeof percentiles>;
-  /** Milliseconds from the block to the response of the paid call. */
-  answer: ReturnType<typeof percentiles>;
-}
+export type Freshness = Awaited<ReturnType<typeof measureFreshness>>;
 
 const BLOCKS = 20;
 const POLL_MS = 2;
 
-/** Creates one contract in each of twenty blocks, which are mined by hand so that their time is known. */
-async function measureFreshness(bed: Bed, agent: Agent): Promise<Freshness> {
+/** Milliseconds from the block to the visible row, and to the response of the paid call, in blocks mined by hand. */
+async function measureFreshness(bed: Bed, agent: Agent) {
   const { testClient, publicClient, network } = bed;
   await bed.mine("automine");
   await testClient.setAutomine(false);

@@ -219,10 +219,7 @@ const READERS = 32;
 /** Payments to each process before it is measured. */
 const WARM_UP_OF_EACH = 5;
 
-/**
- * One, two and four API processes on one database; the first one also relays, and writes the event log. Callers are spread
- * evenly over the processes, as by a load balancer.
- */
+/** API processes on one database, with callers spread evenly; the first one also relays, and writes the event log. */
 export async function measureProcesses(bed: Bed, seconds: number): Promise<ProcessesResult[]> {
   const agents = await bed.newAgents(PAYERS);
   const [reader] = agents as [Agent];

@@ -7,8 +7,8 @@ import {
   expectOk,
   JUROR_BOND,
   type JurorRow,
-  type Played,
   matched,
+  type Played,
   played,
   type Stage,
   type Story,
@@ -54,7 +54,7 @@ async function judged(stage: Stage, story: string, result: string, bench: Agent[
   const jurors = votes.map((words, i) => ({ agent: bench[i] as Agent, words, due: dues[i] as JurorRow }));
   await Promise.all(jurors.map(({ agent, words }) => vote(agent, id, words)));
   stage.say(story, votes.length === 0 ? "no one votes" : `${votes.length} sealed votes, visible to no one`);
-  return { ...played({ ...begun, status, row }), jurors };
+  return played({ ...begun, status, row, jurors });
 }
 
 /** Everyone signs each action; the service can read neither the delivery nor the votes. */

@@ -16,10 +16,7 @@ const RUNNING = process.env.DATA_DIR || ".local";
 
 export type Network = Awaited<ReturnType<typeof connect>>;
 
-/**
- * Starts a local network of the demo's own, in a temporary folder, because the demo moves the clock. Resolves once it is
- * ready; `stop` ends it and deletes its data.
- */
+/** Starts a separate network, because the demo moves the clock; `stop` ends it and deletes its data. */
 export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<void> }> {
   const dir = newFolder("working-contracts-demo-");
   const network = await launchNetwork(dir);

@@ -165,10 +165,9 @@ async function scriptedClient(stage: Stage): Promise<Played> {
   await deliver(stage, story, worker, id);
   await stage.sandbox.ended(client);
   stage.say(story, "the sandbox's Client approved");
-  return {
-    ...played({ story, id, status: "settled-all-met", row: LEDGER.approved, client: null, worker }),
-    counterparties: [counterparty(client, LEDGER.approved.clientOut - LEDGER.approved.clientIn)],
-  };
+  const row = LEDGER.approved;
+  const counterparties = [counterparty(client, row.clientOut - row.clientIn)];
+  return played({ story, id, status: "settled-all-met", row, client: null, worker, counterparties });
 }
 
 async function scriptedWorkerAndJury(stage: Stage): Promise<Played> {
@@ -185,10 +184,8 @@ async function scriptedWorkerAndJury(stage: Stage): Promise<Played> {
   await stage.sandbox.ended(jury);
   stage.say(story, "Client disputed; the sandbox's three Backup Agents voted");
   const { status, row } = workedOut("dispute, 2 of 3 met");
-  return {
-    ...played({ story, id, status, row, client, worker: null }),
-    counterparties: [counterparty(worker, row.workerOut - row.workerIn)],
-  };
+  const counterparties = [counterparty(worker, row.workerOut - row.workerIn)];
+  return played({ story, id, status, row, client, worker: null, counterparties });
 }
 
 /** Initial funds of the sandbox's counterparties, in base units. */
@@ -248,9 +245,9 @@ export async function deliver(stage: Stage, story: string, worker: Agent, id: st
   stage.say(story, `${worker.name} delivered: ${expectOk(answer).status}`);
 }
 
-type Outcome = Omit<Played, "bystanders" | "counterparties" | "jurors"> & Partial<Pick<Played, "bystanders">>;
+type Unusual = "bystanders" | "counterparties" | "jurors";
 
-export function played(outcome: Outcome): Played {
+export function played(outcome: Omit<Played, Unusual> & Partial<Pick<Played, Unusual>>): Played {
   return { bystanders: [], counterparties: [], jurors: [], ...outcome };
 }
 

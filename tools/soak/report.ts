@@ -28,7 +28,6 @@ const AUDITED: [string, RegExp][] = [
   ["chain, outbox, index and API agree", /^(contract|block of batch) /],
   ["account nonces are all accounted for", /nonces/],
 ];
-const SIGNATURES = "every signature was applied once or never, as reported to its signer";
 
 /** Checks everything that must hold once all agents and faults have finished. */
 export async function checkAll(life: Life): Promise<Check[]> {
@@ -43,7 +42,7 @@ export async function checkAll(life: Life): Promise<Check[]> {
   const calls = [...life.answers.values()].reduce((sum, count) => sum + count, 0);
   return [
     {
-      name: SIGNATURES,
+      name: "every signature was applied once or never, as reported to its signer",
       looked: customers.payments.length,
       wrong: faults.filter((fault) => !isAudited(fault)),
     },
