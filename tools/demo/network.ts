@@ -14,8 +14,6 @@ import type { Play } from "../local/sandbox/plays.js";
 
 const RUNNING = process.env.DATA_DIR || ".local";
 
-export type Network = Awaited<ReturnType<typeof connect>>;
-
 /** Starts a separate network, because the demo moves the clock; `stop` ends it and deletes its data. */
 export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<void> }> {
   const dir = newFolder("working-contracts-demo-");

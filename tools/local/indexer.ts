@@ -9,8 +9,6 @@ import {
 import { ROOT } from "../../src/root.js";
 import { type PartOptions, supervise, until } from "./processes.js";
 
-export type Indexer = Awaited<ReturnType<typeof startIndexer>>;
-
 /** Resolves once the chain is indexed. Restarts after a stall or with its database, from scratch after a deep reorg. */
 export async function startIndexer(options: IndexerOptions & PartOptions) {
   const url = `http://127.0.0.1:${options.port}`;
