@@ -236,11 +236,11 @@ const MIN_BAND = 2;
 const ESCROW = { x: WIDTH / 2 - 6, width: 12 };
 
 interface Placed extends FlowEnd {
-  /** Top and height of the label's box, and the thickness of the band. */
-  y: number;
+  /** Height of the label's box, and thickness of the band. */
   height: number;
   band: number;
-  /** Top of the band at the escrow. */
+  /** Top of the box, and of the band at the escrow. Both columns are centred at 0. */
+  y: number;
   inner: number;
 }
 
@@ -250,111 +250,87 @@ interface Placed extends FlowEnd {
  */
 export function FlowPicture({ from, to, title }: { from: FlowEnd[]; to: FlowEnd[]; title: string }) {
   // Before settlement the two sides can differ; the larger one sets the scale. Floats are fine for a picture.
-  const total = Math.max(Number(sum(from)), Number(sum(to)));
+  const total = Math.max(sum(from.map(numberOf)), sum(to.map(numberOf)));
   if (total === 0) return null;
-  const sources = place(from, total);
-  const targets = place(to, total);
-  const height = Math.max(heightOf(sources), heightOf(targets), innerHeight(sources), innerHeight(targets));
-  const left = centre(sources, height);
-  const right = centre(targets, height);
-  const inner = Math.max(innerHeight(sources), innerHeight(targets));
+  const sides = [
+    { ends: place(from, total), edge: COLUMN, door: ESCROW.x, text: COLUMN - 8, anchor: "end", way: "in" },
+    {
+      ends: place(to, total),
+      edge: WIDTH - COLUMN,
+      door: ESCROW.x + ESCROW.width,
+      text: WIDTH - COLUMN + 8,
+      anchor: "start",
+      way: "out",
+    },
+  ] as const;
+  const inner = Math.max(...sides.map(({ ends }) => sum(ends.map((end) => end.band))));
+  const height = Math.max(inner, ...sides.map(({ ends }) => heightOf(ends)));
   return (
     <svg
       class="flow"
-      viewBox={`0 0 ${WIDTH} ${height}`}
+      viewBox={`0 ${-height / 2} ${WIDTH} ${height}`}
       role="img"
-      aria-label={`${title}. ${describe(from, to)}`}
+      aria-label={`${title}. In: ${describe(from)}. Out: ${describe(to)}.`}
     >
       <title>{title}</title>
-      {left.map((end) => (
-        <path
-          class="band in"
-          d={band(COLUMN, end.y + (end.height - end.band) / 2, ESCROW.x, end.inner, end.band)}
-        />
-      ))}
-      {right.map((end) => (
-        <path
-          class={end.pending ? "band pending" : "band out"}
-          d={band(
-            WIDTH - COLUMN,
-            end.y + (end.height - end.band) / 2,
-            ESCROW.x + ESCROW.width,
-            end.inner,
-            end.band,
-          )}
-        />
-      ))}
-      <rect class="escrow" x={ESCROW.x} y={(height - inner) / 2} width={ESCROW.width} height={inner} rx={3} />
-      {left.map((end) => (
-        <Words end={end} x={COLUMN - 8} anchor="end" />
-      ))}
-      {right.map((end) => (
-        <Words end={end} x={WIDTH - COLUMN + 8} anchor="start" />
-      ))}
+      {sides.map(({ ends, edge, door, text, anchor, way }) =>
+        ends.map((end) => (
+          <>
+            <path
+              class={end.pending && way === "out" ? "band pending" : `band ${way}`}
+              d={band(edge, end.y + (end.height - end.band) / 2, door, end.inner, end.band)}
+            />
+            <text text-anchor={anchor}>
+              <tspan x={text} y={end.y + end.height / 2 - 3}>
+                {end.label}
+              </tspan>
+              <tspan class="figure" x={text} y={end.y + end.height / 2 + 14}>
+                {formatDecimal(end.amount)}
+              </tspan>
+            </text>
+          </>
+        )),
+      )}
+      <rect class="escrow" x={ESCROW.x} y={-inner / 2} width={ESCROW.width} height={inner} rx={3} />
     </svg>
   );
 }
 
-function Words({ end, x, anchor }: { end: Placed; x: number; anchor: "start" | "end" }) {
-  const middle = end.y + end.height / 2;
-  return (
-    <text x={x} y={middle} text-anchor={anchor}>
-      <tspan x={x} y={middle - 3}>
-        {end.label}
-      </tspan>
-      <tspan class="figure" x={x} y={middle + 14}>
-        {formatDecimal(end.amount)}
-      </tspan>
-    </text>
-  );
-}
-
+/** A column of ends, from top to bottom. */
 function place(ends: FlowEnd[], total: number): Placed[] {
-  let y = 0;
-  let inner = 0;
-  return ends
-    .filter(({ amount }) => amount > 0n)
-    .map((end) => {
-      const band = Math.max(MIN_BAND, (Number(end.amount) / total) * THICKNESS);
-      const height = Math.max(LINE, band);
-      const placed = { ...end, y, height, band, inner };
-      y += height + GAP;
-      inner += band;
-      return placed;
-    });
+  const shown = ends.filter(isShown).map((end) => {
+    const band = Math.max(MIN_BAND, (numberOf(end) / total) * THICKNESS);
+    return { ...end, band, height: Math.max(LINE, band) };
+  });
+  let y = -heightOf(shown) / 2;
+  let inner = -sum(shown.map((end) => end.band)) / 2;
+  return shown.map((end) => {
+    const placed = { ...end, y, inner };
+    y += end.height + GAP;
+    inner += end.band;
+    return placed;
+  });
 }
 
-/** Centres a column and its bands vertically. */
-function centre(ends: Placed[], height: number): Placed[] {
-  const offset = (height - heightOf(ends)) / 2;
-  const innerOffset = (height - innerHeight(ends)) / 2;
-  return ends.map((end) => ({ ...end, y: end.y + offset, inner: end.inner + innerOffset }));
-}
-
-const heightOf = (ends: Placed[]): number =>
-  ends.reduce((height, end) => height + end.height, 0) + Math.max(0, ends.length - 1) * GAP;
-
-const innerHeight = (ends: Placed[]): number => ends.reduce((height, end) => height + end.band, 0);
-
-const sum = (ends: FlowEnd[]): bigint => ends.reduce((total, { amount }) => total + amount, 0n);
+const isShown = ({ amount }: FlowEnd): boolean => amount > 0n;
+const numberOf = ({ amount }: FlowEnd): number => Number(amount);
+const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+const heightOf = (ends: Pick<Placed, "height">[]): number =>
+  sum(ends.map(({ height }) => height + GAP)) - (ends.length > 0 ? GAP : 0);
 
 /** A band of even thickness; (x1, y1) and (x2, y2) are its upper corners. */
 function band(x1: number, y1: number, x2: number, y2: number, thickness: number): string {
-  const middle = round((x1 + x2) / 2);
+  const middle = (x1 + x2) / 2;
   const [top1, top2, bottom1, bottom2] = [y1, y2, y1 + thickness, y2 + thickness].map(round);
   return `M${x1} ${top1}C${middle} ${top1} ${middle} ${top2} ${x2} ${top2}V${bottom2}C${middle} ${bottom2} ${middle} ${bottom1} ${x1} ${bottom1}Z`;
 }
 
 const round = (value: number): number => Math.round(value * 10) / 10;
 
-function describe(from: FlowEnd[], to: FlowEnd[]): string {
-  const list = (ends: FlowEnd[]) =>
-    ends
-      .filter(({ amount }) => amount > 0n)
-      .map(
-        ({ label, amount, pending }) =>
-          `${label} ${formatDecimal(amount)}${pending ? " (not paid yet)" : ""}`,
-      )
-      .join(", ");
-  return `In: ${list(from)}. Out: ${list(to)}.`;
-}
+const describe = (ends: FlowEnd[]): string =>
+  ends
+    .filter(isShown)
+    .map(
+      ({ label, amount, pending }) => `${label} ${formatDecimal(amount)}${pending ? " (not paid yet)" : ""}`,
+    )
+    .join(", ");
