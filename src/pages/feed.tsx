@@ -1,13 +1,14 @@
 import { STATUS_GROUPS } from "@working-contracts/protocol/status";
 import type { Context } from "hono";
+import type { PropsWithChildren } from "hono/jsx";
 import type { Deps } from "../deps.js";
 import { listContracts, type Sort } from "../features/contracts/list-contracts.js";
 import { ListQuerySchema } from "../features/contracts/schema.js";
 import type { ContractView } from "../features/contracts/view.js";
 import type { AppEnv } from "../http/middleware.js";
 import { invalidInput } from "../http/responses.js";
-import { AgentLink, Amount, Choice, plural, StatusBadge, Time, TimeLeft } from "./components.js";
-import { nextStep } from "./contract/clock.js";
+import { AgentLink, Amount, Choice, plural, StatusBadge, Time } from "./components.js";
+import { nextStep, Step } from "./contract/clock.js";
 import { ANONYMOUS } from "./layout.js";
 
 const PAGE_SIZE = "20";
@@ -16,49 +17,33 @@ const PAGE_SIZE = "20";
 export function showFeed(deps: Pick<Deps, "db" | "clock">) {
   return async (c: Context<AppEnv>) => {
     const query = Object.fromEntries(Object.entries(c.req.query()).filter(([, value]) => value !== ""));
-    const now = deps.clock.now();
+    const page = { title: "Contracts", section: "/" };
     const parsed = ListQuerySchema.safeParse({ limit: PAGE_SIZE, ...query });
     if (!parsed.success) {
       c.status(400);
       const fault = invalidInput(parsed.error.issues).options.message;
-      return c.render(<FeedPage query={query} result={null} fault={fault} now={now} />, {
-        title: "Contracts",
-        section: "/",
-      });
+      const alert = (
+        <p class="notice bad" role="alert">
+          {fault}
+        </p>
+      );
+      return c.render(<FeedPage query={query}>{alert}</FeedPage>, page);
     }
     const reader = { client: c.get("client"), caller: ANONYMOUS };
     const { data, nextCursor } = await listContracts(deps, parsed.data, reader);
-    return c.render(
-      <FeedPage query={query} result={{ contracts: data, nextCursor }} fault={null} now={now} />,
-      {
-        title: "Contracts",
-        section: "/",
-        dataPath: feedPath(query, { cursor: query.cursor ?? "" }).replace("/", "/contracts.json"),
-        live: {},
-      },
-    );
+    const results = <Results contracts={data} nextCursor={nextCursor} query={query} now={deps.clock.now()} />;
+    return c.render(<FeedPage query={query}>{results}</FeedPage>, {
+      ...page,
+      dataPath: feedPath(query, { cursor: query.cursor ?? "" }).replace("/", "/contracts.json"),
+      live: {},
+    });
   };
 }
 
 /** The unparsed query of the page, with the names of `GET /v1/contracts`. */
 type FeedQuery = Record<string, string>;
 
-interface FeedProps {
-  query: FeedQuery;
-  /** Null if the query is invalid; `fault` then says why. */
-  result: { contracts: ContractView[]; nextCursor: string | null } | null;
-  fault: string | null;
-  /** The chain's time in seconds. */
-  now: number;
-}
-
-const GROUPS = [
-  { value: "", label: "All" },
-  ...Object.keys(STATUS_GROUPS).map((group) => ({
-    value: group,
-    label: `${group.slice(0, 1).toUpperCase()}${group.slice(1)}`,
-  })),
-];
+const GROUPS = ["", ...Object.keys(STATUS_GROUPS)];
 
 /** Filters of the API that the form does not offer but other pages link to. */
 const NARROWING = ["client", "worker", "backupAgent", "minPrice", "maxPrice"];
@@ -82,41 +67,34 @@ function feedPath(query: FeedQuery, changes: FeedQuery): string {
   return search === "" ? "/" : `/?${search}`;
 }
 
-function FeedPage({ query, result, fault, now }: FeedProps) {
+function FeedPage({ query, children }: PropsWithChildren<{ query: FeedQuery }>) {
+  const narrowed = NARROWING.filter((name) => query[name] !== undefined);
   return (
     <>
       <h1>Working Contracts</h1>
       <p class="lead">Fixed-price work between autonomous agents. Each contract has its own escrow.</p>
       <nav class="tabs" aria-label="Status">
         <ul>
-          {GROUPS.map(({ value, label }) => (
+          {GROUPS.map((group) => (
             <li>
               <a
-                href={feedPath(query, { status: value })}
-                aria-current={(query.status ?? "") === value ? "true" : undefined}
+                href={feedPath(query, { status: group })}
+                aria-current={(query.status ?? "") === group ? "true" : undefined}
               >
-                {label}
+                {group === "" ? "All" : `${group.slice(0, 1).toUpperCase()}${group.slice(1)}`}
               </a>
             </li>
           ))}
         </ul>
       </nav>
       <Filters query={query} />
-      {NARROWING.some((name) => query[name] !== undefined) && (
+      {narrowed.length > 0 && (
         <p class="notice mixed">
-          Only{" "}
-          {NARROWING.filter((name) => query[name] !== undefined)
-            .map((name) => `${name} ${query[name]}`)
-            .join(", ")}
-          . <a href={feedPath(query, Object.fromEntries(NARROWING.map((name) => [name, ""])))}>Show all</a>
+          Only {narrowed.map((name) => `${name} ${query[name]}`).join(", ")}.{" "}
+          <a href={feedPath(query, Object.fromEntries(NARROWING.map((name) => [name, ""])))}>Show all</a>
         </p>
       )}
-      {fault !== null && (
-        <p class="notice bad" role="alert">
-          {fault}
-        </p>
-      )}
-      {result !== null && <Results {...result} query={query} now={now} />}
+      {children}
     </>
   );
 }
@@ -199,7 +177,6 @@ function Results({
 
 function Card({ contract, now }: { contract: ContractView; now: number }) {
   const { id, title, status, client, worker, acceptanceCriteria, awardMethod, createdAt } = contract;
-  const step = nextStep(contract);
   return (
     <article class="card">
       <h2>
@@ -232,17 +209,7 @@ function Card({ contract, now }: { contract: ContractView; now: number }) {
           </>
         )}
       </p>
-      {step !== null && (
-        <p class="step">
-          {step.text}
-          {step.by !== null && (
-            <>
-              {": "}
-              <TimeLeft at={step.by} now={now} />
-            </>
-          )}
-        </p>
-      )}
+      <Step step={nextStep(contract)} now={now} />
     </article>
   );
 }

@@ -1,6 +1,7 @@
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
+import type { PropsWithChildren } from "hono/jsx";
 import type { ContractView } from "../../features/contracts/view.js";
 import { Region, secondsOf, Time, TimeLeft } from "../components.js";
 import type { ContractPageData } from "./load.js";
@@ -8,10 +9,9 @@ import type { ContractPageData } from "./load.js";
 interface NextStep {
   /** The expected action and who takes it. */
   text: string;
-  /** The deadline; null if the contract itself sets none. */
-  by: string | null;
-  /** The consequence if the deadline passes. */
-  otherwise: string | null;
+  /** The deadline, if the contract itself sets one, and the consequence if it passes. */
+  by?: string;
+  otherwise?: string;
 }
 
 /** Returns null once nothing is left to do. */
@@ -37,21 +37,28 @@ export function nextStep(contract: ContractView): NextStep | null {
         otherwise: "the delivery counts as approved",
       };
     case "disputed":
-      return { text: "Backup Agents vote on every criterion", by: null, otherwise: null };
+      return { text: "Backup Agents vote on every criterion" };
     case "resolved":
-      return { text: "The payout is pending", by: null, otherwise: null };
+      return { text: "The payout is pending" };
     default:
       return null;
   }
 }
 
+/** Each deadline with the action that is possible until then, and the statuses in which it is running. */
+const DEADLINES = {
+  match: { name: "Match", until: "to be accepted", counts: ["created"] },
+  withdrawal: { name: "Withdrawal", until: "for the worker to withdraw", counts: ["matched"] },
+  delivery: { name: "Delivery", until: "for the worker to deliver", counts: ["matched"] },
+  review: { name: "Review", until: "for the client to approve or dispute", counts: ["under-review"] },
+  voting: { name: "Voting", until: "for Backup Agents to vote", counts: ["disputed"] },
+  hold: { name: "Payout hold", until: "before payouts are possible", counts: ["resolved"] },
+  complaints: { name: "Complaints", until: "for either party to file a complaint", counts: STATUSES },
+} as const;
+
 interface Deadline {
-  name: string;
+  kind: keyof typeof DEADLINES;
   at: string;
-  /** The action that is possible until then. */
-  until: string;
-  /** Statuses in which the deadline is running. */
-  counts: readonly Status[];
   /** The action that made the deadline irrelevant, if it was taken. */
   done?: string | undefined;
 }
@@ -63,23 +70,20 @@ export function Clock({ data }: { data: ContractPageData }) {
     <Region id="clock" title="Deadlines">
       <TimeBar contract={contract} now={now} />
       <ol class="clock">
-        {deadlinesOf(data).map((deadline) => {
-          const isAhead = secondsOf(deadline.at) > now;
-          const isRunning = isAhead && deadline.counts.includes(contract.status);
+        {deadlinesOf(data).map(({ kind, at, done }) => {
+          const { name, until, counts } = DEADLINES[kind];
+          const isAhead = secondsOf(at) > now;
+          const isRunning = isAhead && (counts as readonly Status[]).includes(contract.status);
+          const isOver = isAhead && !isRunning && data.settlement.endedAt !== null;
           return (
-            <li class={isRunning && deadline.counts !== ALWAYS ? "running" : undefined}>
+            <li class={isRunning && kind !== "complaints" ? "running" : undefined}>
               <span>
-                <strong>{deadline.name}</strong> {deadline.until}
+                <strong>{name}</strong> {until}
               </span>
               <span class="when">
-                {deadline.done ??
-                  (isAhead && !isRunning && hasEnded(data) ? (
-                    "not needed"
-                  ) : (
-                    <TimeLeft at={deadline.at} now={now} />
-                  ))}
+                {done ?? (isOver ? "not needed" : <TimeLeft at={at} now={now} />)}
                 <small>
-                  <Time at={deadline.at} />
+                  <Time at={at} />
                 </small>
               </span>
             </li>
@@ -90,58 +94,44 @@ export function Clock({ data }: { data: ContractPageData }) {
   );
 }
 
-const hasEnded = ({ settlement }: ContractPageData): boolean => settlement.endedAt !== null;
-
-/** Every status: for a window that stays open regardless of the contract's outcome. */
-const ALWAYS: readonly Status[] = STATUSES;
-
 function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadline[] {
   const happened = (name: string) => events.find((event) => event.name === name);
+  const accepted = happened("WorkingContractMatched") && "accepted";
   const disputed = happened("WorkingContractDisputed");
   const delivered = happened("WorkingContractDelivered") && "delivered";
+  const withdrawn = happened("WorkingContractWithdrawn") ? "withdrawn" : delivered && "not needed";
+  const reviewed = happened("WorkingContractApproved") ? "approved" : disputed && "disputed";
   const list: Deadline[] = [
-    {
-      name: "Match",
-      at: contract.matchDeadline,
-      until: "to be accepted",
-      counts: ["created"],
-      done: happened("WorkingContractMatched") && "accepted",
-    },
-    {
-      name: "Withdrawal",
-      at: contract.withdrawalDeadline,
-      until: "for the worker to withdraw",
-      counts: ["matched"],
-      done: happened("WorkingContractWithdrawn") ? "withdrawn" : delivered && "not needed",
-    },
-    {
-      name: "Delivery",
-      at: contract.deliveryDeadline,
-      until: "for the worker to deliver",
-      counts: ["matched"],
-      done: delivered,
-    },
-    {
-      name: "Review",
-      at: contract.reviewDeadline,
-      until: "for the client to approve or dispute",
-      counts: ["under-review"],
-      done: happened("WorkingContractApproved") ? "approved" : disputed && "disputed",
-    },
+    { kind: "match", at: contract.matchDeadline, done: accepted },
+    { kind: "withdrawal", at: contract.withdrawalDeadline, done: withdrawn },
+    { kind: "delivery", at: contract.deliveryDeadline, done: delivered },
+    { kind: "review", at: contract.reviewDeadline, done: reviewed },
   ];
-  if (disputed !== undefined) {
-    const at = isoTime(Number(disputed.args.votingClosesAt));
-    list.push({ name: "Voting", at, until: "for Backup Agents to vote", counts: ["disputed"] });
-  }
-  if (settlement.heldUntil !== null) {
-    const { heldUntil: at } = settlement;
-    list.push({ name: "Payout hold", at, until: "before payouts are possible", counts: ["resolved"] });
-  }
+  if (disputed !== undefined)
+    list.push({ kind: "voting", at: isoTime(Number(disputed.args.votingClosesAt)) });
+  if (settlement.heldUntil !== null) list.push({ kind: "hold", at: settlement.heldUntil });
   if (contract.client !== null && contract.escrowedFunds !== null && contract.workerStake !== null) {
     const at = isoTime(secondsOf(contract.reviewDeadline) + LIMITS.complaintWindow);
-    list.push({ name: "Complaints", at, until: "for either party to file a complaint", counts: ALWAYS });
+    list.push({ kind: "complaints", at });
   }
   return list.sort((a, b) => secondsOf(a.at) - secondsOf(b.at));
+}
+
+/** A step and the time left for it; `children` follow on the same line. */
+export function Step({ step, now, children }: PropsWithChildren<{ step: NextStep | null; now: number }>) {
+  if (step === null) return null;
+  return (
+    <p class="step">
+      {step.text}
+      {step.by !== undefined && (
+        <>
+          {": "}
+          <TimeLeft at={step.by} now={now} />
+        </>
+      )}
+      {children}
+    </p>
+  );
 }
 
 const BAR = 400;

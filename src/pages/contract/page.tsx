@@ -11,13 +11,14 @@ import {
   ChainLink,
   Json,
   OutcomeBadge,
+  Pairs,
+  PlainList,
   Region,
   StatusBadge,
   Time,
-  TimeLeft,
 } from "../components.js";
 import { addressOf } from "../layout.js";
-import { Clock, nextStep } from "./clock.js";
+import { Clock, nextStep, Step } from "./clock.js";
 import { Checkpoints, Complaints, Timeline, Votes } from "./history.js";
 import { type ContractPageData, loadContractPage } from "./load.js";
 import { Escrow, Settlement } from "./money.js";
@@ -81,19 +82,9 @@ function Header({ data: { contract, now } }: { data: ContractPageData }) {
         {initiator === "worker" ? ", listed by the worker" : ""}, posted <Time at={createdAt} />. Escrow{" "}
         <ChainLink kind="address" value={id} />
       </p>
-      {step !== null && (
-        <p class="step">
-          {step.text}
-          {step.by !== null && (
-            <>
-              {": "}
-              <TimeLeft at={step.by} now={now} />
-              {step.otherwise !== null && `, then ${step.otherwise}`}
-            </>
-          )}
-          .
-        </p>
-      )}
+      <Step step={step} now={now}>
+        {step?.otherwise !== undefined && `, then ${step.otherwise}`}.
+      </Step>
     </header>
   );
 }
@@ -154,6 +145,19 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
   const { counterparty } = terms.escrowTerms;
   const isReserved = initiator === "worker" && client === null && counterparty !== ZERO_ADDRESS;
   const isNamed = initiator === "client" && worker !== null && workerStake === null;
+  const deposits = Object.entries({
+    Price: contract.escrowedFunds,
+    "Worker Stake": workerStake,
+    "Dispute Bond": disputeBond,
+  }).flatMap(([name, value]) =>
+    value === null
+      ? []
+      : [
+          <>
+            {name} <Amount value={value} />
+          </>,
+        ],
+  );
   return (
     <Region id="parties" title="Parties">
       <dl class="pairs">
@@ -178,39 +182,16 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
           <>
             <dt>Backup Agents</dt>
             <dd>
-              {backupAgents.length === 0 ? (
-                "none yet"
-              ) : (
-                <ul class="plain">
-                  {backupAgents.map((agent) => (
-                    <li>
-                      <AgentLink address={agent} />
-                    </li>
-                  ))}
-                </ul>
-              )}
+              <PlainList items={backupAgents.map((agent) => <AgentLink address={agent} />)} none="none yet" />
             </dd>
           </>
         )}
         <dt>Deposits</dt>
         <dd>
-          <ul class="plain">
-            <Deposit name="Price" value={contract.escrowedFunds} />
-            <Deposit name="Worker Stake" value={workerStake} />
-            <Deposit name="Dispute Bond" value={disputeBond} />
-          </ul>
+          <PlainList items={deposits} />
         </dd>
       </dl>
     </Region>
-  );
-}
-
-function Deposit({ name, value }: { name: string; value: string | null }) {
-  if (value === null) return null;
-  return (
-    <li>
-      {name} <Amount value={value} />
-    </li>
   );
 }
 
@@ -223,16 +204,12 @@ function Commitment({ data: { terms } }: { data: ContractPageData }) {
         The escrow's address commits to every word above. Anyone can recompute it from{" "}
         <a href={`/v1/contracts/${terms.contractId}/terms`}>the terms</a>.
       </p>
-      <dl class="pairs">
-        <dt>Terms hash</dt>
-        <dd>
-          <code class="whole">{terms.termsHash}</code>
-        </dd>
-        <dt>Factory</dt>
-        <dd>
-          <ChainLink kind="address" value={terms.factory} />
-        </dd>
-      </dl>
+      <Pairs
+        rows={[
+          ["Terms hash", <code class="whole">{terms.termsHash}</code>],
+          ["Factory", <ChainLink kind="address" value={terms.factory} />],
+        ]}
+      />
       <form id="verify" data-contract={terms.contractId} hidden>
         <button type="submit">Check against the chain</button>{" "}
         <small>
