@@ -24,26 +24,20 @@ export function addressOf(c: Context, name: string, ending = ""): Address {
 }
 
 /** Stylesheet, scripts and icon of the pages. Their names contain a hash of the content, so caches never go stale. */
-const style = load("style.css", "text/css; charset=utf-8");
-const script = load("live.js", "text/javascript; charset=utf-8");
-const wallet = load("../dist/wallet.js", "text/javascript; charset=utf-8");
-const icon = load("icon.svg", "image/svg+xml");
+export const ASSETS = {
+  style: load("style.css", "text/css; charset=utf-8"),
+  script: load("live.js", "text/javascript; charset=utf-8"),
+  wallet: load("../dist/wallet.js", "text/javascript; charset=utf-8"),
+  icon: load("icon.svg", "image/svg+xml"),
+};
 
 /** Parts of the wallet's script, loaded with their first use. Their names contain a hash of the content already. */
 const chunks = readdirSync(new URL("./dist/", import.meta.url))
   .filter((name) => name !== "wallet.js")
   .map((name) => ({ ...load(`../dist/${name}`, "text/javascript; charset=utf-8"), path: `/assets/${name}` }));
 
-/** Paths that the layout links to. */
-export const ASSETS = {
-  style: style.path,
-  script: script.path,
-  wallet: wallet.path,
-  icon: icon.path,
-} as const;
-
 export function mountAssets(router: Hono<AppEnv>): void {
-  for (const { path, bytes, type } of [style, script, wallet, icon, ...chunks]) {
+  for (const { path, bytes, type } of [...Object.values(ASSETS), ...chunks]) {
     router.get(path, (c) => {
       c.get("limitDownload")(bytes.length);
       return c.body(bytes, 200, {
@@ -60,18 +54,15 @@ function load(name: string, type: string) {
   return { path: `/assets/${hash}-${basename(name)}`, bytes, type };
 }
 
-/** Values that all pages of a service share. */
-interface Site {
-  /** Name in the header: the service's domain. */
-  domain: string;
-  chainId: number;
-  /** Symbol of the stablecoin. */
-  symbol: string;
-  /** Block explorer without a trailing slash. */
-  explorerUrl: string | undefined;
-  /** Node for a browser wallet that does not have the chain. */
-  walletNodeUrl: string | undefined;
-}
+/** Values that all pages of a service share; `symbol` is the stablecoin's. */
+const siteOf = ({ deployment, config }: Pick<Deps, "deployment" | "config">) => ({
+  domain: deployment.domain,
+  chainId: deployment.chainId,
+  symbol: deployment.asset.symbol,
+  explorerUrl: config.explorerUrl,
+  walletNodeUrl: config.walletNodeUrl,
+});
+type Site = ReturnType<typeof siteOf>;
 
 const SiteContext = createContext<Site | null>(null);
 
@@ -88,12 +79,9 @@ interface PageProps {
   section?: string;
   /** Path and query of the same data in the API. */
   dataPath?: string;
-  /** Filter for the events that update this page. If absent, the page is static. */
-  live?: LiveScope;
+  /** Query of the event stream that updates this page; an empty one means every event. If absent, the page is static. */
+  live?: Record<string, string>;
 }
-
-/** Query of the event stream. An empty one means every event. */
-type LiveScope = Record<string, string>;
 
 declare module "hono" {
   interface ContextRenderer {
@@ -122,22 +110,16 @@ const POLICY = [
 ].join("; ");
 
 /** Lets handlers respond with `c.render(<Page />, { title })`: a full document with a strict content security policy. */
-export function pageRenderer({ deployment, config }: Pick<Deps, "deployment" | "config">) {
-  const site: Site = {
-    domain: deployment.domain,
-    chainId: deployment.chainId,
-    symbol: deployment.asset.symbol,
-    explorerUrl: config.explorerUrl,
-    walletNodeUrl: config.walletNodeUrl,
-  };
+export function pageRenderer(deps: Pick<Deps, "deployment" | "config">) {
+  const site = siteOf(deps);
   return createMiddleware<AppEnv>(async (c, next) => {
-    c.setRenderer(async (children, { title, section, dataPath, live }) => {
-      const page = (
-        <Layout site={site} title={title} section={section} dataPath={dataPath} live={live}>
+    c.setRenderer(async (children, page) => {
+      const document = (
+        <Layout site={site} {...page}>
           {children}
         </Layout>
       );
-      const text = `<!DOCTYPE html>${await page.toString()}`;
+      const text = `<!DOCTYPE html>${await document.toString()}`;
       c.get("limitDownload")(text.length);
       c.header("Content-Security-Policy", POLICY);
       if (!c.res.headers.has("Cache-Control")) c.header("Cache-Control", "no-cache");
@@ -147,11 +129,8 @@ export function pageRenderer({ deployment, config }: Pick<Deps, "deployment" | "
   });
 }
 
-type LayoutProps = PropsWithChildren<
-  { site: Site } & { [K in keyof PageProps]: PageProps[K] | undefined } & { title: string }
->;
-
-function Layout({ site, title, section, dataPath, live, children }: LayoutProps) {
+function Layout(props: PropsWithChildren<PageProps & { site: Site }>) {
+  const { site, title, section, dataPath, live, children } = props;
   return (
     <html lang="en">
       <head>
@@ -159,11 +138,11 @@ function Layout({ site, title, section, dataPath, live, children }: LayoutProps)
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>{`${title} · Working Contracts`}</title>
-        <link rel="icon" href={ASSETS.icon} type="image/svg+xml" />
-        <link rel="stylesheet" href={ASSETS.style} />
+        <link rel="icon" href={ASSETS.icon.path} type="image/svg+xml" />
+        <link rel="stylesheet" href={ASSETS.style.path} />
         {dataPath !== undefined && <link rel="alternate" type="application/json" href={dataPath} />}
-        {live !== undefined && <script type="module" src={ASSETS.script} />}
-        <script type="module" src={ASSETS.wallet} />
+        {live !== undefined && <script type="module" src={ASSETS.script.path} />}
+        <script type="module" src={ASSETS.wallet.path} />
       </head>
       <body>
         <a class="skip" href="#main">

@@ -127,7 +127,7 @@ describe("downloads", () => {
     expect(await send("/stored/7/false", { method: "POST" }), "the first response").toBe(200);
   });
 
-  it.each(["/docs", "/openapi.json", ASSETS.wallet])("of %s count", async (path) => {
+  it.each(["/docs", "/openapi.json", ASSETS.wallet.path])("of %s count", async (path) => {
     const { app } = testApp({ RATE_LIMIT_PAGES: "0", TRUSTED_PROXIES: "1" });
     const { send } = slowReaderOf(app);
     const statuses = new Set<number>();
