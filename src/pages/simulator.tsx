@@ -3,7 +3,6 @@ import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts
 import {
   disputeBond,
   juryDues,
-  type Leg,
   payoutOf,
   voteDeposit,
   workerStake,
@@ -15,12 +14,12 @@ import {
   packOutcomes,
   unpackOutcomes,
 } from "@working-contracts/protocol/outcomes";
-import { type Status, settlementLegs, statusOf } from "@working-contracts/protocol/status";
+import { settlementLegs, statusOf } from "@working-contracts/protocol/status";
 import type { Parameters } from "@working-contracts/protocol/terms";
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import type { AppEnv } from "../http/middleware.js";
-import { Amount, Choice, OutcomeBadge, plural, Rows, StatusBadge } from "./components.js";
+import { Amount, Choice, OutcomeBadge, plural, Region, Rows, StatusBadge } from "./components.js";
 import { FlowPicture, LEG_WORDS, PAYEE_WORDS } from "./contract/money.js";
 
 /** `/simulator`: computes the payout on the server. */
@@ -57,7 +56,7 @@ const FIRST: SimulatorQuery = {
   initiator: "client",
 };
 
-/** Reads the submitted form. Returns an example if nothing was submitted. */
+/** Reads the submitted form; an example if nothing was submitted. */
 export function readQuery(params: URLSearchParams): SimulatorQuery {
   if (params.size === 0) return FIRST;
   const end = params.get("end") ?? "";
@@ -94,14 +93,8 @@ export function toScenario(query: SimulatorQuery): Scenario | { fault: string } 
       fault: `Each line of votes must have ${outcomes.length} letters, one per criterion: m, n or u.`,
     };
   }
-  const { end } = query;
-  return {
-    price,
-    end,
-    outcomes,
-    ballots: ballots as Outcome[][],
-    workerInitiated: query.initiator === "worker",
-  };
+  const workerInitiated = query.initiator === "worker";
+  return { price, end: query.end, outcomes, ballots: ballots as Outcome[][], workerInitiated };
 }
 
 const END_WORDS: Record<End, string> = {
@@ -192,8 +185,7 @@ function Result({ simulation }: { simulation: Simulation }) {
   const { status, outcomes, deposits, legs, jury, totals } = simulation;
   return (
     <>
-      <section class="panel" aria-label="Result">
-        <h2>Result</h2>
+      <Region title="Result">
         <p class="figures">
           <StatusBadge status={status} />
           {outcomes?.map((outcome) => (
@@ -212,18 +204,14 @@ function Result({ simulation }: { simulation: Simulation }) {
         </p>
         <table id="totals">
           <caption class="hidden">Totals</caption>
-          <tbody>
-            {totals.map(({ label, amount }) => (
-              <tr>
-                <th scope="row">{label}</th>
-                <td class="number">{formatDecimal(amount)}</td>
-              </tr>
-            ))}
-          </tbody>
+          <Rows
+            headed
+            columns={["To", "#Amount"]}
+            rows={totals.map(({ label, amount }) => [label, formatDecimal(amount)])}
+          />
         </table>
-      </section>
-      <section class="panel">
-        <h2>Payments</h2>
+      </Region>
+      <Region title="Payments">
         <table id="legs">
           <caption class="hidden">Payments of the settlement</caption>
           <Rows
@@ -245,7 +233,7 @@ function Result({ simulation }: { simulation: Simulation }) {
             ]}
           />
         </table>
-      </section>
+      </Region>
     </>
   );
 }
@@ -265,17 +253,8 @@ export interface Scenario {
   workerInitiated: boolean;
 }
 
-export interface Simulation {
-  status: Status;
-  outcomes: Outcome[] | null;
-  deposits: { label: string; amount: bigint }[];
-  legs: Leg[];
-  /** Payout of each ballot in base units, and its reward in whole tokens. */
-  jury: { amount: bigint; reward: number }[];
-  totals: { label: string; amount: bigint }[];
-  in: bigint;
-  out: bigint;
-}
+/** `jury`: payout of each ballot in base units, and its reward in whole tokens. */
+export type Simulation = ReturnType<typeof simulate>;
 
 /** The phase from which each end is settled, once every deadline has passed. */
 const PHASES = {
@@ -287,7 +266,7 @@ const PHASES = {
 } as const satisfies Record<End, string>;
 
 /** Computes every leg of the scenario. Unclear outcomes of an accepted delivery pay as met (docs/rules.md 33). */
-export function simulate(scenario: Scenario, parameters: Parameters): Simulation {
+export function simulate(scenario: Scenario, parameters: Parameters) {
   const { price, end, workerInitiated } = scenario;
   const criteriaCount = scenario.outcomes.length;
   const isDisputed = end === "dispute";
@@ -309,20 +288,14 @@ export function simulate(scenario: Scenario, parameters: Parameters): Simulation
     parameters,
   };
   const legs = settlementLegs(facts, 0) ?? [];
-  const jury = dues.dues.map(({ amount, reward }) => ({ amount, reward }));
+  const jury = dues.dues;
 
   const isMatched = end !== "unmatched";
   const deposits = [
     { label: "Price", amount: isMatched || !workerInitiated ? price : 0n },
-    {
-      label: "Worker Stake",
-      amount: isMatched || workerInitiated ? workerStake(price, parameters) : 0n,
-    },
+    { label: "Worker Stake", amount: isMatched || workerInitiated ? workerStake(price, parameters) : 0n },
     { label: "Dispute Bond", amount: isDisputed ? disputeBond(price, parameters) : 0n },
-    {
-      label: "Jury bonds",
-      amount: BigInt(jury.length) * voteDeposit(price, criteriaCount, parameters),
-    },
+    { label: "Jury bonds", amount: BigInt(jury.length) * voteDeposit(price, criteriaCount, parameters) },
   ].filter(({ amount }) => amount > 0n);
   const payout = payoutOf(legs);
   const totals = [
@@ -332,14 +305,7 @@ export function simulate(scenario: Scenario, parameters: Parameters): Simulation
     { label: "Backup Agents", amount: jury.reduce((sum, { amount }) => sum + amount, 0n) },
   ];
   const sum = (list: { amount: bigint }[]) => list.reduce((total, { amount }) => total + amount, 0n);
-  return {
-    status: statusOf(facts, 0),
-    outcomes: unpackOutcomes(facts.outcomes, criteriaCount),
-    deposits,
-    legs,
-    jury,
-    totals,
-    in: sum(deposits),
-    out: sum(totals),
-  };
+  const outcomes = unpackOutcomes(facts.outcomes, criteriaCount);
+  const [paidIn, paidOut] = [sum(deposits), sum(totals)];
+  return { status: statusOf(facts, 0), outcomes, deposits, legs, jury, totals, in: paidIn, out: paidOut };
 }
