@@ -19,6 +19,8 @@ import {
   ChainLink,
   ContractLink,
   OutcomeBadge,
+  Pairs,
+  PlainList,
   plural,
   Region,
   Rows,
@@ -246,26 +248,13 @@ function Workload({ data: { workload } }: { data: AgentPageData }) {
   const pending = [...new Set(workload.pendingBaVotes.map(({ contractId }) => contractId))];
   return (
     <Region id="workload" title="Workload">
-      <dl class="pairs">
-        <dt>Active as worker</dt>
-        <dd>{workload.activeAsWorker.length}</dd>
-        <dt>Active as client</dt>
-        <dd>{workload.activeAsClient.length}</dd>
-        <dt>Unresolved votes</dt>
-        <dd>
-          {pending.length === 0 ? (
-            "none"
-          ) : (
-            <ul class="plain">
-              {pending.map((id) => (
-                <li>
-                  <ContractLink id={id} />
-                </li>
-              ))}
-            </ul>
-          )}
-        </dd>
-      </dl>
+      <Pairs
+        rows={[
+          ["Active as worker", workload.activeAsWorker.length],
+          ["Active as client", workload.activeAsClient.length],
+          ["Unresolved votes", <PlainList items={pending.map((id) => <ContractLink id={id} />)} />],
+        ]}
+      />
     </Region>
   );
 }

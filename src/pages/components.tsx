@@ -6,18 +6,14 @@ import type { Status } from "@working-contracts/protocol/status";
 import type { Child, PropsWithChildren } from "hono/jsx";
 import { useSite } from "./layout.js";
 
-const MINUTE = 60;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 /** Formats seconds in the largest units: `2 d 3 h`, `4 min`, `12 s`. */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   const units: [number, string][] = [
-    [Math.floor(whole / DAY), "d"],
-    [Math.floor((whole % DAY) / HOUR), "h"],
-    [Math.floor((whole % HOUR) / MINUTE), "min"],
-    [whole % MINUTE, "s"],
+    [Math.floor(whole / 86_400), "d"],
+    [Math.floor(whole / 3_600) % 24, "h"],
+    [Math.floor(whole / 60) % 60, "min"],
+    [whole % 60, "s"],
   ];
   const first = units.findIndex(([count]) => count > 0);
   if (first === -1) return "0 s";
@@ -52,7 +48,6 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** Display name and colour of each status. */
 const STATUS_WORDS: Record<Status, { label: string; tone: Tone }> = {
   created: { label: "Open", tone: "open" },
   matched: { label: "In work", tone: "active" },
@@ -157,22 +152,7 @@ export function ScrollTable({ label, children }: PropsWithChildren<{ label: stri
   );
 }
 
-/** The header of a table. A name that starts with `#` heads a column of numbers. */
-export function Head({ columns }: { columns: string[] }) {
-  return (
-    <thead>
-      <tr>
-        {columns.map((name) => (
-          <th scope="col" class={name.startsWith("#") ? "number" : undefined}>
-            {name.replace(/^#/, "")}
-          </th>
-        ))}
-      </tr>
-    </thead>
-  );
-}
-
-/** The rows of a table, and its header if it has one, as in {@link Head}; if `headed`, the first cell heads its row. */
+/** A table's rows, and its header if it has one; `#` marks a column of numbers. If `headed`, the first cell heads its row. */
 export function Rows({
   columns = [],
   rows,
@@ -182,18 +162,25 @@ export function Rows({
   rows: Child[][];
   headed?: boolean;
 }) {
+  const classOf = (column = "") => (column.startsWith("#") ? "number" : undefined);
   return (
     <>
-      {columns.length > 0 && <Head columns={columns} />}
+      {columns.length > 0 && (
+        <thead>
+          <tr>
+            {columns.map((name) => (
+              <th scope="col" class={classOf(name)}>
+                {name.replace(/^#/, "")}
+              </th>
+            ))}
+          </tr>
+        </thead>
+      )}
       <tbody>
         {rows.map((cells) => (
           <tr>
             {cells.map((cell, i) =>
-              headed && i === 0 ? (
-                <th scope="row">{cell}</th>
-              ) : (
-                <td class={columns[i]?.startsWith("#") ? "number" : undefined}>{cell}</td>
-              ),
+              headed && i === 0 ? <th scope="row">{cell}</th> : <td class={classOf(columns[i])}>{cell}</td>,
             )}
           </tr>
         ))}
@@ -202,13 +189,39 @@ export function Rows({
   );
 }
 
-/** A part of a page that live updates replace. */
-export function Region({ id, title, children }: PropsWithChildren<{ id: string; title: string }>) {
+/** A titled part of a page, which live updates replace if it has an `id`. */
+export function Region({ id, title, children }: PropsWithChildren<{ id?: string; title: string }>) {
   return (
     <section id={id} data-region="" class="panel">
       <h2>{title}</h2>
       {children}
     </section>
+  );
+}
+
+/** Names and their values. */
+export function Pairs({ rows }: { rows: [Child, Child][] }) {
+  return (
+    <dl class="pairs">
+      {rows.map(([name, value]) => (
+        <>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </>
+      ))}
+    </dl>
+  );
+}
+
+/** A list without marks, or `none` in words. */
+export function PlainList({ items, none = "none" }: { items: Child[]; none?: string }) {
+  if (items.length === 0) return none;
+  return (
+    <ul class="plain">
+      {items.map((item) => (
+        <li>{item}</li>
+      ))}
+    </ul>
   );
 }
 

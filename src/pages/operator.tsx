@@ -5,7 +5,17 @@ import type { Deps } from "../deps.js";
 import { type OperatorOverview, readOverview } from "../features/operator/read-overview.js";
 import { checkReadiness, type Readiness } from "../features/system/routes.js";
 import { type AppEnv, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
-import { AgentLink, Amount, ChainLink, ContractLink, plural, Rows, ScrollTable, Time } from "./components.js";
+import {
+  AgentLink,
+  Amount,
+  ChainLink,
+  ContractLink,
+  plural,
+  Region,
+  Rows,
+  ScrollTable,
+  Time,
+} from "./components.js";
 
 /** Sign-in attempts per minute and client; independent of the configured limits. */
 const TRIES = 10;
@@ -88,8 +98,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
       <div class="columns">
         <div>
           <Health readiness={readiness} />
-          <section class="panel">
-            <h2>Outbox</h2>
+          <Region title="Outbox">
             {queue.length === 0 ? (
               <p>Empty.</p>
             ) : (
@@ -105,13 +114,12 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
                 />
               </ScrollTable>
             )}
-          </section>
+          </Region>
           <Signers signers={signers} />
           <Gas gas={gas} />
         </div>
         <div>
-          <section class="panel">
-            <h2>Held payouts</h2>
+          <Region title="Held payouts">
             <p>{plural(dueSettlements, "settlement is", "settlements are")} due but not on chain yet.</p>
             <ul class="entries" id="held">
               {heldPayouts.map(({ contractId, title, price, endedAt, heldUntil }) => (
@@ -142,9 +150,8 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
                 </ul>
               </>
             )}
-          </section>
-          <section class="panel">
-            <h2>Recent rejections</h2>
+          </Region>
+          <Region title="Recent rejections">
             <ul class="entries">
               {rejections.map(({ kind, escrow, reason, at }) => (
                 <li>
@@ -159,7 +166,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
               ))}
             </ul>
             {rejections.length === 0 && <p>None.</p>}
-          </section>
+          </Region>
         </div>
       </div>
     </>
@@ -169,8 +176,7 @@ export function OperatorPage({ overview, readiness }: { overview: OperatorOvervi
 function Health({ readiness: { ready, database, chain, indexer } }: { readiness: Readiness }) {
   const word = (ok: boolean) => <span class={ok ? "badge good" : "badge bad"}>{ok ? "ok" : "failing"}</span>;
   return (
-    <section class="panel">
-      <h2>Health</h2>
+    <Region title="Health">
       <p class={ready ? "notice good" : "notice bad"}>{ready ? "Ready." : "Not ready."}</p>
       <dl class="pairs">
         <dt>Database</dt>
@@ -185,14 +191,13 @@ function Health({ readiness: { ready, database, chain, indexer } }: { readiness:
           {indexer.lagBlocks === null ? "? blocks" : plural(indexer.lagBlocks, "block")} behind
         </dd>
       </dl>
-    </section>
+    </Region>
   );
 }
 
 function Gas({ gas: { allowance, budget, perFee, unearned, debtors } }: { gas: OperatorOverview["gas"] }) {
   return (
-    <section class="panel">
-      <h2>Gas not earned by fees</h2>
+    <Region title="Gas not earned by fees">
       <p id="gas">
         {Math.round(unearned).toLocaleString("en")} in use
         {budget > 0 && ` of ${budget.toLocaleString("en")} an hour`}
@@ -212,14 +217,13 @@ function Gas({ gas: { allowance, budget, perFee, unearned, debtors } }: { gas: O
           </li>
         ))}
       </ul>
-    </section>
+    </Region>
   );
 }
 
 function Signers({ signers }: { signers: OperatorOverview["signers"] }) {
   return (
-    <section class="panel">
-      <h2>Signers</h2>
+    <Region title="Signers">
       <ul class="entries" id="signers">
         {signers.map(({ address, balance, ownedSince, openBatches, oldestOpenAt, attempts }) => (
           <li>
@@ -237,7 +241,7 @@ function Signers({ signers }: { signers: OperatorOverview["signers"] }) {
         ))}
       </ul>
       {signers.length === 0 && <p>No relayer has run on this database.</p>}
-    </section>
+    </Region>
   );
 }
 

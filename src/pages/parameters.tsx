@@ -7,7 +7,7 @@ import {
   presentParameters,
 } from "../features/protocol/routes.js";
 import type { AppEnv } from "../http/middleware.js";
-import { percent } from "./components.js";
+import { Pairs, percent, Region } from "./components.js";
 
 /** `/parameters`: the data of `GET /v1/protocol` and `GET /v1/limits`. */
 export function showParameters({ config, readParameters }: Pick<Deps, "config" | "readParameters">) {
@@ -23,39 +23,35 @@ export function showParameters({ config, readParameters }: Pick<Deps, "config" |
   };
 }
 
-type Kind = "ratio" | "tokens" | "plain";
+const inTokens = (value: ProtocolView[keyof ProtocolView]): string => `${value} tokens`;
+const inPercent = (value: ProtocolView[keyof ProtocolView]): string => percent(Number(value));
 
-const MEANINGS: Record<keyof ProtocolView, { kind: Kind; text: string }> = {
-  protocolFee: { kind: "ratio", text: "Share of the worker's part of the price that goes to the treasury." },
-  workerStakeRatio: { kind: "ratio", text: "Worker Stake as a share of the price." },
-  disputeBondRatio: { kind: "ratio", text: "Dispute Bond as a share of the price." },
-  backupAgentBondRatio: {
-    kind: "ratio",
-    text: "A Backup Agent's bond per criterion as a share of the price.",
-  },
-  earlyWithdrawalSlashRatio: {
-    kind: "ratio",
-    text: "Share of the Worker Stake that goes to the client if the worker withdraws in time.",
-  },
-  absentNoneMetClientShare: {
-    kind: "ratio",
-    text: "Share of the slashed Worker Stake that goes to the client if the worker is absent or fails criteria. The treasury receives the rest.",
-  },
-  baUnclearSlashRatio: {
-    kind: "ratio",
-    text: "Share of a criterion's bond that is slashed for an unclear vote against a decisive majority.",
-  },
-  tokenMintRewardFull: {
-    kind: "tokens",
-    text: "Minted for each vote in a decisive majority; less if the dispute pays little to the Treasury.",
-  },
-  tokenMintRewardReduced: { kind: "tokens", text: "Minted for each vote that matches an unclear result." },
-  baEligibilityStake: { kind: "tokens", text: "Stake that a Backup Agent needs to be eligible." },
-  baVotingWindow: { kind: "plain", text: "Time in which Backup Agents can vote after a dispute." },
-  baRecruitCount: {
-    kind: "plain",
-    text: "Backup Agents drawn for a dispute. If null, every eligible one may vote.",
-  },
+/** What each parameter means, and how it is written. */
+const MEANINGS: Record<keyof ProtocolView, [string, typeof inTokens]> = {
+  protocolFee: ["Share of the worker's part of the price that goes to the treasury.", inPercent],
+  workerStakeRatio: ["Worker Stake as a share of the price.", inPercent],
+  disputeBondRatio: ["Dispute Bond as a share of the price.", inPercent],
+  backupAgentBondRatio: ["A Backup Agent's bond per criterion as a share of the price.", inPercent],
+  earlyWithdrawalSlashRatio: [
+    "Share of the Worker Stake that goes to the client if the worker withdraws in time.",
+    inPercent,
+  ],
+  absentNoneMetClientShare: [
+    "Share of the slashed Worker Stake that goes to the client if the worker is absent or fails criteria. The treasury receives the rest.",
+    inPercent,
+  ],
+  baUnclearSlashRatio: [
+    "Share of a criterion's bond that is slashed for an unclear vote against a decisive majority.",
+    inPercent,
+  ],
+  tokenMintRewardFull: [
+    "Minted for each vote in a decisive majority; less if the dispute pays little to the Treasury.",
+    inTokens,
+  ],
+  tokenMintRewardReduced: ["Minted for each vote that matches an unclear result.", inTokens],
+  baEligibilityStake: ["Stake that a Backup Agent needs to be eligible.", inTokens],
+  baVotingWindow: ["Time in which Backup Agents can vote after a dispute.", String],
+  baRecruitCount: ["Backup Agents drawn for a dispute. If null, every eligible one may vote.", String],
 };
 
 function ParametersPage({ parameters, limits }: { parameters: ProtocolView; limits: LimitsView }) {
@@ -67,8 +63,7 @@ function ParametersPage({ parameters, limits }: { parameters: ProtocolView; limi
       </p>
       <div class="columns">
         <div>
-          <section class="panel">
-            <h2>Parameters</h2>
+          <Region title="Parameters">
             <dl class="values" id="parameters">
               {(Object.keys(MEANINGS) as (keyof ProtocolView)[]).map((name) => (
                 <div>
@@ -76,38 +71,24 @@ function ParametersPage({ parameters, limits }: { parameters: ProtocolView; limi
                     <code>{name}</code>
                   </dt>
                   <dd class="value" data-value={String(parameters[name])}>
-                    {shown(parameters[name], MEANINGS[name].kind)}
+                    {MEANINGS[name][1](parameters[name])}
                   </dd>
-                  <dd>{MEANINGS[name].text}</dd>
+                  <dd>{MEANINGS[name][0]}</dd>
                 </div>
               ))}
             </dl>
-          </section>
+          </Region>
         </div>
         <div>
           {Object.entries(limits).map(([group, values]) => (
-            <section class="panel">
-              <h2>Limits: {group}</h2>
-              <dl class="pairs">
-                {Object.entries(values).map(([name, value]) => (
-                  <>
-                    <dt>
-                      <code>{name}</code>
-                    </dt>
-                    <dd>{value === null ? "off" : value}</dd>
-                  </>
-                ))}
-              </dl>
-            </section>
+            <Region title={`Limits: ${group}`}>
+              <Pairs
+                rows={Object.entries(values).map(([name, value]) => [<code>{name}</code>, value ?? "off"])}
+              />
+            </Region>
           ))}
         </div>
       </div>
     </>
   );
-}
-
-function shown(value: string | number | null, kind: Kind): string {
-  if (kind === "ratio") return percent(Number(value));
-  if (kind === "tokens") return `${value} tokens`;
-  return String(value);
 }

@@ -9,11 +9,11 @@ import type { VoteView } from "../../features/votes/view.js";
 import {
   AgentLink,
   Amount,
-  Head,
   Json,
   OutcomeBadge,
   plural,
   Region,
+  Rows,
   ScrollTable,
   secondsOf,
   Time,
@@ -137,23 +137,20 @@ export function Votes({ data: { contract, votes } }: { data: ContractPageData })
       )}
       {isTallied && (
         <ScrollTable label="Votes by Backup Agent and criterion">
-          <Head
+          <Rows
+            headed
             columns={["Backup Agent", ...acceptanceCriteria.map((_, i) => `Criterion ${i + 1}`), "#Tokens"]}
+            rows={ballotsOf(votes.data).map(([agent, ballot]) => [
+              <AgentLink address={agent} />,
+              ...ballot.map(({ vote, bondOutcome }) => (
+                <>
+                  {vote === null ? "never opened" : <OutcomeBadge outcome={vote} />}
+                  <small>bond {bondOutcome}</small>
+                </>
+              )),
+              ballot.reduce((sum, { reward }) => sum + (reward ?? 0), 0),
+            ])}
           />
-          <tbody>
-            {ballotsOf(votes.data).map((ballot) => (
-              <tr>
-                <th scope="row">{ballot[0] && <AgentLink address={ballot[0].backupAgent} />}</th>
-                {ballot.map(({ vote, bondOutcome }) => (
-                  <td>
-                    {vote === null ? "never opened" : <OutcomeBadge outcome={vote} />}
-                    <small>bond {bondOutcome}</small>
-                  </td>
-                ))}
-                <td class="number">{ballot.reduce((sum, { reward }) => sum + (reward ?? 0), 0)}</td>
-              </tr>
-            ))}
-          </tbody>
           <tfoot>
             <tr>
               <th scope="row">Majority</th>
@@ -181,12 +178,10 @@ export function Votes({ data: { contract, votes } }: { data: ContractPageData })
 }
 
 /** Groups the votes by agent, in the order of the criteria. */
-function ballotsOf(votes: VoteView[]): VoteView[][] {
-  const byAgent = new Map<string, VoteView[]>();
-  for (const vote of votes) {
-    byAgent.set(vote.backupAgent, [...(byAgent.get(vote.backupAgent) ?? []), vote]);
-  }
-  return [...byAgent.values()];
+function ballotsOf(votes: VoteView[]): [Address, VoteView[]][] {
+  const byAgent = new Map<Address, VoteView[]>();
+  for (const vote of votes) byAgent.set(vote.backupAgent, [...(byAgent.get(vote.backupAgent) ?? []), vote]);
+  return [...byAgent];
 }
 
 /** Progress reports of the worker. */
