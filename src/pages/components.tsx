@@ -52,7 +52,7 @@ const STATUS_WORDS: Record<Status, { label: string; tone: Tone }> = {
   created: { label: "Open", tone: "open" },
   matched: { label: "In work", tone: "active" },
   "under-review": { label: "Under review", tone: "active" },
-  disputed: { label: "Disputed", tone: "alert" },
+  disputed: { label: "Disputed", tone: "bad" },
   resolved: { label: "Resolved", tone: "active" },
   "settled-all-met": { label: "Settled: all met", tone: "good" },
   "settled-partial": { label: "Settled: in part", tone: "mixed" },
@@ -63,7 +63,7 @@ const STATUS_WORDS: Record<Status, { label: string; tone: Tone }> = {
   "cancelled-absent": { label: "Not delivered", tone: "bad" },
 };
 
-type Tone = "open" | "active" | "alert" | "good" | "mixed" | "bad" | "quiet";
+type Tone = "open" | "active" | "good" | "mixed" | "bad" | "quiet";
 
 export function StatusBadge({ status }: { status: Status }) {
   const { label, tone } = STATUS_WORDS[status];

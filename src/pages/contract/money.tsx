@@ -93,7 +93,7 @@ export function Escrow({ data: { contract, ledger, settlement } }: { data: Contr
                 </>
               )}
             </span>
-            <span class={`figure ${entry.direction}`}>
+            <span class={entry.direction === "in" ? "figure good" : "figure bad"}>
               {entry.direction === "in" ? "+" : "−"}
               {entry.amount}
             </span>
