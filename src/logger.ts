@@ -5,10 +5,10 @@ import { ConfigError } from "./config.js";
 const SECRETS = [
   "authorization",
   "Authorization",
-  '["payment-signature"]',
-  '["PAYMENT-SIGNATURE"]',
-  '["x-payment"]',
-  '["X-PAYMENT"]',
+  "payment-signature",
+  "PAYMENT-SIGNATURE",
+  "x-payment",
+  "X-PAYMENT",
   "apiKey",
   "signature",
   "privateKey",
@@ -22,12 +22,11 @@ const SECRETS = [
  * and passes errors under `err` or `error` through {@link describeError}.
  */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
-  const paths = SECRETS.flatMap((path) => [path, path.startsWith("[") ? `*${path}` : `*.${path}`]);
-  const deeper = SECRETS.flatMap((path) => (path.startsWith("[") ? `*.*${path}` : `*.*.${path}`));
+  const paths = SECRETS.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
   const logger = pino(
     {
       level,
-      redact: { paths: [...paths, ...deeper], censor: "[redacted]" },
+      redact: { paths, censor: "[redacted]" },
       serializers: { err: describeError, error: describeError },
     },
     ...(destination ? [destination] : []),

@@ -29,9 +29,7 @@ import type { ConcurrencyLimit, Loop } from "./scheduling.js";
 import { createWebhookSender } from "./webhooks/sender.js";
 
 const KEEPER_INTERVAL_MS = 2000;
-/**
- * Payment headers can hold contract wallets' long signatures; idle connections must outlive the client's own timeout.
- */
+/** Payment headers can hold contract wallets' long signatures; idle connections must outlive the client's own timeout. */
 const SERVER_OPTIONS = { maxHeaderSize: 64 * 1024, keepAliveTimeout: 65_000 };
 /** Requests of one connection without a response. Each costs time before any limit, and Node.js reads hundreds at once. */
 const MAX_PIPELINED = 16;
@@ -198,8 +196,8 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
       errorHandler(error) {
         // The app answers every error itself, unless its error handler fails.
         if (!(error instanceof RequestError)) return new Response(null, { status: 500 });
-        const { body, ...rest } = refusal("The URL or the Host header is malformed.");
-        return new Response(body, rest);
+        const refused = refusal("The URL or the Host header is malformed.");
+        return new Response(refused.body, refused);
       },
     });
     const pending = new WeakMap<Socket, number>();
@@ -212,12 +210,8 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
       outgoing.once("close", () => pending.set(socket, (pending.get(socket) ?? 1) - 1));
       // Before they are parsed, which takes a tenth of a second if both are as long as a header can be.
       if (`http://${headers.host}${url}`.length <= LIMITS.urlLength) return void listener(incoming, outgoing);
-      const {
-        body,
-        status,
-        headers: given,
-      } = refusal(`The URL is longer than ${LIMITS.urlLength} characters.`);
-      outgoing.writeHead(status, { ...given, Connection: "close" }).end(body);
+      const refused = refusal(`The URL is longer than ${LIMITS.urlLength} characters.`);
+      outgoing.writeHead(refused.status, { ...refused.headers, Connection: "close" }).end(refused.body);
     });
     server.listen(port, host, () => resolve(server));
     server.once("error", (error: NodeJS.ErrnoException) => {

@@ -14,29 +14,19 @@ import {
   type WalletClient,
 } from "viem";
 
-export interface ChainClientsOptions {
-  rpcUrl: string;
-  chainId: number;
-}
-
-interface ChainClients {
-  publicClient: PublicClient<Transport, Chain>;
-  chain: Chain;
-}
-
 const POLLING_INTERVAL_MS = 250;
 /** Between two looks of a clock that hears of no block: the indexer can be down. */
 const UNASKED_LOOK_MS = 1000;
 
 /** A read-only HTTP client for one chain. It holds no connection state; a call fails if the node is unreachable. */
-export function createChainClients({ rpcUrl, chainId }: ChainClientsOptions): ChainClients {
+export function createChainClients({ rpcUrl, chainId }: { rpcUrl: string; chainId: number }) {
   const chain = defineChain({
     id: chainId,
     name: `chain ${chainId}`,
     nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
     rpcUrls: { default: { http: [rpcUrl] } },
   });
-  const publicClient = createPublicClient({
+  const publicClient: PublicClient<Transport, Chain> = createPublicClient({
     chain,
     transport: rpcTransport(rpcUrl, { batch: true }),
     pollingInterval: POLLING_INTERVAL_MS,
@@ -53,16 +43,15 @@ export function shortNameOf(chainId: number): string {
 }
 
 /** A signing client for deployments and local tools. The service itself signs only in `src/relayer`. */
-export function createSigningClient(options: {
+export function createSigningClient({
+  rpcUrl,
+  ...options
+}: {
   rpcUrl: string;
   chain: Chain;
   account: LocalAccount;
 }): WalletClient<Transport, Chain, LocalAccount> {
-  return createWalletClient({
-    account: options.account,
-    chain: options.chain,
-    transport: rpcTransport(options.rpcUrl),
-  });
+  return createWalletClient({ ...options, transport: rpcTransport(rpcUrl) });
 }
 
 /** A full block's transactions take several megabytes, and one batch can request several blocks. */
@@ -145,14 +134,6 @@ function idsOf(batch: string): unknown[] {
   return Array.isArray(parsed) ? parsed.map((one) => (one as { id?: unknown } | null)?.id) : [];
 }
 
-interface ChainHead {
-  number: bigint;
-  hash: Hash;
-  timestamp: number;
-  /** When this process first saw the block, in milliseconds of the monotonic `performance.now()`. */
-  seenAt: number;
-}
-
 export type ChainClock = ReturnType<typeof createChainClock>;
 
 /**
@@ -160,7 +141,8 @@ export type ChainClock = ReturnType<typeof createChainClock>;
  * reads the host's wall clock, which can be wrong.
  */
 export function createChainClock({ publicClient }: { publicClient: Pick<PublicClient, "getBlock"> }) {
-  let head: ChainHead | null = null;
+  /** `seenAt`: when this process first saw the block, in milliseconds of the monotonic `performance.now()`. */
+  let head: { number: bigint; hash: Hash; timestamp: number; seenAt: number } | null = null;
   let newest = 0;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;

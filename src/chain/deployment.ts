@@ -116,15 +116,8 @@ export async function verifyDeployment({
 }): Promise<void> {
   await verifyChain({ publicClient, deployment });
   const { chainId, factory, implementation, relay, delegation, registry, protocolToken, asset } = deployment;
-  for (const address of [
-    factory,
-    implementation,
-    relay,
-    delegation,
-    registry,
-    protocolToken,
-    asset.address,
-  ]) {
+  const contracts = [factory, implementation, relay, delegation, registry, protocolToken, asset.address];
+  for (const address of contracts) {
     if ((await publicClient.getCode({ address })) === undefined) {
       throw new ConfigError(
         `DEPLOYMENT: chain ${chainId} has no contract at ${address}; use the file that was written for this chain`,
@@ -132,17 +125,14 @@ export async function verifyDeployment({
     }
   }
 
+  const creator = { address: factory, abi: factoryAbi } as const;
   const voters = { address: registry, abi: registryAbi } as const;
   const token = { address: protocolToken, abi: protocolTokenAbi } as const;
   const delegations = { address: delegation, abi: delegationAbi } as const;
   const read = publicClient.readContract;
   const dependencies = read({ address: implementation, abi: escrowAbi, functionName: "dependencies" });
   const checks: [string, Promise<string>, string][] = [
-    [
-      "factory.IMPLEMENTATION",
-      read({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
-      implementation,
-    ],
+    ["factory.IMPLEMENTATION", read({ ...creator, functionName: "IMPLEMENTATION" }), implementation],
     ["escrow.dependencies.factory", dependencies.then((known) => known.factory), factory],
     ["escrow.dependencies.asset", dependencies.then((known) => known.asset), asset.address],
     ["escrow.dependencies.operator", dependencies.then((known) => known.operator), relay],

@@ -25,12 +25,7 @@ export async function isPaused(
   at: { blockHash: Hex; requireCanonical: boolean },
 ): Promise<boolean> {
   try {
-    return await publicClient.readContract({
-      address: token,
-      abi: tokenAbi,
-      functionName: "paused",
-      ...at,
-    });
+    return await publicClient.readContract({ address: token, abi: tokenAbi, functionName: "paused", ...at });
   } catch (error) {
     const isEmpty =
       error instanceof BaseError &&

@@ -16,13 +16,7 @@ import { readDeployment, verifyChain } from "../chain/deployment.js";
 import { ConfigError, parseIndexerConfig } from "../config.js";
 import { startGuardian } from "../indexer/supervision/guardian.js";
 import { watchIndex } from "../indexer/supervision/index-watch.js";
-import {
-  dropIndex,
-  type IndexerCommand,
-  indexerCommand,
-  takeIndexerLock,
-  unlock,
-} from "../indexer/supervision/indexer.js";
+import { dropIndex, indexerCommand, takeIndexerLock, unlock } from "../indexer/supervision/indexer.js";
 import { refuse, withoutUrls } from "../logger.js";
 
 /** Grace period before SIGKILL, for a Ponder that hangs. */
@@ -33,7 +27,7 @@ const PORT_PATIENCE_MS = KILL_AFTER_MS + 5_000;
 const DROP_AGAIN_MS = 1_000;
 
 let config: ReturnType<typeof parseIndexerConfig>;
-let line: IndexerCommand;
+let line: ReturnType<typeof indexerCommand>;
 try {
   config = parseIndexerConfig(process.env);
   line = indexerCommand({ ...config, deploymentPath: resolve(config.deploymentPath) });
@@ -49,13 +43,9 @@ console.error(`The index is in the schema ${schema}.`);
 let child: ChildProcess | undefined;
 /** The index that rests on an abandoned branch. */
 let abandoned = "";
-let reason:
-  | "database connection lost"
-  | "database restarted"
-  | "index stalled"
-  | "reorg too deep"
-  | undefined;
-const end = (why: NonNullable<typeof reason>): void => {
+type Reason = "database connection lost" | "database restarted" | "index stalled" | "reorg too deep";
+let reason: Reason | undefined;
+const end = (why: Reason): void => {
   reason ??= why;
   console.error(`The indexer is stopping: ${why}.`);
   if (child === undefined) process.exit(1);

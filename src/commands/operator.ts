@@ -65,16 +65,8 @@ const OwnerSettingsSchema = z.object({
   OWNER_PRIVATE_KEY: z.string("is required").regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex"),
 });
 
-interface WrappedSecrets {
-  table: typeof referenceKey | typeof webhook;
-  /** Primary key of the table, under the names in the headers of its secrets. */
-  place: Record<string, PgColumn>;
-  wrapped: PgColumn;
-  /** Precedes the place in errors. */
-  kind: string;
-}
-
-const WRAPPED_SECRETS: WrappedSecrets[] = [
+/** `place`: primary key of the table, under the names in the headers of its secrets; `kind` precedes it in errors. */
+const WRAPPED_SECRETS = [
   {
     table: referenceKey,
     place: { contractId: referenceKey.contractId, field: referenceKey.field },

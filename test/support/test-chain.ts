@@ -14,7 +14,7 @@ import {
   type Transport,
   type WalletClient,
 } from "viem";
-import { type ChainClientsOptions, createChainClients } from "../../src/chain/clients.js";
+import { createChainClients } from "../../src/chain/clients.js";
 import { type DeployOptions, deployProtocol } from "../../src/chain/deploy.js";
 import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { LOCAL_CHAIN_ID, startChain } from "../../tools/local/chain.js";
@@ -28,7 +28,7 @@ export const INDEXING_MS = 90_000;
 export type Wallet = WalletClient<Transport, Chain, LocalAccount>;
 
 /** Clients of a local chain. Test files that move its time need no others. */
-export function localClients({ rpcUrl, chainId }: ChainClientsOptions) {
+export function localClients({ rpcUrl, chainId }: Parameters<typeof createChainClients>[0]) {
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
   // A slow request must not be retried: a block would be made, or time moved, twice.
   const transport = http(rpcUrl, { timeout: 60_000 });

@@ -10,7 +10,7 @@ import { blockOf } from "../../db/onchain.js";
 
 interface IndexWatchOptions {
   databaseUrl: string;
-  /** The indexer's own schema: the views in `onchain` can still point at the previous release. */
+  /** The indexer's schema: the views in `onchain` can still point at the previous release. */
   schema: string;
   rpcUrl: string;
   /** The database restarted: the indexer must restart too, and resume from its safe checkpoint. */
@@ -43,9 +43,7 @@ export function watchIndex(options: IndexWatchOptions): { stop(): void } {
   /** Whether the index has advanced, or was catching up, since its last start: a starting indexer does neither. */
   let hasMoved = false;
   let gone: Gone | undefined;
-  /**
-   * The newest block that the indexer counts as final, as the node had it, and consecutive looks that found another.
-   */
+  /** The newest block that the indexer counts as final, as the node had it, and consecutive looks that found another. */
   let anchor: (BlockRef & { misses: number }) | undefined;
   /** The index last reported as abandoned, so that it is reported once. */
   let abandoned: string | undefined;
@@ -161,20 +159,7 @@ interface Gone extends BlockRef {
   checkpoint: string | undefined;
 }
 
-interface Seen {
-  startedAt: string;
-  /** Identifies the index; changes when it is dropped and rebuilt. */
-  index: string | undefined;
-  /** The newest block that the indexer counts as final. */
-  finalBlock: bigint | undefined;
-  /** The index's progress; undefined while it is catching up or empty. */
-  progress: { checkpoint: string; block: bigint } | undefined;
-  /** Block of the newest row. */
-  newest: BlockRef | undefined;
-  hasGone: boolean;
-}
-
-async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | undefined): Promise<Seen> {
+async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | undefined) {
   const table = (name: string): string => `${pg.escapeIdentifier(schema)}.${name}`;
   const read = async <Row extends pg.QueryResultRow>(
     query: string,
@@ -209,10 +194,13 @@ async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | 
       [gone.number.toString(), gone.hash],
     ));
   return {
+    /** Identifies the index; changes when it is dropped and rebuilt. */
     index: server?.index ?? undefined,
     hasGone: stillGone !== undefined,
     startedAt: server?.at ?? "",
+    /** The newest block that the indexer counts as final. */
     finalBlock: final && BigInt(final.block),
+    /** Undefined while the index is catching up or empty. */
     progress: progress && { ...progress, block: BigInt(progress.block) },
     newest: newest && { number: BigInt(newest.number), hash: newest.hash },
   };

@@ -28,42 +28,29 @@ export interface IndexerOptions {
   port: number;
 }
 
-export interface IndexerCommand {
-  command: string;
-  args: string[];
-  /** Complete: the current environment without its keys, plus the indexer's settings. */
-  env: Record<string, string | undefined>;
-  /** The address on which Ponder listens. */
-  host: string;
-  /** Postgres schema of this release; the views in `onchain` point at it once it has caught up. */
-  schema: string;
-}
-
 /**
- * The indexer's command line. SIGTERM ends it cleanly, and a restart resumes. If its files or the deployment have
- * changed, it builds a new index beside that of the previous release. Throws ConfigError if a setting is wrong.
+ * The indexer's command line, the address on which Ponder listens, and the Postgres schema of this release; the views in
+ * `onchain` point at it once it has caught up. SIGTERM ends it cleanly, and a restart resumes. If its files or the
+ * deployment have changed, it builds a new index beside that of the previous release. Throws ConfigError if a setting is
+ * wrong.
  */
-export function indexerCommand(options: IndexerOptions): IndexerCommand {
+export function indexerCommand(options: IndexerOptions) {
   const schema = releaseSchema(options.deploymentPath);
-  const ponder = join(ROOT, "node_modules/ponder/dist/esm/bin/ponder.js");
-  const root = join(ROOT, "src/indexer");
-  const {
-    INDEXER_HOST: host,
-    PONDER_LOG_LEVEL: logLevel,
-    PONDER_REQUESTS_PER_SECOND: requestsPerSecond,
-    PONDER_POLLING_INTERVAL_MS: pollingIntervalMs,
-  } = parsePonderEnvironment(process.env);
+  const settings = parsePonderEnvironment(process.env);
+  const host = settings.INDEXER_HOST;
   return {
     command: process.execPath,
     args: [
       // Ponder uses a deprecated feature of pg, which we cannot change.
       "--no-deprecation",
       ...["--import", pathToFileURL(join(ROOT, "src/indexer/supervision/lag-resolution.mjs")).href],
-      ponder,
-      ...["--root", root, "--log-format", "json", "--log-level", logLevel],
+      join(ROOT, "node_modules/ponder/dist/esm/bin/ponder.js"),
+      ...["--root", join(ROOT, "src/indexer")],
+      ...["--log-format", "json", "--log-level", settings.PONDER_LOG_LEVEL],
       ...["start", "--schema", schema, "--views-schema", "onchain"],
       ...["--hostname", host],
     ],
+    /** Complete: the current environment without its keys, plus the indexer's settings. */
     env: {
       // With npm start this process also has the service's keys, and Ponder needs none of them.
       ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/_KEYS?(_|$)/.test(name))),
@@ -71,8 +58,8 @@ export function indexerCommand(options: IndexerOptions): IndexerCommand {
       RPC_URL: options.rpcUrl,
       WS_RPC_URL: options.wsRpcUrl ?? "",
       DEPLOYMENT: options.deploymentPath,
-      PONDER_REQUESTS_PER_SECOND: String(requestsPerSecond),
-      PONDER_POLLING_INTERVAL_MS: String(pollingIntervalMs),
+      PONDER_REQUESTS_PER_SECOND: String(settings.PONDER_REQUESTS_PER_SECOND),
+      PONDER_POLLING_INTERVAL_MS: String(settings.PONDER_POLLING_INTERVAL_MS),
       // Ponder prefers this variable to its own --port.
       PORT: String(options.port),
       PONDER_TELEMETRY_DISABLED: "true",
