@@ -246,6 +246,16 @@ export const parseIndexerConfig = (env: Environment): z.output<typeof IndexerEnv
 export const parseDatabaseUrl = (env: Environment): string =>
   parse(z.object({ DATABASE_URL: databaseUrl }), env).DATABASE_URL;
 
+/** The settings of commands that sign as the protocol token's owner. Throws a {@link ConfigError} as the others do. */
+export function parseOwnerSettings(env: Environment) {
+  const settings = parse(
+    z.object({ RPC_URL: httpUrl, DEPLOYMENT: z.string(), OWNER_PRIVATE_KEY: privateKey }),
+    env,
+  );
+  const { RPC_URL: rpcUrl, DEPLOYMENT: deploymentPath, OWNER_PRIVATE_KEY: ownerPrivateKey } = settings;
+  return { rpcUrl, deploymentPath, ownerPrivateKey };
+}
+
 /** The master keys, for commands that rewrap secrets. Throws a {@link ConfigError} if one is missing or wrong. */
 export function parseMasterKeys(env: Environment): Pick<Config, "masterKey" | "masterKeysOld"> {
   const keys = parse(z.object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: listOf(hex32) }), env);

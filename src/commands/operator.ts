@@ -10,10 +10,9 @@ import { type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { parseEventLogs } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { z } from "zod";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
-import { ConfigError, httpUrl, parseDatabaseUrl, parseMasterKeys } from "../config.js";
+import { ConfigError, parseDatabaseUrl, parseMasterKeys, parseOwnerSettings } from "../config.js";
 import { createDatabase, type Database, hasSqlState, SQLSTATE } from "../db/client.js";
 import { referenceKey, webhook } from "../db/schema.js";
 import { selected } from "../db/statements.js";
@@ -58,12 +57,6 @@ const NOTE_LENGTH = 4_096;
 class OperatorError extends Error {
   override readonly name = "OperatorError";
 }
-
-const OwnerSettingsSchema = z.object({
-  RPC_URL: httpUrl,
-  DEPLOYMENT: z.string("is required"),
-  OWNER_PRIVATE_KEY: z.string("is required").regex(/^0x[0-9a-fA-F]{64}$/, "must be 32 bytes in hex"),
-});
 
 /** `place`: primary key of the table, under the names in the headers of its secrets; `kind` precedes it in errors. */
 const WRAPPED_SECRETS = [
@@ -202,34 +195,25 @@ async function mintGrant(args: string[]): Promise<void> {
 }
 
 async function openToken() {
-  const { rpcUrl, deploymentPath, account } = ownerSettings();
+  const { rpcUrl, deploymentPath, ownerPrivateKey } = ownerSettings();
   const deployment = readDeployment(deploymentPath);
   const { chainId, protocolToken } = deployment;
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId });
   await verifyChain({ publicClient, deployment });
-  const wallet = createSigningClient({ rpcUrl, chain, account });
+  const wallet = createSigningClient({ rpcUrl, chain, account: privateKeyToAccount(ownerPrivateKey) });
   return { publicClient, wallet, token: { address: protocolToken, abi: protocolTokenAbi } as const };
 }
 
 /** The three settings. If none is set, those of the local network that `npm start` runs. */
 function ownerSettings() {
-  const given = Object.fromEntries(
-    Object.keys(OwnerSettingsSchema.shape).flatMap((name) =>
-      process.env[name] ? [[name, process.env[name]]] : [],
-    ),
-  );
-  const local = Object.keys(given).length === 0 ? localNetwork() : null;
-  if (local !== null) return { ...local, account: privateKeyToAccount(local.ownerPrivateKey) };
-
-  const settings = OwnerSettingsSchema.safeParse(given);
-  if (!settings.success) {
-    const faults = settings.error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`);
-    throw new OperatorError(
-      [...faults, "(or run npm start in another terminal and set none of them)"].join("\n"),
-    );
+  const { RPC_URL, DEPLOYMENT, OWNER_PRIVATE_KEY } = process.env;
+  const local = RPC_URL || DEPLOYMENT || OWNER_PRIVATE_KEY ? null : localNetwork();
+  try {
+    return local ?? parseOwnerSettings(process.env);
+  } catch (error) {
+    const { message } = error as ConfigError;
+    throw new OperatorError(`${message}\n(or run npm start in another terminal and set none of them)`);
   }
-  const { RPC_URL: rpcUrl, DEPLOYMENT: deploymentPath, OWNER_PRIVATE_KEY: key } = settings.data;
-  return { rpcUrl, deploymentPath, account: privateKeyToAccount(key as `0x${string}`) };
 }
 
 /** `master-key rotate`: rewraps every key. If some cannot be rewrapped, it fails after rewrapping the others. */
@@ -313,12 +297,7 @@ export async function withDatabase<T>(work: (db: Database) => Promise<T>): Promi
 }
 
 /** Addresses of the network that `npm start` runs on this machine; null if none is running. */
-function localNetwork(): {
-  databaseUrl: string;
-  rpcUrl: string;
-  deploymentPath: string;
-  ownerPrivateKey: `0x${string}`;
-} | null {
+function localNetwork(): (ReturnType<typeof parseOwnerSettings> & { databaseUrl: string }) | null {
   const path = join(process.env.DATA_DIR || join(ROOT, ".local"), "network.json");
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
 }

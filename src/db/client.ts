@@ -130,12 +130,8 @@ export async function migrate(pool: pg.Pool): Promise<void> {
     await applyMigrations(drizzle(connection), MIGRATIONS);
   } catch (cause) {
     if (!hasSqlState(cause, SQLSTATE.insufficientPrivilege)) throw cause;
-    throw new ConfigError(
-      "DATABASE_URL: the user needs the right to create schemas, and to own the schema app",
-      {
-        cause,
-      },
-    );
+    const needs = "the user needs the right to create schemas, and to own the schema app";
+    throw new ConfigError(`DATABASE_URL: ${needs}`, { cause });
   } finally {
     await connection.end();
   }

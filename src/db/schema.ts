@@ -266,8 +266,7 @@ export const sealedVote = app.table(
 /** SQL: whether the operation was applied, or failed, in a block. The planner matches it with `operation_signed`. */
 export const hasOutcomeOnChain = sql`(state in ('mined', 'final') or (state = 'rejected' and block_number is not null))`;
 
-const OPERATION_STATES = ["queued", "sent", "mined", "final", "rejected", "held"] as const;
-type OperationState = (typeof OPERATION_STATES)[number];
+type OperationState = "queued" | "sent" | "mined" | "final" | "rejected" | "held";
 /** States of an operation that took effect on chain, as far as we know. */
 export const APPLIED: OperationState[] = ["mined", "final"];
 /** States in which its caller no longer waits for it. */
@@ -363,8 +362,7 @@ export const operation = app.table(
  * `sent` until there is a receipt, `mined` until deep enough, then `final`; `reverted` if the whole batch reverted.
  * `quarantined` if someone else used the account nonce; `superseded` once that is final.
  */
-const BATCH_STATES = ["sent", "mined", "quarantined", "final", "reverted", "superseded"] as const;
-type BatchState = (typeof BATCH_STATES)[number];
+type BatchState = "sent" | "mined" | "quarantined" | "final" | "reverted" | "superseded";
 
 /** One signed transaction of a batch: the signed bytes, gas limit, fees in wei, and the newest block when it was signed. */
 export interface BatchAttempt {

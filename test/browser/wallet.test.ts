@@ -1,5 +1,4 @@
 /** A person with a browser wallet plays both sides of a contract and a dispute, without a terminal. */
-import type { Locator, Page } from "playwright-core";
 import { type Address, type Hex, hexToString, numberToHex, parseEther } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, describe, expect, inject, test } from "vitest";
@@ -20,18 +19,7 @@ const isSkipped = inject("chromium") === null;
 const surfer = useBrowser();
 const world = isSkipped ? (undefined as never) : await useWorld();
 
-interface Person {
-  address: Address;
-  page: Page;
-  /** Methods that the pages called on the wallet. */
-  asked: string[];
-  /** Clicks the visible button, and the confirmation of a payment if there is one. */
-  press(name: string, options?: { pay?: boolean }): Promise<void>;
-  /** Waits until the page says that the action is done. */
-  done(name: string): Promise<void>;
-  /** The button that shows the account while the page is connected. */
-  account: Locator;
-}
+type Person = Awaited<ReturnType<typeof newPerson>>;
 
 interface WalletOptions {
   usd?: string;
@@ -42,14 +30,8 @@ interface WalletOptions {
   elsewhere?: Hex;
 }
 
-interface Asked {
-  chainId?: Hex;
-  rpcUrls?: string[];
-}
-
 /** A person whose wallet announces itself (EIP-6963) and signs with a real key. */
-async function newPerson(options: WalletOptions = {}): Promise<Person> {
-  const { usd = "1000", tokens = 0, onlySignsIn = false, elsewhere } = options;
+async function newPerson({ usd = "1000", tokens = 0, onlySignsIn, elsewhere }: WalletOptions = {}) {
   const account = privateKeyToAccount(generatePrivateKey());
   await world.fundUsd(account.address, usd);
   if (tokens > 0) await world.grantTokens(account.address, tokens);
@@ -61,7 +43,8 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
   const nodes = new Map([[chain, elsewhere === undefined ? world.info.rpcUrl : "https://another.example"]]);
   await page.context().exposeFunction("walletRequest", async (method: string, params: string[] = []) => {
     asked.push(method);
-    const { chainId = own, rpcUrls: [node = ""] = [] } = (params[0] ?? {}) as Asked;
+    const asks = (params[0] ?? {}) as { chainId?: Hex; rpcUrls?: string[] };
+    const { chainId = own, rpcUrls: [node = ""] = [] } = asks;
     if (method === "eth_chainId") return chain;
     if (method === "wallet_addEthereumChain") return void nodes.set(chainId, node);
     if (method === "wallet_switchEthereumChain") {
@@ -76,12 +59,8 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
       return account.signMessage({ message });
     }
     if (method === "eth_accounts" || method === "eth_requestAccounts") return [account.address];
-    if (method !== "eth_signTypedData_v4")
-      return world.publicClient.request({ method, params } as Parameters<
-        typeof world.publicClient.request
-      >[0]);
-    const { EIP712Domain: _, ...types } = JSON.parse(params[1] as string).types;
-    return account.signTypedData({ ...JSON.parse(params[1] as string), types });
+    if (method !== "eth_signTypedData_v4") return world.publicClient.request({ method, params } as never);
+    return account.signTypedData(JSON.parse(params[1] as string));
   });
   await page.addInitScript(`
     const provider = {
@@ -105,13 +84,17 @@ async function newPerson(options: WalletOptions = {}): Promise<Person> {
   return {
     address,
     page,
+    /** Methods that the pages called on the wallet. */
     asked,
+    /** The button that shows the account while the page is connected. */
     account: page.getByRole("button", { name: `${address.slice(0, 6)}…${address.slice(-4)}` }),
-    async press(name, { pay = false } = {}) {
+    /** Clicks the visible button, and the confirmation of a payment if there is one. */
+    async press(name: string, { pay = false } = {}): Promise<void> {
       await page.getByRole("button", { name, exact: true }).click();
       if (pay) await page.getByRole("dialog").getByRole("button", { name: "Pay", exact: true }).click();
     },
-    done: (name) => page.getByText(`${name}: done`).waitFor(),
+    /** Waits until the page says that the action is done. */
+    done: (name: string) => page.getByText(`${name}: done`).waitFor(),
   };
 }
 
@@ -121,8 +104,7 @@ interface PostOptions {
   materials?: string;
 }
 
-async function fillIn({ page }: Person, options: PostOptions = {}): Promise<void> {
-  const { listing = false, counterparty, materials } = options;
+async function fillIn({ page }: Person, { listing, counterparty, materials }: PostOptions = {}) {
   await page.goto("/post");
   await page.getByLabel("Title").fill("Draw a map");
   await page.getByLabel("Task, in full").fill("Of the old town.");
@@ -510,29 +492,21 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       route.fulfill({ json: { data: [], nextCursor: null } }),
     );
     const question = reader.page.getByRole("dialog").getByText(/Voting on 0x\w+ has ended/);
-    await expect
-      .poll(async () => {
-        await reader.page.goto("/");
-        return question.waitFor({ timeout: 5_000 }).then(
-          () => true,
-          () => false,
-        );
-      })
-      .toBe(true);
+    const isAsked = async () => {
+      await reader.page.goto("/");
+      await question.waitFor({ timeout: 5_000 });
+      return true;
+    };
+    await expect.poll(() => isAsked().catch(() => false)).toBe(true);
     await reader.press("Open it now");
     await reader.done("Open your vote");
     await other.page.reload();
     await other.press("Later");
-    await expect
-      .poll(
-        async () => {
-          await other.press("Open your vote");
-          const message = other.page.locator("#message", { hasText: /Open your vote: (?!working)/ });
-          return message.innerText();
-        },
-        { interval: 1000 },
-      )
-      .toBe("Open your vote: done");
+    const open = async () => {
+      await other.press("Open your vote");
+      return other.page.locator("#message", { hasText: /Open your vote: (?!working)/ }).innerText();
+    };
+    await expect.poll(open, { interval: 1000 }).toBe("Open your vote: done");
     await expectUsd(worker, before + 23_750_000n);
     await expect
       .poll(() => dataOf(path))

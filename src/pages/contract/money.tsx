@@ -291,7 +291,7 @@ export function FlowPicture({ from, to, title }: { from: FlowEnd[]; to: FlowEnd[
           </>
         )),
       )}
-      <rect class="escrow" x={ESCROW.x} y={-inner / 2} width={ESCROW.width} height={inner} rx={3} />
+      <rect x={ESCROW.x} y={-inner / 2} width={ESCROW.width} height={inner} rx={3} />
     </svg>
   );
 }

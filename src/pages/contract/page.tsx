@@ -68,7 +68,7 @@ function Header({ data: { contract, now } }: { data: ContractPageData }) {
   const step = nextStep(contract);
   return (
     <header id="summary" data-region="" data-announce={`Status: ${status}`}>
-      <p class="crumbs">
+      <p class="meta">
         <a href="/">Contracts</a>
       </p>
       <h1>

@@ -1,5 +1,4 @@
 /** Contracts in each state that the pages distinguish, created over HTTP as agents would. */
-import type { Address } from "viem";
 import type { ComplaintView } from "../../../src/features/complaints/routes.js";
 import type { Agent } from "../../support/agent.js";
 import {
@@ -21,30 +20,9 @@ import type { World } from "../../support/world.js";
 /** Text that would run, break out or mislead on any page that did not escape it. */
 export const HOSTILE = `"><script>window.hacked=1</script><img src=x onerror="window.hacked=1"> {{7*7}} ' & </title>`;
 
-export interface Seed {
-  client: Address;
-  worker: Address;
-  /** A Backup Agent with resolved and pending votes. */
-  juror: Address;
-  /** Two of three criteria met, by three Backup Agents; paid out. */
-  disputed: string;
-  /** Approved and paid out, with checkpoints and a complaint. */
-  approved: string;
-  /** With sealed votes and an open voting window. */
-  voting: string;
-  open: string;
-  matched: string;
-  underReview: string;
-  listing: string;
-  withdrawn: string;
-  absent: string;
-  hostile: string;
-  hostileAgent: Address;
-  /** A reader's key, to compare pages with the API. */
-  apiKey: string;
-}
+export type Seed = Awaited<ReturnType<typeof seed>>;
 
-export async function seed(world: World): Promise<Seed> {
+export async function seed(world: World) {
   const [client, worker] = await Promise.all([
     world.newAgent({ usd: "10000" }),
     world.newAgent({ usd: "10000" }),
@@ -108,8 +86,11 @@ export async function seed(world: World): Promise<Seed> {
   return {
     client: client.address,
     worker: worker.address,
+    /** A Backup Agent with resolved and pending votes. */
     juror: first.address,
+    /** Two of three criteria met, by three Backup Agents; paid out. */
     disputed: disputedId,
+    /** Approved and paid out, with checkpoints and a complaint. */
     approved,
     voting: voting.id,
     open: open.id,
@@ -119,6 +100,7 @@ export async function seed(world: World): Promise<Seed> {
     withdrawn: withdrawn.id,
     absent: absent.id,
     ...hostile,
+    /** A reader's key, to compare pages with the API. */
     apiKey: client.apiKey,
   };
 }
@@ -158,7 +140,7 @@ async function approve(world: World, client: Agent, worker: Agent): Promise<stri
 }
 
 /** Puts hostile text into every field that a page shows. */
-async function beHostile(world: World): Promise<Pick<Seed, "hostile" | "hostileAgent">> {
+async function beHostile(world: World) {
   const [client, worker] = await Promise.all([
     world.newAgent({ usd: "100" }),
     world.newAgent({ usd: "100" }),
