@@ -60,3 +60,22 @@ export class AppError extends Error {
 export function invalidField(path: string, message: string, sentence = `${path}: ${message}.`): AppError {
   return new AppError("invalid_request", { message: sentence, details: [{ path, message }] });
 }
+
+/** `conflict`: the call does not fit the state. */
+export function conflict(message: string, details?: unknown): AppError {
+  return new AppError("conflict", { message, details });
+}
+
+/** `forbidden`: the caller is not the one who may do this. */
+export function forbidden(message: string): AppError {
+  return new AppError("forbidden", { message });
+}
+
+export function notFound(message: string): AppError {
+  return new AppError("not_found", { message });
+}
+
+/** `unavailable`: the same request can succeed later. */
+export function unavailable(message: string, retryAfterSeconds = 2, details?: unknown): AppError {
+  return new AppError("unavailable", { message, retryAfterSeconds, details });
+}

@@ -17,7 +17,7 @@ import { matchedRoutes } from "hono/route";
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { Deps } from "../deps.js";
-import { AppError, type ErrorCode } from "../errors.js";
+import { AppError, type ErrorCode, unavailable } from "../errors.js";
 import { bearerKey, isWellFormedKey, type KeyOwners } from "../features/agents/key-owners.js";
 import { createCounts } from "../scheduling.js";
 import { invalidInput } from "./responses.js";
@@ -351,10 +351,7 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     if (!isDue) {
       requireRoom(key, length, "Read them first, or read smaller pages with ?limit=");
       if (open.count(ALL) + length > ALL_DOWNLOADS_LENGTH)
-        throw new AppError("unavailable", {
-          message: "Too many responses are left unread. Retry in a second.",
-          retryAfterSeconds: 1,
-        });
+        throw unavailable("Too many responses are left unread. Retry in a second.", 1);
     }
     for (const one of [key, ALL]) open.add(one, length);
     outgoing.once("close", () => {

@@ -21,7 +21,7 @@ import { type Executor, lock, type Transaction } from "../../db/client.js";
 import { challenge, ENDED, operation } from "../../db/schema.js";
 import { prepareRows } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { AppError, invalidField } from "../../errors.js";
+import { AppError, invalidField, unavailable } from "../../errors.js";
 import type { ActionHeaders } from "../../http/endpoint.js";
 import { settlementPending } from "../../payments/relayed-call.js";
 import type { GasPolicy } from "../../relayer/gas-accounts.js";
@@ -220,10 +220,8 @@ function registration({ deployment }: Pick<Deps, "deployment">, proof: Proof): N
 }
 
 function delegationFailed(reason: string | null): AppError {
-  return new AppError("unavailable", {
-    message: "Your delegation could not be registered on chain right now; retry the request.",
-    retryAfterSeconds: 2,
-    details: { reason },
+  return unavailable("Your delegation could not be registered on chain right now; retry the request.", 2, {
+    reason,
   });
 }
 

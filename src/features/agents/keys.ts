@@ -9,7 +9,7 @@ import { decodeFunctionData } from "viem";
 import { type Executor, NOTIFICATION_LEASE_MS, type Transaction } from "../../db/client.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError, invalidField } from "../../errors.js";
+import { AppError, invalidField, unavailable } from "../../errors.js";
 import { unauthorized } from "../../http/middleware.js";
 import { pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
@@ -104,11 +104,10 @@ async function findIssued(
 }
 
 function revocationPending(): AppError {
-  return new AppError("unavailable", {
-    message:
-      "A revocation of this address is pending. Wait until it is on chain, then request a new challenge.",
-    retryAfterSeconds: 5,
-  });
+  return unavailable(
+    "A revocation of this address is pending. Wait until it is on chain, then request a new challenge.",
+    5,
+  );
 }
 
 /**

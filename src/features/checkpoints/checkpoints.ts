@@ -11,7 +11,7 @@ import { and, asc, eq, gt, lte, ne } from "drizzle-orm";
 import type { Executor, Transaction } from "../../db/client.js";
 import { checkpoint, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError, invalidField } from "../../errors.js";
+import { conflict, invalidField, notFound } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
 import { HexViewSchema, type Page } from "../../http/schemas.js";
 import { createConcurrencyLimit } from "../../scheduling.js";
@@ -156,9 +156,7 @@ export async function proveCheckpoint(
     .select({ leaf: checkpoint.leaf })
     .from(checkpoint)
     .where(and(isBy(by), eq(checkpoint.id, checkpointId)));
-  if (row === undefined) {
-    throw new AppError("not_found", { message: `The contract has no checkpoint ${checkpointId}.` });
-  }
+  if (row === undefined) throw notFound(`The contract has no checkpoint ${checkpointId}.`);
   const tree = await checkpointTrees.of(db, by);
   const root = rootOf(tree);
   const anchoredRoot = chain.checkpointsRoot;
@@ -231,9 +229,7 @@ async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
     .where(and(eq(operation.escrow, id), eq(operation.kind, "deliver"), ne(operation.state, "rejected")))
     .limit(1);
   if (row === undefined) return;
-  throw new AppError("conflict", {
-    message: "A delivery is pending; no checkpoint can be added after it.",
-  });
+  throw conflict("A delivery is pending; no checkpoint can be added after it.");
 }
 
 /**
@@ -253,10 +249,10 @@ export function checkpointCapacity(
 function assertCapacity(totalBytes: number, maximum: number): void {
   if (totalBytes <= maximum) return;
   const isFinal = maximum === LIMITS.checkpointBytesPerContract;
-  throw new AppError("conflict", {
-    message: `With this checkpoint the contract's checkpoints would have ${totalBytes} bytes, over the maximum of ${maximum}${isFinal ? "" : ", which grows each day"}. Send a smaller one, deliver, or ${isFinal ? "post a new contract" : "wait"}.`,
-    details: { totalBytes, maximum },
-  });
+  throw conflict(
+    `With this checkpoint the contract's checkpoints would have ${totalBytes} bytes, over the maximum of ${maximum}${isFinal ? "" : ", which grows each day"}. Send a smaller one, deliver, or ${isFinal ? "post a new contract" : "wait"}.`,
+    { totalBytes, maximum },
+  );
 }
 
 function requireOrder(draft: CheckpointDraft, previous: CheckpointRow | null, now: number): void {
@@ -268,22 +264,18 @@ function requireOrder(draft: CheckpointDraft, previous: CheckpointRow | null, no
   };
   if (draft.fromSequence !== expected) {
     const rule = previous === null ? "the first checkpoint starts at 1" : "the previous toSequence plus 1";
-    throw outOfOrder(`fromSequence is ${draft.fromSequence}, expected ${expected}: ${rule}.`, details);
+    throw conflict(`fromSequence is ${draft.fromSequence}, expected ${expected}: ${rule}.`, details);
   }
   if (previous !== null && draft.checkpointedAt <= previous.checkpointedAt) {
-    throw outOfOrder(
+    throw conflict(
       `checkpointedAt must be later than the previous checkpoint's, ${previous.checkpointedAt.toISOString()}.`,
       details,
     );
   }
   if (draft.checkpointedAt.getTime() > latest * 1000) {
-    throw outOfOrder(
+    throw conflict(
       `checkpointedAt may be at most 5 minutes ahead of the chain's time, by ${isoTime(latest)} now.`,
       details,
     );
   }
-}
-
-function outOfOrder(message: string, details: Record<string, unknown>): AppError {
-  return new AppError("conflict", { message, details });
 }

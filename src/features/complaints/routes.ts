@@ -9,7 +9,7 @@ import { and, asc, eq, isNotNull, isNull, sql } from "drizzle-orm";
 import { type Database, type Executor, lock, type Transaction } from "../../db/client.js";
 import { complaint, event } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError, invalidField } from "../../errors.js";
+import { AppError, conflict, forbidden, invalidField } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
 import {
   type ActionHeaders,
@@ -186,22 +186,19 @@ async function authorizeComplaint(
 function requireParty({ chain }: ContractRow, caller: Address): Role {
   if (chain.client === caller) return "client";
   if (chain.worker === caller) return "worker";
-  throw new AppError("forbidden", { message: "Only the contract's client or worker may file a complaint." });
+  throw forbidden("Only the contract's client or worker may file a complaint.");
 }
 
 function requireCounterparty({ chain }: ContractRow): void {
   if (chain.matchedAt !== null) return;
-  throw new AppError("conflict", {
-    message: "The contract was never matched: there is no counterparty to complain about.",
-  });
+  throw conflict("The contract was never matched: there is no counterparty to complain about.");
 }
 
 function requireOpenWindow({ chain }: ContractRow, now: number): void {
   const closesAt = Number(chain.reviewDeadline) + LIMITS.complaintWindow;
   if (now < closesAt) return;
-  throw new AppError("conflict", {
-    message: `The complaint window closed at ${isoTime(closesAt)}, 7 days after the reviewDeadline.`,
-    details: { closedAt: isoTime(closesAt) },
+  throw conflict(`The complaint window closed at ${isoTime(closesAt)}, 7 days after the reviewDeadline.`, {
+    closedAt: isoTime(closesAt),
   });
 }
 

@@ -12,7 +12,7 @@ import { requireIndex, voterFacts, workingContract } from "../../db/onchain.js";
 import { operation } from "../../db/schema.js";
 import { prepareRows } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, conflict, forbidden, unavailable } from "../../errors.js";
 import type { ActionHeaders } from "../../http/endpoint.js";
 import {
   awaitOutcome,
@@ -86,45 +86,43 @@ function lacksReported(escrow: SQL) {
 }
 
 function reorganized(): AppError {
-  return new AppError("unavailable", {
-    message:
-      "A chain reorganization affected this contract; its operations are being applied again. Retry the request.",
-    retryAfterSeconds: 2,
-  });
+  return unavailable(
+    "A chain reorganization affected this contract; its operations are being applied again. Retry the request.",
+  );
 }
 
 /** Throws 403 unless the caller is the contract's worker, matched or only named. An open tender has none yet. */
 export function requireWorker({ chain }: ContractRow, caller: Address): void {
   if (chain.worker === caller) return;
-  throw new AppError("forbidden", { message: "Only the contract's worker may do this." });
+  throw forbidden("Only the contract's worker may do this.");
 }
 
 /** Throws 403 unless the caller is the contract's client. */
 export function requireClient({ chain }: ContractRow, caller: Address): void {
   if (chain.client === caller) return;
-  throw new AppError("forbidden", { message: "Only the contract's client may do this." });
+  throw forbidden("Only the contract's client may do this.");
 }
 
 /** Throws 403 unless the caller posted the contract. */
 export function requireInitiator({ chain }: ContractRow, caller: Address): void {
   if (chain.initiator === caller) return;
-  throw new AppError("forbidden", { message: "Only the initiator of the contract may do this." });
+  throw forbidden("Only the initiator of the contract may do this.");
 }
 
 /** Throws 409 unless the contract is in `expected` at `now`, naming its status and the deadline that caused it. */
 export function requireStatus(row: ContractRow, expected: Status, now: number): void {
   const status = statusOf(factsOf(row), now);
   if (status === expected) return;
-  throw new AppError("conflict", {
-    message: `The contract is ${status}${passedDeadline(row, now)}; this call needs ${expected}.`,
-    details: { status, expected },
+  throw conflict(`The contract is ${status}${passedDeadline(row, now)}; this call needs ${expected}.`, {
+    status,
+    expected,
   });
 }
 
 /** Throws 409 from the second of `deadline` on. */
 export function requireBefore(name: string, deadline: bigint, now: number): void {
   if (BigInt(now) < deadline) return;
-  throw new AppError("conflict", { message: `The ${name}, ${isoTime(Number(deadline))}, has passed.` });
+  throw conflict(`The ${name}, ${isoTime(Number(deadline))}, has passed.`);
 }
 
 /** The deadlines that end a contract when they pass. */
@@ -174,16 +172,8 @@ export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<S
   if (meaning !== null) {
     throw new AppError(meaning.code, { message: `${meaning.message}.`, details: { reason } });
   }
-  if (reason === "Expired") {
-    throw new AppError("conflict", {
-      message: "The deadline for this call passed before it reached the chain.",
-    });
-  }
-  throw new AppError("unavailable", {
-    message: "The operation was not performed; retry the request.",
-    retryAfterSeconds: 2,
-    details: { reason },
-  });
+  if (reason === "Expired") throw conflict("The deadline for this call passed before it reached the chain.");
+  throw unavailable("The operation was not performed; retry the request.", 2, { reason });
 }
 
 /** Throws 409 if the outbox has another request's operation for the same action. */

@@ -22,7 +22,7 @@ import { sql } from "drizzle-orm";
 import { isIndexWhole, parseStoredTerms, toStoredTerms } from "../../db/onchain.js";
 import { forEachCall, prepareShared, sharedCalls } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, conflict, unavailable } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import {
   hashOfBody,
@@ -158,9 +158,9 @@ async function findAttempt(deps: Deps, call: CreateCall): Promise<CreationAttemp
   }
   if (row.is_opened && (row.is_live || !(await wasReorganized(deps, id)))) throw duplicate(id);
   if (deps.clock.now() >= escrowTerms.matchDeadline) {
-    throw new AppError("conflict", {
-      message: `The matchDeadline, ${isoTime(escrowTerms.matchDeadline)}, has passed. Post the contract with later deadlines.`,
-    });
+    throw conflict(
+      `The matchDeadline, ${isoTime(escrowTerms.matchDeadline)}, has passed. Post the contract with later deadlines.`,
+    );
   }
   return attempt;
 }
@@ -221,10 +221,9 @@ async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt)
     args: [packParameters(escrowTerms.parameters)],
   });
   if (validUntil > deps.clock.now()) return;
-  throw new AppError("conflict", {
-    message:
-      "The protocol parameters have changed since these bytes were first quoted. Post the contract with another idempotencyKey.",
-  });
+  throw conflict(
+    "The protocol parameters have changed since these bytes were first quoted. Post the contract with another idempotencyKey.",
+  );
 }
 
 /** From the chain, while the index cannot say. */
@@ -382,10 +381,7 @@ async function storeAttempt(
   if (row.is_known || row.stored !== null) return;
   if (needsSlot && row.is_full) throw tooMany(row.oldest ?? 0, row.age ?? 0);
   // A concurrent request stored the same bytes under other parameters: its terms count.
-  throw new AppError("unavailable", {
-    message: "A concurrent request stored the same contract first. Retry the identical request.",
-    retryAfterSeconds: 1,
-  });
+  throw unavailable("A concurrent request stored the same contract first. Retry the identical request.", 1);
 }
 
 function tooMany(oldest: number, age: number): AppError {

@@ -8,7 +8,7 @@ import type { Executor } from "../../db/client.js";
 import { parseStoredTerms, workingContract } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { notFound } from "../../errors.js";
 import { AddressViewSchema, HexViewSchema } from "../../http/schemas.js";
 
 const ParametersSchema = z.object(eachParameter(() => z.number()));
@@ -80,7 +80,7 @@ export async function getTerms(
     .where(eq(terms.id, id));
   const isVisible =
     row !== undefined && (row.openedAt !== null || row.caller === reader || (await isOpenOnChain(db, id)));
-  if (!isVisible) throw new AppError("not_found", { message: `Terms not found for contract ${id}.` });
+  if (!isVisible) throw notFound(`Terms not found for contract ${id}.`);
 
   const escrowTerms = parseStoredTerms(row.escrowTerms);
   const document = JSON.parse(row.document) as TermsDocument;

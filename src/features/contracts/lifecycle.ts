@@ -13,7 +13,7 @@ import type { Executor, Transaction } from "../../db/client.js";
 import { delivery, terms } from "../../db/schema.js";
 import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { AppError, invalidField } from "../../errors.js";
+import { AppError, conflict, forbidden, invalidField } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse } from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
@@ -122,12 +122,10 @@ async function enqueueWithSettlement(tx: Transaction, ending: NewOperation, escr
 
 /** Throws 403 unless the caller can accept the contract: never its initiator, and only the named party if one is named. */
 function requireAcceptor({ chain }: ContractRow, caller: Address): void {
-  if (caller === chain.initiator) {
-    throw new AppError("forbidden", { message: "You posted this contract; someone else has to accept it." });
-  }
+  if (caller === chain.initiator) throw forbidden("You posted this contract; someone else has to accept it.");
   if (chain.namedCounterparty === null || chain.namedCounterparty === caller) return;
   const role = chain.workerInitiated ? "buyer it is reserved for" : "worker named in it";
-  throw new AppError("forbidden", { message: `Only the ${role} can accept or decline this contract.` });
+  throw forbidden(`Only the ${role} can accept or decline this contract.`);
 }
 
 /** Throws 400 if the contract names no one, otherwise as {@link requireAcceptor}. */
@@ -184,7 +182,7 @@ export async function performPaidAction(
         amount: amountOf(facts),
         description: `${payment(facts)} the contract "${row.terms.title}"`,
         lastSecond: Number(row.chain[deadline]) - 1,
-        alreadyDone: () => new AppError("conflict", { message: alreadyDone }),
+        alreadyDone: () => conflict(alreadyDone),
       };
     },
     respond: async () => ({ data: await viewContract(deps, id) }),

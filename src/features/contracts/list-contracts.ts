@@ -11,7 +11,7 @@ import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import { prepare, prepareShapes, sizeOf } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { unavailable } from "../../errors.js";
 import { decodeCursor, encodeCursor, type Page } from "../../http/schemas.js";
 import { createFairConcurrencyLimit, type Reader } from "../../scheduling.js";
 import type { ListQuerySchema } from "./schema.js";
@@ -355,9 +355,5 @@ const SEARCHES_AT_ONCE = 4;
 const inSearchQueue = createFairConcurrencyLimit(SEARCHES_AT_ONCE, {
   maxWaiting: 1_000,
   maxWaitingPerClient: 50,
-  refuse: () =>
-    new AppError("unavailable", {
-      message: "Too many concurrent searches; retry later.",
-      retryAfterSeconds: 5,
-    }),
+  refuse: () => unavailable("Too many concurrent searches; retry later.", 5),
 });

@@ -20,7 +20,7 @@ import {
 import { delivery, terms } from "../../db/schema.js";
 import { forEachCall, prepareShared, selected } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { type AppError, notFound } from "../../errors.js";
 import { AddressViewSchema } from "../../http/schemas.js";
 
 /** A decimal of the stablecoin. */
@@ -167,7 +167,7 @@ const contractById = prepareShared<ShownRow>(
 );
 
 export function noContract(id: Address): AppError {
-  return new AppError("not_found", { message: `Contract not found: ${id}` });
+  return notFound(`Contract not found: ${id}`);
 }
 
 /** One contract as the API shows it now, with `changes`; throws 404 `not_found`. */

@@ -12,7 +12,7 @@ import { recoverSigner, verifySignature } from "../../chain/signatures.js";
 import { draw, vote } from "../../db/onchain.js";
 import { deliveryShare, encryptionKey, keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, forbidden } from "../../errors.js";
 import { data, endpoints } from "../../http/endpoint.js";
 import {
   AddressParamsSchema,
@@ -124,9 +124,7 @@ async function shareDelivery(
 ): Promise<ShareView> {
   const row = await loadContractForAction(db, id);
   if (caller !== row.chain.client && caller !== row.chain.worker)
-    throw new AppError("forbidden", {
-      message: "Only the contract's client and worker may share its delivery.",
-    });
+    throw forbidden("Only the contract's client and worker may share its delivery.");
   requireStatus(row, "disputed", clock.now());
   const { rows } = await db.execute<{ asked: boolean }>(sql`
     select exists (select 1 from ${keyRelease}
@@ -135,9 +133,9 @@ async function shareDelivery(
       or exists (select 1 from ${vote} where ${vote.contractId} = ${id} and ${vote.backupAgent} = ${recipient})
       as asked`);
   if (rows[0]?.asked !== true) {
-    throw new AppError("forbidden", {
-      message: `${recipient} is not a Backup Agent of this dispute: it was not drawn, has not voted and has not asked for the keys.`,
-    });
+    throw forbidden(
+      `${recipient} is not a Backup Agent of this dispute: it was not drawn, has not voted and has not asked for the keys.`,
+    );
   }
   const [stored] = await db
     .insert(deliveryShare)

@@ -11,7 +11,7 @@ import { sql } from "drizzle-orm";
 import type { Context } from "hono";
 import type { Executor } from "../../db/client.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { AppError, unavailable } from "../../errors.js";
 import {
   type EventFilter,
   matches,
@@ -97,10 +97,7 @@ function createPlaces(maxStreams: number) {
         });
       }
       if (total >= inAll[kind]) {
-        throw new AppError("unavailable", {
-          message: "This process is at its stream limit. Poll GET /v1/events, or retry.",
-          retryAfterSeconds: 5,
-        });
+        throw unavailable("This process is at its stream limit. Poll GET /v1/events, or retry.", 5);
       }
       count(kind, caller, client, 1);
       return () => count(kind, caller, client, -1);

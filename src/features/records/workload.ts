@@ -9,7 +9,7 @@ import { draw, requireIndex, stake, vote, workingContract as w } from "../../db/
 import { apiKey, profile, terms } from "../../db/schema.js";
 import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { notFound } from "../../errors.js";
 import { body, endpoints } from "../../http/endpoint.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/view.js";
@@ -81,7 +81,7 @@ export async function readWorkload(
     resolvedBaVotes: cut(resolved),
   };
   if (longest === 0 && !(await isKnown(db, address))) {
-    throw new AppError("not_found", { message: `No activity for this address: ${address}` });
+    throw notFound(`No activity for this address: ${address}`);
   }
   return { data, truncated: longest > limit };
 }

@@ -8,7 +8,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, lt } from "drizzle-orm";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { forbidden } from "../../errors.js";
 import { agentsOf, stageEvent } from "../../events/log.js";
 import { body, data, endpoints } from "../../http/endpoint.js";
 import {
@@ -114,10 +114,9 @@ async function entitlementOf(
   if (caller === client) return { role: "client", fields: deliveredAt === null ? MATERIALS : BOTH };
   if (caller === worker) return { role: "worker", fields: matchedAt === null ? MATERIALS : BOTH };
   if (await isJuror(deps, row, caller)) return { role: "backup-agent", fields: BOTH };
-  throw new AppError("forbidden", {
-    message:
-      "Only the contract's client and worker, and Backup Agents who can vote while the contract is disputed, may get these keys.",
-  });
+  throw forbidden(
+    "Only the contract's client and worker, and Backup Agents who can vote while the contract is disputed, may get these keys.",
+  );
 }
 
 /** Reads eligibility from the chain: with a late index, a stake that left before the match must not release keys. */
@@ -159,7 +158,7 @@ async function listReleases(
 ): Promise<Page<KeyReleaseView>> {
   const { chain } = await loadContractForAction(db, id);
   if (caller !== chain.client && caller !== chain.worker) {
-    throw new AppError("forbidden", { message: "Only the contract's client and worker may read this." });
+    throw forbidden("Only the contract's client and worker may read this.");
   }
   const rows = await db
     .select()

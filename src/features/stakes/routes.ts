@@ -9,7 +9,7 @@ import type { Executor } from "../../db/client.js";
 import { lockedUntil, requireIndex, stake, vote, workingContract as w } from "../../db/onchain.js";
 import { APPLIED, operation as relayed } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError } from "../../errors.js";
+import { conflict } from "../../errors.js";
 import { data, endpoints, stored } from "../../http/endpoint.js";
 import { AddressParamsSchema, AddressViewSchema, parsed } from "../../http/schemas.js";
 import { performPaidCall } from "../../payments/paid-call.js";
@@ -122,9 +122,9 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
   const { db, deployment, readParameters } = deps;
   const current = await loadStake(db, caller);
   if (current !== null && current.releasableAt !== null) {
-    throw new AppError("conflict", {
-      message: `Your stake is being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}; stake again after that.`,
-    });
+    throw conflict(
+      `Your stake is being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}; stake again after that.`,
+    );
   }
   const amount = given ?? tokenUnits((await readParameters()).baEligibilityStake);
   const newest = await newestStake(db, caller);
@@ -135,10 +135,9 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
     description: `Backup Agent stake of ${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens`,
     onceKey: `stake:${caller}:${newest}`,
     alreadyDone: () =>
-      new AppError("conflict", {
-        message:
-          "A concurrent request added to your stake; this payment was not taken. Read your stake before you add more.",
-      }),
+      conflict(
+        "A concurrent request added to your stake; this payment was not taken. Read your stake before you add more.",
+      ),
   };
 }
 
@@ -181,11 +180,11 @@ async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Pro
 }
 
 function requireBonded(current: StakeRow | null): void {
-  if (current === null) throw new AppError("conflict", { message: "You have nothing staked." });
+  if (current === null) throw conflict("You have nothing staked.");
   if (current.releasableAt === null) return;
-  throw new AppError("conflict", {
-    message: `Your stake is already being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}.`,
-  });
+  throw conflict(
+    `Your stake is already being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}.`,
+  );
 }
 
 async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
@@ -197,10 +196,10 @@ async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
     .orderBy(desc(vote.sealedAt))
     .limit(1);
   if (open === undefined) return;
-  throw new AppError("conflict", {
-    message: `Your vote on the contract ${open.contractId} is still open. Retry the request once the contract is resolved.`,
-    details: { contractId: open.contractId },
-  });
+  throw conflict(
+    `Your vote on the contract ${open.contractId} is still open. Retry the request once the contract is resolved.`,
+    { contractId: open.contractId },
+  );
 }
 
 const { get, post } = endpoints("Stakes");

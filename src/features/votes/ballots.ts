@@ -13,7 +13,7 @@ import { and, eq, sql } from "drizzle-orm";
 import { type VoterFacts, vote } from "../../db/onchain.js";
 import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { AppError, invalidField } from "../../errors.js";
+import { AppError, conflict, forbidden, invalidField } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
 import type { PaidAction, StoredResponse, Success } from "../../payments/relayed-call.js";
 import { decodePayment, type HeaderReader } from "../../payments/x402.js";
@@ -86,10 +86,7 @@ async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<
     description: `Backup Agent Bond for ${criteriaCount} criteria of the contract "${row.terms.title}"`,
     lastSecond: votingClosesAt(row.chain) - 1,
     ...sealed,
-    alreadyDone: () =>
-      new AppError("conflict", {
-        message: "You have already voted on this contract, with another payment.",
-      }),
+    alreadyDone: () => conflict("You have already voted on this contract, with another payment."),
   };
 }
 
@@ -126,10 +123,9 @@ const sealedVoteInsert = prepare(
 );
 
 function votesNotDelegated(): AppError {
-  return new AppError("forbidden", {
-    message:
-      "The service may not vote for your address: your sign-in did not delegate `vote`, you never signed in, or you revoked. Send a commitment (or your votes with their salt) and use keccak256 of the commitment as the payment's nonce; or sign in again and delegate `vote`.",
-  });
+  return forbidden(
+    "The service may not vote for your address: your sign-in did not delegate `vote`, you never signed in, or you revoked. Send a commitment (or your votes with their salt) and use keccak256 of the commitment as the payment's nonce; or sign in again and delegate `vote`.",
+  );
 }
 
 const ownBallot = prepare<VoteRow>(
@@ -185,24 +181,16 @@ export function requireVoter(
     requireSeat(row, { voter, now });
   }
   requireStatus(row, "disputed", now);
-  if (voter.voted) {
-    throw new AppError("conflict", {
-      message: "You have already voted on this contract; a ballot cannot be changed.",
-    });
-  }
+  if (voter.voted) throw conflict("You have already voted on this contract; a ballot cannot be changed.");
   const closesAt = votingClosesAt(row.chain);
-  if (now >= closesAt) {
-    throw new AppError("conflict", { message: `The voting window closed at ${isoTime(closesAt)}.` });
-  }
+  if (now >= closesAt) throw conflict(`The voting window closed at ${isoTime(closesAt)}.`);
   const seats = row.chain.baRecruitCount || LIMITS.votersPerContract;
-  if (row.chain.sealedVotes >= seats) {
-    throw new AppError("conflict", { message: `The panel is full: all ${seats} seats are taken.` });
-  }
+  if (row.chain.sealedVotes >= seats) throw conflict(`The panel is full: all ${seats} seats are taken.`);
 }
 
 function requireNoParty({ chain }: ContractRow, agent: Address): void {
   if (agent !== chain.client && agent !== chain.worker) return;
-  throw new AppError("forbidden", { message: "The contract's client and worker cannot vote on it." });
+  throw forbidden("The contract's client and worker cannot vote on it.");
 }
 
 function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: VoterFacts["stake"]): void {
@@ -215,18 +203,18 @@ function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: VoterFa
     (staked.releasableAt === null ||
       matchedAt <= BigInt(staked.releasableAt) - BigInt(LIMITS.unstakingDelay));
   if (eligible) return;
-  throw new AppError("forbidden", {
-    message: `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(matchedAt))}, when the parties were matched, and still staked then.`,
-  });
+  throw forbidden(
+    `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(matchedAt))}, when the parties were matched, and still staked then.`,
+  );
 }
 
 /** In the first half of the window only drawn agents can vote; after it the remaining seats are open to all. */
 function requireSeat({ chain }: ContractRow, { voter, now }: { voter: VoterFacts; now: number }): void {
   const openToAllAt = seatsOpenAt(chain);
   if (chain.baRecruitCount === 0 || voter.drawn || now >= openToAllAt) return;
-  throw new AppError("forbidden", {
-    message: `You were not drawn for this panel. Seats that are still empty at ${isoTime(openToAllAt)} are open to every eligible Backup Agent.`,
-  });
+  throw forbidden(
+    `You were not drawn for this panel. Seats that are still empty at ${isoTime(openToAllAt)} are open to every eligible Backup Agent.`,
+  );
 }
 
 type OpenVoteCall = ActionRequest & { id: Address; votes: readonly BallotEntry[]; salt: Hex };
@@ -249,10 +237,9 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
         .select({ commitment: vote.commitment, votes: vote.votes })
         .from(vote)
         .where(and(eq(vote.contractId, id), eq(vote.backupAgent, caller)));
-      if (ballot === undefined)
-        throw new AppError("forbidden", { message: "You have not voted on this contract." });
+      if (ballot === undefined) throw forbidden("You have not voted on this contract.");
       requireOpeningPeriod(row, clock.now());
-      if (ballot.votes !== null) throw new AppError("conflict", { message: "Your vote is already open." });
+      if (ballot.votes !== null) throw conflict("Your vote is already open.");
       const sealed = { chainId: deployment.chainId, escrow: id, voter: caller, votes: packed, salt };
       if (voteCommitment(sealed) !== ballot.commitment) {
         const message = "does not open your sealed vote with these votes";
@@ -271,13 +258,11 @@ const openingEndsAt = ({ chain }: ContractRow): number => votingClosesAt(chain) 
 function requireOpeningPeriod(row: ContractRow, now: number): void {
   requireStatus(row, "disputed", now);
   if (!isVotingClosed(row.chain, now)) {
-    throw new AppError("conflict", {
-      message: `Others can still vote, until ${isoTime(votingClosesAt(row.chain))} at the latest. Keep your votes to yourself until then.`,
-    });
+    throw conflict(
+      `Others can still vote, until ${isoTime(votingClosesAt(row.chain))} at the latest. Keep your votes to yourself until then.`,
+    );
   }
   if (now >= openingEndsAt(row)) {
-    throw new AppError("conflict", {
-      message: `Votes could be opened until ${isoTime(openingEndsAt(row))}.`,
-    });
+    throw conflict(`Votes could be opened until ${isoTime(openingEndsAt(row))}.`);
   }
 }

@@ -6,7 +6,7 @@ import type { Config } from "../../config.js";
 import { ADVISORY_LOCKS, type Executor, lock, type Transaction } from "../../db/client.js";
 import { webhook, webhookRetry } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
-import { AppError, invalidField } from "../../errors.js";
+import { AppError, conflict, invalidField, notFound } from "../../errors.js";
 import { newestPosition, readPosition, requireReached } from "../../events/log.js";
 import { MAX_RETRIES, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
@@ -135,7 +135,7 @@ export async function deleteWebhook(
       .delete(webhook)
       .where(and(eq(webhook.owner, caller), eq(webhook.id, id)))
       .returning({ id: webhook.id });
-    if (deleted === undefined) throw new AppError("not_found", { message: `You have no webhook ${id}.` });
+    if (deleted === undefined) throw notFound(`You have no webhook ${id}.`);
     await tx.delete(webhookRetry).where(eq(webhookRetry.webhookId, id));
     return deleted;
   });
@@ -159,9 +159,7 @@ export async function replayWebhook(
     const newest = await newestPosition(tx);
     if ("eventId" in replay) await requireVisible(tx, caller, replay.eventId);
     else if (replay.after !== "latest") requireReached(replay.after, newest);
-    if (hook.status === "disabled") {
-      throw new AppError("conflict", { message: "The webhook is disabled; enable it first." });
-    }
+    if (hook.status === "disabled") throw conflict("The webhook is disabled; enable it first.");
     if ("eventId" in replay) {
       assertRoomForRetry(hook);
       await sendAgain(tx, { id, eventId: replay.eventId });
@@ -253,7 +251,7 @@ export async function loadWebhook(
   { owner, id }: { owner: Address; id: string },
 ): Promise<WebhookView> {
   const [found] = await selectWebhooks(db, owner, id);
-  if (found === undefined) throw new AppError("not_found", { message: `You have no webhook ${id}.` });
+  if (found === undefined) throw notFound(`You have no webhook ${id}.`);
   return toWebhook(found);
 }
 

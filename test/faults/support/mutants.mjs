@@ -1159,7 +1159,7 @@ const BY_TEST_FILE = {
     },
     "window-never-closes": {
       file: "src/features/votes/ballots.ts",
-      edits: [["if (now >= closesAt) {", "if (now > closesAt) {"]],
+      edits: [["if (now >= closesAt) throw", "if (now > closesAt) throw"]],
       only: "last second of the window",
     },
   },
