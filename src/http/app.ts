@@ -11,8 +11,7 @@ import { eventEndpoints } from "../features/events/routes.js";
 import { createEventStreams } from "../features/events/stream-events.js";
 import { profileEndpoints } from "../features/profiles/routes.js";
 import { createParameterReader, protocolEndpoints } from "../features/protocol/routes.js";
-import { recordEndpoints } from "../features/records/record.js";
-import { workloadEndpoints } from "../features/records/workload.js";
+import { recordEndpoints } from "../features/records/routes.js";
 import { referenceEndpoints } from "../features/references/routes.js";
 import { stakeEndpoints } from "../features/stakes/routes.js";
 import { systemRoutes } from "../features/system/routes.js";
@@ -40,7 +39,6 @@ const ENDPOINTS = [
   ...contractEndpoints,
   ...voteEndpoints,
   ...stakeEndpoints,
-  ...workloadEndpoints,
   ...recordEndpoints,
   ...checkpointEndpoints,
   ...complaintEndpoints,

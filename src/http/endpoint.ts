@@ -12,7 +12,7 @@ import { type Deps, reading } from "../deps.js";
 import type { ErrorCode } from "../errors.js";
 import type { StoredResponse } from "../payments/relayed-call.js";
 import { type AppEnv, type CallerEnv, isRead, KEY_SECURITY, requireKey } from "./middleware.js";
-import { dataOf, errorResponses } from "./responses.js";
+import { dataResponse, errorResponses } from "./responses.js";
 
 type Schema = z.ZodType;
 type ObjectSchema = z.ZodObject | z.ZodPipe<z.ZodObject>;
@@ -29,20 +29,18 @@ interface Returns<Result> {
 
 const json = (schema: Schema) => ({ "application/json": { schema } });
 
+const wrapped =
+  (status: 200 | 201) =>
+  <S extends Schema>(description: string, schema: S): Returns<z.input<S>> => {
+    const send = (c: Context, result: z.input<S>) => sendJson(c, { data: result }, status);
+    return { status, response: dataResponse(description, schema), relays: false, send };
+  };
+
 /** `200` with `{ data }`. */
-export function data<S extends Schema>(description: string, schema: S): Returns<z.input<S>> {
-  return wrapped(200, description, schema);
-}
+export const data = wrapped(200);
 
 /** `201` with `{ data }`. */
-export function created<S extends Schema>(description: string, schema: S): Returns<z.input<S>> {
-  return wrapped(201, description, schema);
-}
-
-function wrapped<S extends Schema>(status: 200 | 201, description: string, schema: S): Returns<z.input<S>> {
-  const response = { description, content: json(dataOf(schema)) };
-  return { status, response, relays: false, send: (c, result) => sendJson(c, { data: result }, status) };
-}
+export const created = wrapped(201);
 
 /** `200` with the handler's result as the whole body: lists, with `nextCursor` beside `data`. */
 export function body<S extends Schema>(description: string, schema: S): Returns<z.input<S>> {
@@ -74,11 +72,7 @@ function isKnown(given: string | undefined, etag: string): boolean {
 
 /** `200` with a relayed action's stored response, byte for byte the same in every replay. */
 export function stored(description: string, schema: Schema, headers?: Headers): Returns<StoredResponse> {
-  const response = {
-    description,
-    content: json(dataOf(schema)),
-    ...(headers === undefined ? {} : { headers }),
-  };
+  const response = { ...dataResponse(description, schema), headers };
   return { status: 200, response, relays: true, send: sendStored };
 }
 
@@ -199,11 +193,7 @@ interface Endpoint {
   mount(router: OpenAPIHono<AppEnv>, deps: Deps): void;
 }
 
-/**
- * Declares the endpoints under a tag of the document: `get("/v1/protocol", { ... })`. Codes that come without being
- * declared: `unauthorized` (with a key), `payload_too_large` and `unsupported_media_type` (with a body),
- * `settlement_pending` (if relayed), and those of every path, which the document adds.
- */
+/** Declares the endpoints under a tag of the document: `get("/v1/protocol", { ... })`. */
 export function endpoints(tag: string) {
   const by = (method: Method) => declaring(method, tag);
   return { get: by("get"), post: by("post"), patch: by("patch"), delete: by("delete") };
@@ -226,11 +216,8 @@ function declaring(method: Method, tag: string) {
     const own = declaration.headers as z.ZodObject | undefined;
     const headers = signable ? ActionHeadersSchema.extend(own?.shape ?? {}) : own;
     const needsKey = declaration.auth === undefined;
-    const note = [
-      ...(paid ? [PAYMENT_HEADERS_NOTE] : []),
-      ...(signable ? [SIGNATURE_HEADERS_NOTE] : []),
-      ...(description === undefined ? [] : [description]),
-    ];
+    const notes = [paid && PAYMENT_HEADERS_NOTE, signable && SIGNATURE_HEADERS_NOTE, description];
+    const note = notes.filter((part) => part !== undefined).join(" ");
     const codes: ErrorCode[] = [
       ...(needsKey ? (["unauthorized"] as const) : []),
       ...(bodySchema === undefined ? [] : (["payload_too_large", "unsupported_media_type"] as const)),
@@ -246,19 +233,17 @@ function declaring(method: Method, tag: string) {
       operationId,
       tags: [tag],
       summary,
-      ...(note.length === 0 ? {} : { description: note.join(" ") }),
+      ...(note === "" ? {} : { description: note }),
       ...(needsKey ? { security: KEY_SECURITY } : {}),
       middleware: [
         ...(needsKey ? [requireKey] : method === "get" ? [] : [countedByClient]),
         ...(declaration.optionalBody ? [untypedIfEmpty] : []),
       ],
       request: {
-        ...(params === undefined ? {} : { params }),
-        ...(query === undefined ? {} : { query }),
-        ...(headers === undefined ? {} : { headers }),
+        ...{ params, query, headers },
         // `required` makes an empty body count as `{}`.
-        ...(bodySchema === undefined ? {} : { body: { required: true, content: json(bodySchema) } }),
-      },
+        body: bodySchema && { required: true, content: json(bodySchema) },
+      } as never,
       responses: {
         [returns.status]: returns.response,
         ...(paid ? PAYMENT_REQUIRED : {}),

@@ -1,8 +1,7 @@
 /**
  * The router of every resource, and what every request passes: its id and log line, the caller behind its key, security
- * and CORS headers, and request rates. Rates are fixed windows of one minute, counted in this process's memory. Each API
- * process counts separately, so an address can reach the limit once per process: divide the numbers, or limit exactly at
- * the proxy. In exchange no request costs a write, and a slow database never causes refusals.
+ * and CORS headers, and request rates: fixed windows of one minute in this process's memory, so that no request costs a
+ * write, and a slow database causes no refusals. Each API process counts separately.
  */
 
 import { randomUUID } from "node:crypto";
@@ -112,10 +111,7 @@ function routeOf(c: Context): string {
   return matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path ?? UNMATCHED;
 }
 
-/**
- * Passes only requests with an active API key, and sets `caller`. List it in a route's `middleware`, where it runs
- * before every validator. One response for a missing, malformed, unknown or revoked key.
- */
+/** Passes only requests with an active API key, and sets `caller`. In a route's `middleware` it runs before validators. */
 export const requireKey = createMiddleware<CallerEnv>(async (c, next) => {
   const identity = c.get("identity");
   if (identity === null) throw unauthorized();
@@ -328,10 +324,9 @@ const ALL = "all";
 
 /**
  * Sets `client`, and limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length`
- * characters until the response closes, by default a streamed list's share, and throws `429 rate_limited` if the client
- * would have too much left to read. A response that `isDue`, because the call has taken effect, is counted apart and
- * never refused; `limitCalls` refuses the next call with a key. A client that leaves reads unread therefore does not
- * block calls from others behind its IP address.
+ * characters until the response closes, by default a streamed list's share, and refuses what would be too much left to
+ * read. A response that `isDue`, because the call has taken effect, is counted apart and never refused; `limitCalls`
+ * refuses the next call with a key. Unread reads therefore do not block calls from others behind the IP address.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
   const open = createCounts();

@@ -31,7 +31,7 @@ const ErrorSchema = z
   .openapi("Error");
 
 /** Schema of a successful body around `schema`. */
-export const dataOf = <T extends z.ZodType>(schema: T) => z.object({ data: schema });
+const dataOf = <T extends z.ZodType>(schema: T) => z.object({ data: schema });
 
 /** OpenAPI response of a successful call. */
 export const dataResponse = <T extends z.ZodType>(description: string, schema: T) => ({

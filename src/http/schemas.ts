@@ -1,18 +1,15 @@
 /**
- * Parts of requests: fields that several endpoints share (addresses, times, bytes, objects stored as given, pages
- * of a list), and JSON bodies, read once from the raw bytes.
+ * Parts of requests: fields that several endpoints share, and JSON bodies, read once from the raw bytes.
  *
  * `c.get("rawBody")` are the raw bytes, for hashes. `c.req.json()` is replaced by `parseBody`, so that a schema sees:
  *
- * - `budgetOrPrice` and `amount` at the top level as **text**, whether sent as a JSON number or as a string: the digits
- *   as sent (`50.0`, `1e2`, `0.10`), never through a float. Their schema is a string handed to `parseDecimal`.
- * - every other number as a JavaScript number; one that would change its value (`12345678901234567890`, `1e999`) is
- *   refused, because it could not be stored as given.
+ * - `budgetOrPrice` and `amount` at the top level as **text**, also if sent as a number: the digits as sent (`50.0`,
+ *   `1e2`), never through a float.
+ * - every other number as a JavaScript number; one that would change its value (`1e999`) is refused.
  * - an empty body as `{}`. Endpoints without a declared body never parse it and accept anything.
  *
- * Refused with `400 invalid_request`: text that is not UTF-8 or not JSON, anything but an object, a key given twice
- * with different values, nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785
- * do not allow them).
+ * Refused with 400: text that is not UTF-8 or not JSON, anything but an object, a key given twice with different values,
+ * nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785 do not allow them).
  */
 
 import { z } from "@hono/zod-openapi";
@@ -126,10 +123,7 @@ function fault(path: string, message: string, cause?: unknown): AppError {
   });
 }
 
-/**
- * Reads the body once, up to `limit` bytes (otherwise `413 payload_too_large`), keeps the bytes as `rawBody`, and makes
- * `c.req.json()` parse them. Parsing waits until a route needs it, so 401 comes before 400.
- */
+/** Reads the body once, up to `limit` bytes. Parsing waits until a route needs it, so 401 comes before 400. */
 export const rawBody = (limit: number) =>
   createMiddleware<AppEnv>(async (c, next) => {
     // Postgres text cannot hold NUL: refused here for every path and query parameter at once.
@@ -199,9 +193,14 @@ export const parsed = <T>(parse: (text: string) => T | null, message: string, if
     return z.NEVER;
   });
 
-/** Arguments of `refine`: a maximum of letters as people count them, not UTF-16 units. */
-export const upTo = (limit: number) =>
-  [(text: string) => [...text].length <= limit, `must have at most ${limit} characters`] as const;
+/** Text of at most `limit` letters as people count them, not UTF-16 units. */
+export const textUpTo = (limit: number, text: z.ZodString = z.string()) =>
+  text
+    .refine((given) => [...given].length <= limit, `must have at most ${limit} characters`)
+    .openapi({ maxLength: limit });
+
+/** Text that is not empty. */
+export const filled = (text: z.ZodString = z.string()) => text.min(1, "must not be empty");
 
 /** Bytes in a response. */
 export const HexViewSchema = z.string().regex(/^0x([0-9a-f]{2})*$/) as unknown as z.ZodType<Hex>;
@@ -281,6 +280,8 @@ export const PageQuerySchema = z.object({
   cursor: z.string().min(1).max(100).optional().openapi({ description: "nextCursor of the previous page" }),
 });
 
+export type PageQuery = z.output<typeof PageQuerySchema>;
+
 /** The cursor of a list whose order is not that of ids: the key of the page's last row, opaque to callers. */
 export const encodeCursor = (key: readonly unknown[]): string =>
   Buffer.from(JSON.stringify(key)).toString("base64url");
@@ -322,7 +323,7 @@ export function pageOf<T extends { id: string }>(items: T[], limit: number): Pag
 
 /** A short list's body: `nextCursor` only if the caller asked for pages, or if there is more. */
 export function shortList<T>(
-  query: { limit?: number | undefined; cursor?: string | undefined },
+  query: PageQuery,
   { data, nextCursor }: Page<T>,
 ): { data: T[]; nextCursor?: string | null } {
   const isWhole = query.limit === undefined && query.cursor === undefined && nextCursor === null;

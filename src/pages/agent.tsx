@@ -8,8 +8,14 @@ import { AppError } from "../errors.js";
 import { listContracts } from "../features/contracts/list-contracts.js";
 import type { ContractView } from "../features/contracts/view.js";
 import { readProfile } from "../features/profiles/routes.js";
-import { type MonthView, type RoleRecord, readEarnings, readRecord } from "../features/records/record.js";
-import { readWorkload, type WorkloadView } from "../features/records/workload.js";
+import {
+  type MonthView,
+  type RoleRecord,
+  readEarnings,
+  readRecord,
+  readWorkload,
+  type WorkloadView,
+} from "../features/records/routes.js";
 import { viewStake } from "../features/stakes/routes.js";
 import { listVotes } from "../features/votes/view.js";
 import type { AppEnv } from "../http/middleware.js";

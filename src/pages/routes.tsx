@@ -13,7 +13,7 @@ import { ListQuerySchema } from "../features/contracts/schema.js";
 import { viewContract } from "../features/contracts/view.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/routes.js";
 import { sendStream } from "../features/events/stream-events.js";
-import { readEarnings, readRecord } from "../features/records/record.js";
+import { readEarnings, readRecord } from "../features/records/routes.js";
 import { sendJson } from "../http/endpoint.js";
 import { type AppEnv, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
 import { invalidInput, toAppError } from "../http/responses.js";

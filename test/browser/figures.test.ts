@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, inject, test } from "vitest";
 import type { LedgerView, SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { ProtocolView } from "../../src/features/protocol/routes.js";
-import type { RecordView } from "../../src/features/records/record.js";
+import type { RecordView } from "../../src/features/records/routes.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import { caller } from "../support/agent.js";
 import { ok } from "../support/contracts.js";

@@ -5,8 +5,11 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import canonicalize from "canonicalize";
 import { keccak256, stringToHex } from "viem";
 import { describe, expect, test } from "vitest";
-import type { CheckpointProof, CheckpointView } from "../../src/features/checkpoints/checkpoints.js";
-import { checkpointCapacity } from "../../src/features/checkpoints/checkpoints.js";
+import {
+  type CheckpointProof,
+  type CheckpointView,
+  checkpointCapacity,
+} from "../../src/features/checkpoints/routes.js";
 import { until } from "../../tools/local/processes.js";
 import type { ApiResponse } from "../support/agent.js";
 import { checkpointBody, HOUR, type Json, matched, newPair } from "../support/contracts.js";

@@ -4,7 +4,7 @@ import { and, desc, eq, sql } from "drizzle-orm";
 import { expect, test } from "vitest";
 import { vote } from "../../src/db/onchain.js";
 import { prepare } from "../../src/db/statements.js";
-import { paidByMonth } from "../../src/features/records/record.js";
+import { paidByMonth } from "../../src/features/records/routes.js";
 import { newestStakeQuery } from "../../src/features/stakes/routes.js";
 import { criterion, shownVotes } from "../../src/features/votes/view.js";
 import { outboxStateSql } from "../../src/relayer/limits.js";

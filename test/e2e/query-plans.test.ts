@@ -3,7 +3,7 @@
 import type { Address } from "@working-contracts/protocol/types";
 import { expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
-import { readEarnings } from "../../src/features/records/record.js";
+import { readEarnings } from "../../src/features/records/routes.js";
 import { countLate, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, hasWaiting, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";

@@ -5,8 +5,12 @@ import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "viem";
 import { expect, test } from "vitest";
 import type { LedgerView, SettlementView } from "../../src/features/contracts/ledger.js";
-import type { RecordView } from "../../src/features/records/record.js";
-import { readWorkload, type Workload, type WorkloadView } from "../../src/features/records/workload.js";
+import {
+  type RecordView,
+  readWorkload,
+  type Workload,
+  type WorkloadView,
+} from "../../src/features/records/routes.js";
 import type { Agent } from "../support/agent.js";
 import { mined, recruit, untilDrawn, walletOf } from "../support/chain.js";
 import {

@@ -33,8 +33,8 @@ export interface AddressProof {
 }
 
 /**
- * Checks a claim without using up the challenge: `redeem` does that, in the transaction that needs the proof. Throws
- * `invalid_challenge`, or `invalid_signature` after counting the failed attempt.
+ * Checks a claim without using up the challenge, which {@link redeem} does. Throws `invalid_challenge`, or
+ * `invalid_signature` after counting the failed attempt.
  */
 export async function proveAddress(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">,
@@ -122,9 +122,9 @@ function invalidSignature(reason: keyof typeof REFUSALS, triesLeft: number): App
 const PURGED_AT_ONCE = 20;
 
 /**
- * Issues a challenge for `address`, dated strictly after its last revocation on chain, because AgentDelegation refuses an
- * older one, and after its last sign-in: of two texts of one second AgentDelegation keeps the one that it gets first. Also
- * deletes some expired challenges, which bounds their number.
+ * Issues a challenge for `address`, dated after its last revocation on chain, because AgentDelegation refuses an older
+ * one, and after its last sign-in: of two texts of one second AgentDelegation keeps the first. Also deletes some expired
+ * challenges, which bounds their number.
  */
 export async function requestChallenge(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "outbox" | "config">,
@@ -138,25 +138,14 @@ export async function requestChallenge(
     .from(challenge)
     .where(and(eq(challenge.address, address), isNotNull(challenge.signature)));
   const issuedAt = Math.max(now, revokedAt + 1, (last?.signedInAt ?? 0) + 1);
-  const expiresAt = issuedAt + LIMITS.challengeValidity;
   const nonce: Hex = `0x${randomBytes(32).toString("hex")}`;
+  const fields = { ...permission, nonce, issuedAt, expiresAt: issuedAt + LIMITS.challengeValidity };
   const { domain, relay: operator, factory, chainId } = deps.deployment;
-  const message = challengeText({
-    domain,
-    agent: address,
-    operator,
-    ...permission,
-    factory,
-    chainId,
-    nonce,
-    issuedAt,
-    expiresAt,
-  });
+  const message = challengeText({ domain, agent: address, operator, factory, chainId, ...fields });
 
   await purgeExpired(deps.db, now);
   const challengeId = randomUUID();
-  const row = { id: challengeId, address, nonce, message, issuedAt, expiresAt, ...permission };
-  await deps.db.insert(challenge).values(row);
+  await deps.db.insert(challenge).values({ id: challengeId, address, message, ...fields });
   return { challengeId, message };
 }
 

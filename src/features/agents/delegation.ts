@@ -33,10 +33,9 @@ import { enqueue } from "../../relayer/outbox.js";
 const PROPOSED_VALIDITY = 600;
 
 /**
- * The operation as its caller allowed it: carried by the caller's signature, or as it is once the caller's delegation
- * is on chain. Throws 403 with the typed data to sign if there is neither, 401 if the signature is wrong, 400 if its
- * deadline is, and 429 if the caller's operations keep failing on chain, or its wallet could burn gas that it does not
- * have.
+ * The operation as its caller allowed it: carried by its signature, or as it is once its delegation is on chain. Throws
+ * 403 with the typed data to sign if there is neither, 401 if the signature is wrong, 400 if its deadline is, and 429 if
+ * the caller's operations keep failing on chain, or its wallet could burn gas that it does not have.
  */
 export async function authorize(
   deps: Deps,
@@ -108,12 +107,8 @@ async function signedAction(
   { publicClient, deployment, clock }: Deps,
   { agent, contract, call, headers }: Unsigned,
 ): Promise<SignedAction> {
-  const nonce = await publicClient.readContract({
-    address: contract,
-    abi: escrowAbi,
-    functionName: "signatureNonce",
-    args: [agent],
-  });
+  const escrow = { address: contract, abi: escrowAbi } as const;
+  const nonce = await publicClient.readContract({ ...escrow, functionName: "signatureNonce", args: [agent] });
   const deadline = headers["action-deadline"] ?? clock.now() + PROPOSED_VALIDITY;
   return { chainId: deployment.chainId, contract, agent, call, nonce, deadline };
 }
@@ -156,8 +151,11 @@ export async function ensureDelegation(
   const done = await deps.outbox.waitFor(operation.id, { timeoutMs: deps.config.settlementWaitMs });
   if (done === null) throw settlementPending();
   if (done.state !== "rejected") return true;
-  if (meaningOf(done.reason ?? "") === null) throw delegationFailed(done.reason);
-  return false;
+  const { reason } = done;
+  if (meaningOf(reason ?? "") !== null) return false;
+  throw unavailable("Your delegation could not be registered on chain right now; retry the request.", 2, {
+    reason,
+  });
 }
 
 /** Whether {@link ensureDelegation} has something to rely on: a delegation on chain, or a sign-in to register. */
@@ -201,8 +199,8 @@ async function newestProof(db: Executor, agent: Address, since: number): Promise
 }
 
 /**
- * As {@link newestProof}. Revocations and sign-ins delete older signatures before they look for delegations: they did
- * so before this, or wait until the transaction ends, and find its operation.
+ * As {@link newestProof}. Revocations and sign-ins delete older signatures before they look for delegations: before this,
+ * or after the transaction, whose operation they find.
  */
 async function lockNewestProof(tx: Transaction, agent: Address, since: number): Promise<Proof | null> {
   const [proof] = await lockedProofs(tx, { agent, since });
@@ -217,12 +215,6 @@ function registration({ deployment }: Pick<Deps, "deployment">, proof: Proof): N
   const { address, actions, until, issuedAt, expiresAt } = proof;
   const [agent, nonce, signature] = [address as Address, proof.nonce as Hex, proof.signature as Hex];
   return delegateOperation({ deployment, agent, actions, until, nonce, issuedAt, expiresAt, signature });
-}
-
-function delegationFailed(reason: string | null): AppError {
-  return unavailable("Your delegation could not be registered on chain right now; retry the request.", 2, {
-    reason,
-  });
 }
 
 /** Seconds on the chain's clock; 0 for never. */
@@ -270,17 +262,14 @@ export async function pendingRevocation(db: Executor, agent: Address): Promise<b
   return newest?.kind === "revoke-delegation" && newest.isPending ? newest.id : null;
 }
 
-/**
- * Waits a few seconds for a pending revocation, because it would outdate anything signed before it. Returns without an
- * error after the wait; callers check again.
- */
+/** Waits a few seconds for a pending revocation, which would outdate anything signed before it. Callers check again. */
 export async function awaitRevocation(
   { db, outbox, config }: Pick<Deps, "db" | "outbox" | "config">,
   agent: Address,
 ): Promise<void> {
   const id = await pendingRevocation(db, agent);
-  if (id !== null)
-    await outbox.waitFor(id, { timeoutMs: Math.min(REVOCATION_WAIT_MS, config.settlementWaitMs) });
+  const timeoutMs = Math.min(REVOCATION_WAIT_MS, config.settlementWaitMs);
+  if (id !== null) await outbox.waitFor(id, { timeoutMs });
 }
 
 /** Serialises issuing and revoking for one address until the transaction ends. */

@@ -11,7 +11,7 @@ import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField, unavailable } from "../../errors.js";
 import { unauthorized } from "../../http/middleware.js";
-import { pageOf } from "../../http/schemas.js";
+import { type PageQuery, pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
 import { assertNarrowable } from "../../relayer/limits.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
@@ -29,10 +29,10 @@ export interface IssuedKey {
 }
 
 /**
- * Redeems a challenge for a new API key. With an idempotency key the same call gets the same API key for as long as the
- * challenge would be valid: the key is derived from both, because its plain text is not stored. Throws
- * `invalid_challenge` or `invalid_signature`, `unavailable` while a revocation of the address is pending, and
- * `rate_limited` if the sign-in leaves less than what is delegated and is beyond the gas limits.
+ * Redeems a challenge for a new API key. With an idempotency key the same call gets the same API key while the challenge
+ * would be valid: it is derived from both, because its plain text is not stored. Throws `invalid_challenge`,
+ * `invalid_signature`, `unavailable` while a revocation is pending, and `rate_limited` if the sign-in leaves less than
+ * what is delegated and is beyond the gas limits.
  */
 export async function issueKey(
   deps: Deps,
@@ -76,7 +76,12 @@ async function storeKey(
   const keyId = randomUUID();
   await deps.db.transaction(async (tx) => {
     await lockAddress(tx, address);
-    if ((await pendingRevocation(tx, address)) !== null) throw revocationPending();
+    if ((await pendingRevocation(tx, address)) !== null) {
+      throw unavailable(
+        "A revocation of this address is pending. Wait until it is on chain, then request a new challenge.",
+        5,
+      );
+    }
     await redeem(tx, proof, "issue");
     await requireAgreement(tx, proof);
     await forgetOlderSignatures(tx, proof);
@@ -103,18 +108,10 @@ async function findIssued(
   return row === undefined ? null : { ...row, address: row.address as Address };
 }
 
-function revocationPending(): AppError {
-  return unavailable(
-    "A revocation of this address is pending. Wait until it is on chain, then request a new challenge.",
-    5,
-  );
-}
-
 /**
- * Redeems a challenge to revoke one key, or every active key of the address. Once no active key is left, the stored
- * delegation signatures are deleted, a delegation on chain is revoked, and the address's webhooks are disabled, because a
- * thief of a key can have added one. Throws `invalid_challenge`, `invalid_signature`, or `key_not_found`, which leaves
- * the challenge unused.
+ * Redeems a challenge to revoke one key, or every active key of the address. Once none is left, the stored delegation
+ * signatures are deleted, a delegation on chain is revoked, and the address's webhooks are disabled, because a thief of a
+ * key can have added one. Throws `invalid_challenge`, `invalid_signature`, or `key_not_found`, which redeems nothing.
  */
 export async function revokeKeys(
   deps: Deps,
@@ -128,13 +125,7 @@ export async function revokeKeys(
     const revoked = await tx
       .update(apiKey)
       .set({ revokedAt: sql`now()` })
-      .where(
-        and(
-          eq(apiKey.address, address),
-          isNull(apiKey.revokedAt),
-          keyId === undefined ? undefined : eq(apiKey.id, keyId),
-        ),
-      )
+      .where(and(isActiveOf(address), keyId === undefined ? undefined : eq(apiKey.id, keyId)))
       .returning({ id: apiKey.id });
     if (keyId !== undefined && revoked.length === 0) {
       throw new AppError("key_not_found", {
@@ -152,20 +143,16 @@ export async function revokeKeys(
 /** Throws `invalid_challenge` if the chain could keep a text of the same second instead, which allows something else. */
 async function requireAgreement(tx: Transaction, proof: AddressProof): Promise<void> {
   const { actions, until } = proof.permission;
-  const others = await tx.$count(
-    challenge,
-    and(
-      isOtherSignIn(proof),
-      eq(challenge.issuedAt, proof.issuedAt),
-      sql`(${challenge.actions}, ${challenge.until}) <> (${actions}, ${until})`,
-    ),
-  );
-  if (others > 0)
-    throw invalidChallenge("Another challenge of the same second was redeemed, with other actions.");
+  const isContrary = sql`(${challenge.actions}, ${challenge.until}) <> (${actions}, ${until})`;
+  const ofSameSecond = and(isOtherSignIn(proof), eq(challenge.issuedAt, proof.issuedAt), isContrary);
+  if ((await tx.$count(challenge, ofSameSecond)) === 0) return;
+  throw invalidChallenge("Another challenge of the same second was redeemed, with other actions.");
 }
 
+const isActiveOf = (address: Address) => and(eq(apiKey.address, address), isNull(apiKey.revokedAt));
+
 async function hasActiveKey(tx: Transaction, address: Address): Promise<boolean> {
-  return (await tx.$count(apiKey, and(eq(apiKey.address, address), isNull(apiKey.revokedAt)))) > 0;
+  return (await tx.$count(apiKey, isActiveOf(address))) > 0;
 }
 
 /**
@@ -246,18 +233,8 @@ async function isDelegated(db: Executor, { address, grant }: AddressProof): Prom
 /** Keys of a response without `limit`. */
 const MAX_LISTED = 1_000;
 
-/**
- * Active and revoked keys of `address`, oldest first: a page, after the key named by `cursor` if there is one. Throws
- * `invalid_request` if the cursor names none of them.
- */
-export async function listKeys(
-  db: Executor,
-  {
-    address,
-    limit = MAX_LISTED,
-    cursor,
-  }: { address: Address; limit?: number | undefined; cursor?: string | undefined },
-) {
+/** A page of the active and revoked keys of `address`, oldest first. Throws 400 if the cursor names none of them. */
+export async function listKeys(db: Executor, address: Address, { limit = MAX_LISTED, cursor }: PageQuery) {
   const isOwn = eq(apiKey.address, address);
   if (cursor !== undefined && (await db.$count(apiKey, and(isOwn, eq(apiKey.id, cursor)))) === 0) {
     throw invalidField("cursor", "names no key of this address; use the nextCursor of a response");

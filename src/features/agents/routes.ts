@@ -154,7 +154,6 @@ export const agentEndpoints = [
     summary: "List the caller's API keys, oldest first",
     query: PageQuerySchema,
     returns: body("Metadata of active and revoked keys", KeyListSchema),
-    handle: async (deps, { query, caller }) =>
-      shortList(query, await listKeys(deps.db, { address: caller, ...query })),
+    handle: async ({ db }, { query, caller }) => shortList(query, await listKeys(db, caller, query)),
   }),
 ];

@@ -1,9 +1,17 @@
 /** Checkpoints of continuous work, and their proofs. */
-
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { z } from "@hono/zod-openapi";
+import { checkpointLeaf } from "@working-contracts/protocol/checkpoints";
 import { LIMITS } from "@working-contracts/protocol/limits";
+import { isoTime } from "@working-contracts/protocol/time";
+import type { Address } from "@working-contracts/protocol/types";
+import { and, asc, eq, gt, lte, ne } from "drizzle-orm";
+import type { Executor, Transaction } from "../../db/client.js";
+import { checkpoint, operation } from "../../db/schema.js";
+import type { Deps } from "../../deps.js";
+import { conflict, invalidField, notFound } from "../../errors.js";
+import { agentsOf, stageEvent } from "../../events/log.js";
 import {
   created,
   data,
@@ -15,31 +23,285 @@ import {
 } from "../../http/endpoint.js";
 import {
   ContractParamsSchema,
+  filled,
+  HexViewSchema,
   JsonObjectSchema,
   listOf,
+  type Page,
   PageQuerySchema,
   TimestampSchema,
-  upTo,
+  textUpTo,
 } from "../../http/schemas.js";
+import { createConcurrencyLimit } from "../../scheduling.js";
+import { loadContractForAction, requireStatus, requireWorker } from "../contracts/actions.js";
 import { loadContract } from "../contracts/view.js";
 import {
-  type CheckpointDraft,
-  CheckpointProofSchema,
-  CheckpointSchema,
-  listCheckpoints,
-  proveCheckpoint,
-  streamCheckpoints,
-  submitCheckpoint,
-} from "./checkpoints.js";
+  type CheckpointContent,
+  type CheckpointRow,
+  type CheckpointsBy,
+  isBy,
+  lockCheckpoints,
+  proofOf,
+  readLastCheckpoint,
+  rootOf,
+} from "./checkpoint-trees.js";
+
+/** A Checkpoint as the API shows it (specification, "Checkpoint"). */
+const CheckpointSchema = z
+  .object({
+    id: z.string(),
+    contractId: z.string(),
+    fromSequence: z.number().int(),
+    toSequence: z.number().int(),
+    merkleRoot: z.string(),
+    lastReceiptHash: z.string(),
+    teeMeasurement: z.string(),
+    teeSignature: z.string(),
+    data: z.record(z.string(), z.unknown()),
+    checkpointedAt: z.iso.datetime(),
+    createdAt: z.iso.datetime(),
+  })
+  .openapi("Checkpoint");
+
+export type CheckpointView = z.infer<typeof CheckpointSchema>;
+
+function toCheckpoint(row: CheckpointContent & Pick<CheckpointRow, "id" | "createdAt">): CheckpointView {
+  return {
+    id: row.id,
+    contractId: row.contractId,
+    fromSequence: row.fromSequence,
+    toSequence: row.toSequence,
+    merkleRoot: row.merkleRoot,
+    lastReceiptHash: row.lastReceiptHash,
+    teeMeasurement: row.teeMeasurement,
+    teeSignature: row.teeSignature,
+    data: row.data,
+    checkpointedAt: row.checkpointedAt.toISOString(),
+    createdAt: row.createdAt.toISOString(),
+  };
+}
+
+const START = { position: -1, totalBytes: 0 };
+
+/** A page of `limit` checkpoints, or of as many as fit into its bytes. Throws 400 if the cursor names none of the contract. */
+export async function listCheckpoints(
+  db: Executor,
+  { by, limit, cursor }: { by: CheckpointsBy; limit: number; cursor?: string | undefined },
+): Promise<Page<CheckpointView>> {
+  const after = cursor === undefined ? START : await placeOf(db, by, cursor);
+  const rows = await readAfter(db, { by, after, limit });
+  const end = rows.at(-1);
+  const isLast = end?.position === (await readLastCheckpoint(db, by))?.position;
+  return { data: rows.map(toCheckpoint), nextCursor: isLast ? null : (end?.id ?? null) };
+}
+
+/** Two pages of all streamed lists are read at a time, which leaves the processor to writes. */
+const limitReads = createConcurrencyLimit(2);
+
+/** All checkpoints, oldest first, read page by page as the consumer takes them. */
+async function* streamCheckpoints(db: Executor, by: CheckpointsBy): AsyncGenerator<CheckpointView> {
+  let after = START;
+  for (;;) {
+    const rows = await limitReads(() => readAfter(db, { by, after, limit: LIMITS.maxPageSize }));
+    for (const row of rows) yield toCheckpoint(row);
+    const end = rows.at(-1);
+    if (end === undefined) return;
+    after = end;
+  }
+}
+
+/** A checkpoint is smaller than a page, so a page is empty only at the end. */
+function readAfter(
+  db: Executor,
+  { by, after, limit }: { by: CheckpointsBy; after: typeof START; limit: number },
+): Promise<CheckpointRow[]> {
+  return db
+    .select()
+    .from(checkpoint)
+    .where(
+      and(
+        isBy(by),
+        gt(checkpoint.position, after.position),
+        lte(checkpoint.totalBytes, after.totalBytes + LIMITS.checkpointPageBytes),
+      ),
+    )
+    .orderBy(asc(checkpoint.position))
+    .limit(limit);
+}
+
+async function placeOf(db: Executor, by: CheckpointsBy, id: string): Promise<typeof START> {
+  const [row] = await db
+    .select({ position: checkpoint.position, totalBytes: checkpoint.totalBytes })
+    .from(checkpoint)
+    .where(and(isBy(by), eq(checkpoint.id, id)));
+  if (row !== undefined) return row;
+  throw invalidField("cursor", "names no checkpoint of this contract; use the nextCursor of a response");
+}
+
+const CheckpointProofSchema = z
+  .object({
+    checkpointId: z.string(),
+    contractId: z.string(),
+    leaf: HexViewSchema.openapi({
+      description:
+        "keccak256 of the canonical JSON (RFC 8785) of the Checkpoint without `id` and `createdAt`",
+    }),
+    proof: z
+      .array(HexViewSchema)
+      .openapi({ description: "Sibling hashes from the leaf up; keccak256 of each pair in ascending order" }),
+    root: HexViewSchema,
+    leafCount: z.number().int(),
+    anchoredRoot: HexViewSchema.nullable().openapi({
+      description: "`checkpointsRoot` of the escrow's WorkingContractDelivered event",
+    }),
+    anchored: z.boolean().openapi({ description: "Whether `root` is `anchoredRoot`" }),
+  })
+  .openapi("CheckpointProof");
+
+export type CheckpointProof = z.infer<typeof CheckpointProofSchema>;
+
+/** The proof against the root over all checkpoints, which a delivery anchors. Throws 404. */
+async function proveCheckpoint(
+  { db, checkpointTrees }: Pick<Deps, "db" | "checkpointTrees">,
+  { id, checkpointId }: { id: Address; checkpointId: string },
+): Promise<CheckpointProof> {
+  const { chain } = await loadContract(db, id);
+  const by = { contractId: id, worker: chain.worker };
+  const [row] = await db
+    .select({ leaf: checkpoint.leaf })
+    .from(checkpoint)
+    .where(and(isBy(by), eq(checkpoint.id, checkpointId)));
+  if (row === undefined) throw notFound(`The contract has no checkpoint ${checkpointId}.`);
+  const tree = await checkpointTrees.of(db, by);
+  const root = rootOf(tree);
+  const anchoredRoot = chain.checkpointsRoot;
+  return {
+    checkpointId,
+    contractId: id,
+    leaf: row.leaf,
+    proof: proofOf(tree, row.leaf),
+    root,
+    leafCount: tree.leafCount,
+    anchoredRoot,
+    anchored: anchoredRoot === root,
+  };
+}
+
+interface SubmittedCheckpoint {
+  id: Address;
+  caller: Address;
+  checkpointId: string;
+  draft: Omit<CheckpointContent, "contractId">;
+}
+
+/**
+ * Accepts a checkpoint under a new id, or returns the one that a call with the same id has stored. Of concurrent ones
+ * for the same position exactly one passes. Refuses one that is out of order or too large, and all during a delivery.
+ */
+async function submitCheckpoint(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { id, caller, checkpointId, draft }: SubmittedCheckpoint,
+): Promise<CheckpointView> {
+  // Strangers are refused before the lock, so they cannot delay the Worker.
+  requireWorker(await loadContractForAction(db, id), caller);
+  return db.transaction(async (tx) => {
+    await lockCheckpoints(tx, id);
+    const [first] = await tx.select().from(checkpoint).where(eq(checkpoint.id, checkpointId));
+    if (first !== undefined) return toCheckpoint(first);
+    const now = clock.now();
+    const row = await loadContractForAction(tx, id);
+    requireStatus(row, "matched", now);
+    await requireNoDelivery(tx, id);
+    const previous = await readLastCheckpoint(tx, { contractId: id, worker: caller });
+    const position = previous === null ? 0 : previous.position + 1;
+    requireOrder(draft, previous, now);
+    const added = { ...draft, contractId: id, id: checkpointId, createdAt: new Date(now * 1000) };
+    const accepted = toCheckpoint(added);
+    const totalBytes = (previous?.totalBytes ?? 0) + Buffer.byteLength(JSON.stringify(accepted));
+    assertCapacity(totalBytes, checkpointCapacity(row.chain, now));
+    await tx
+      .insert(checkpoint)
+      .values({ ...added, worker: caller, position, totalBytes, leaf: checkpointLeaf(accepted) });
+    const { fromSequence, toSequence } = accepted;
+    await stageEvent(tx, {
+      type: "checkpoint.accepted",
+      contractId: id,
+      agents: agentsOf(row.chain.client, row.chain.worker),
+      data: { checkpointId: accepted.id, fromSequence, toSequence },
+      occurredAt: new Date(now * 1000),
+      source: `checkpoint:${accepted.id}`,
+    });
+    return accepted;
+  });
+}
+
+/** A stored delivery has fixed its root, even if it is not on chain yet. */
+async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
+  const [row] = await tx
+    .select({ id: operation.id })
+    .from(operation)
+    .where(and(eq(operation.escrow, id), eq(operation.kind, "deliver"), ne(operation.state, "rejected")))
+    .limit(1);
+  if (row === undefined) return;
+  throw conflict("A delivery is pending; no checkpoint can be added after it.");
+}
+
+/**
+ * Bytes that a contract's checkpoints can have by now. Checkpoints are kept for good, and prices come back when a contract
+ * is cancelled: a day's bytes are what a price that is locked for that day allows. The maximum is for readers: anyone can
+ * read the whole list without a key, and proofs build the tree over it in memory.
+ */
+export function checkpointCapacity(
+  { price, matchedAt }: { price: bigint; matchedAt: bigint | null },
+  now: number,
+): number {
+  const perDay = LIMITS.checkpointBytesPerDay * (1 + Number(price) / 1e6);
+  const days = 1 + Math.floor(Math.max(0, now - Number(matchedAt ?? now)) / 86_400);
+  return Math.min(Math.floor(perDay * days), LIMITS.checkpointBytesPerContract);
+}
+
+function assertCapacity(totalBytes: number, maximum: number): void {
+  if (totalBytes <= maximum) return;
+  const isFinal = maximum === LIMITS.checkpointBytesPerContract;
+  throw conflict(
+    `With this checkpoint the contract's checkpoints would have ${totalBytes} bytes, over the maximum of ${maximum}${isFinal ? "" : ", which grows each day"}. Send a smaller one, deliver, or ${isFinal ? "post a new contract" : "wait"}.`,
+    { totalBytes, maximum },
+  );
+}
+
+function requireOrder(
+  draft: SubmittedCheckpoint["draft"],
+  previous: CheckpointRow | null,
+  now: number,
+): void {
+  const expected = previous === null ? 1 : previous.toSequence + 1;
+  const latest = now + LIMITS.checkpointClockSkew;
+  const details = {
+    expectedFromSequence: expected,
+    previousCheckpointedAt: previous?.checkpointedAt.toISOString() ?? null,
+  };
+  if (draft.fromSequence !== expected) {
+    const rule = previous === null ? "the first checkpoint starts at 1" : "the previous toSequence plus 1";
+    throw conflict(`fromSequence is ${draft.fromSequence}, expected ${expected}: ${rule}.`, details);
+  }
+  if (previous !== null && draft.checkpointedAt <= previous.checkpointedAt) {
+    throw conflict(
+      `checkpointedAt must be later than the previous checkpoint's, ${previous.checkpointedAt.toISOString()}.`,
+      details,
+    );
+  }
+  if (draft.checkpointedAt.getTime() > latest * 1000) {
+    throw conflict(
+      `checkpointedAt may be at most 5 minutes ahead of the chain's time, by ${isoTime(latest)} now.`,
+      details,
+    );
+  }
+}
 
 const SequenceSchema = z.number().int("must be a whole number").min(1, "must be at least 1");
 
 /** Opaque text of the Worker's own making: stored as given. */
-const TextSchema = z
-  .string()
-  .min(1, "must not be empty")
-  .refine(...upTo(LIMITS.checkpointStringLength))
-  .openapi({ minLength: 1, maxLength: LIMITS.checkpointStringLength });
+const TextSchema = textUpTo(LIMITS.checkpointStringLength, filled());
 
 const CheckpointBodySchema = z
   .object({
@@ -56,7 +318,7 @@ const CheckpointBodySchema = z
     path: ["toSequence"],
     message: "must not be less than fromSequence",
   })
-  .openapi("SubmitCheckpoint") satisfies z.ZodType<CheckpointDraft>;
+  .openapi("SubmitCheckpoint") satisfies z.ZodType<SubmittedCheckpoint["draft"]>;
 
 const CheckpointParamsSchema = ContractParamsSchema.extend({
   checkpointId: z

@@ -24,12 +24,13 @@ import {
   JsonObjectSchema,
   listOf,
   type Page,
+  type PageQuery,
   PageQuerySchema,
   pageOf,
   shortList,
 } from "../../http/schemas.js";
 import { mayComplain, readSignature, signatureMissing } from "../agents/delegation.js";
-import { loadContractForAction } from "../contracts/actions.js";
+import { loadContractForAction, roleOf } from "../contracts/actions.js";
 import { type ContractRow, loadContract } from "../contracts/view.js";
 
 export const COMPLAINT_STATUSES = ["pending", "upheld", "dismissed"] as const;
@@ -57,58 +58,46 @@ const ComplaintSchema = z
   .openapi("Complaint");
 export type ComplaintView = z.infer<typeof ComplaintSchema>;
 
-export function toComplaint(row: ComplaintRow): ComplaintView {
+export function toComplaint({ filedBy: _, signed, ...row }: ComplaintRow): ComplaintView {
   return {
-    id: row.id,
-    contractId: row.contractId,
-    filedByRole: row.filedByRole as ComplaintView["filedByRole"],
-    evidence: row.evidence,
+    ...row,
+    filedByRole: row.filedByRole as Role,
     status: row.status as ComplaintStatus,
     filedAt: row.filedAt.toISOString(),
     resolvedAt: row.resolvedAt?.toISOString() ?? null,
-    resolutionNote: row.resolutionNote,
-    signed: row.signed,
+    signed,
   };
 }
 
 type Role = ComplaintView["filedByRole"];
 
+interface ComplaintCall {
+  id: Address;
+  caller: Address;
+  complaintId: string;
+  evidence: Record<string, unknown>;
+  actionHeaders: ActionHeaders;
+}
+
 /**
- * Files a complaint under a new id, or returns the one that a call with the same id has filed. Throws 404, 403 (not a
- * party), 409 (no counterparty yet, window closed) and 429 `too_many_complaints`. The limit is exact even for
- * concurrent calls.
+ * Files a complaint under a new id, or returns the one that a call with the same id has filed. Throws 404, 403, 409 (no
+ * counterparty yet, window closed) and 429. The limit is exact even for concurrent calls.
  */
-async function fileComplaint(
-  deps: Deps,
-  {
-    id,
-    caller,
-    complaintId,
-    evidence,
-    actionHeaders,
-  }: {
-    id: Address;
-    caller: Address;
-    complaintId: string;
-    evidence: Record<string, unknown>;
-    actionHeaders: ActionHeaders;
-  },
-): Promise<ComplaintView> {
+async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<ComplaintView> {
   const { db, clock } = deps;
+  const { id, caller, complaintId, evidence } = call;
   const row = await loadContractForAction(db, id);
-  const role = requireParty(row, caller);
+  const role = roleOf(row, caller);
+  if (role === null) throw forbidden("Only the contract's client or worker may file a complaint.");
   // Before its signature or sign-in, which may have ended since the first call.
   const earlier = await findComplaint(db, complaintId);
   if (earlier !== undefined) return earlier;
-  requireCounterparty(row);
+  if (row.chain.matchedAt === null) {
+    throw conflict("The contract was never matched: there is no counterparty to complain about.");
+  }
   requireOpenWindow(row, clock.now());
   await assertBelowLimit(db, id, role);
-  const signed = await authorizeComplaint(deps, {
-    agent: caller,
-    contract: id,
-    evidence,
-    headers: actionHeaders,
-  });
+  const signed = await authorizeComplaint(deps, call);
 
   return db.transaction(async (tx) => {
     await lock(tx, `complaints:${id}`);
@@ -119,17 +108,11 @@ async function fileComplaint(
     const same = signed && (await findSigned(tx, { contractId: id, filedBy: caller, evidence, signed }));
     if (same) return same;
     await assertBelowLimit(tx, id, role);
+    const by = { contractId: id, filedBy: caller, filedByRole: role };
+    const filedAt = await nextFilingTime(tx, id, now);
     const [stored] = await tx
       .insert(complaint)
-      .values({
-        id: complaintId,
-        contractId: id,
-        filedBy: caller,
-        filedByRole: role,
-        evidence,
-        signed,
-        filedAt: await nextFilingTime(tx, id, now),
-      })
+      .values({ ...by, id: complaintId, evidence, signed, filedAt })
       .returning();
     const filed = toComplaint(stored as ComplaintRow);
     await stageEvent(tx, {
@@ -171,34 +154,21 @@ async function findSigned(
 /** The filer's signature over the evidence; null if its newest sign-in lets the key alone complain. */
 async function authorizeComplaint(
   deps: Deps,
-  {
-    evidence,
-    ...by
-  }: { agent: Address; contract: Address; evidence: Record<string, unknown>; headers: ActionHeaders },
+  { id: contract, caller: agent, evidence, actionHeaders: headers }: ComplaintCall,
 ) {
-  const unsigned = { ...by, call: complaintCall(canonicalize(evidence) ?? "") };
+  const unsigned = { agent, contract, headers, call: complaintCall(canonicalize(evidence) ?? "") };
   const signed = await readSignature(deps, unsigned);
   if (signed !== null) return { ...signed, nonce: String(signed.nonce) };
-  if (await mayComplain(deps, by.agent)) return null;
+  if (await mayComplain(deps, agent)) return null;
   throw await signatureMissing(deps, unsigned);
-}
-
-function requireParty({ chain }: ContractRow, caller: Address): Role {
-  if (chain.client === caller) return "client";
-  if (chain.worker === caller) return "worker";
-  throw forbidden("Only the contract's client or worker may file a complaint.");
-}
-
-function requireCounterparty({ chain }: ContractRow): void {
-  if (chain.matchedAt !== null) return;
-  throw conflict("The contract was never matched: there is no counterparty to complain about.");
 }
 
 function requireOpenWindow({ chain }: ContractRow, now: number): void {
   const closesAt = Number(chain.reviewDeadline) + LIMITS.complaintWindow;
   if (now < closesAt) return;
-  throw conflict(`The complaint window closed at ${isoTime(closesAt)}, 7 days after the reviewDeadline.`, {
-    closedAt: isoTime(closesAt),
+  const closedAt = isoTime(closesAt);
+  throw conflict(`The complaint window closed at ${closedAt}, 7 days after the reviewDeadline.`, {
+    closedAt,
   });
 }
 
@@ -224,17 +194,11 @@ async function nextFilingTime(tx: Transaction, contractId: string, now: number):
 /** The most complaints that a contract can have. */
 const MAX_LISTED = 2 * LIMITS.complaintsPerRole;
 
-/**
- * Complaints about both parties, oldest first: all of them, or a page after the one named by `cursor`. Throws
- * `invalid_request` if the cursor names none of this contract.
- */
+/** Complaints about both parties, oldest first: all, or a page. Throws 400 if the cursor names none of this contract. */
 export async function listComplaints(
   db: Executor,
-  {
-    contractId,
-    limit = MAX_LISTED,
-    cursor,
-  }: { contractId: Address; limit?: number | undefined; cursor?: string | undefined },
+  contractId: Address,
+  { limit = MAX_LISTED, cursor }: PageQuery = {},
 ): Promise<Page<ComplaintView>> {
   const isHere = eq(complaint.contractId, contractId);
   if (cursor !== undefined && (await db.$count(complaint, and(isHere, eq(complaint.id, cursor)))) === 0) {
@@ -343,11 +307,11 @@ export const complaintEndpoints = [
     handle: (deps, call) => {
       const { params, body, caller, actionHeaders } = call;
       return fileComplaint(deps, {
-        ...body,
         ...params,
+        ...body,
         caller,
-        complaintId: resourceId(call),
         actionHeaders,
+        complaintId: resourceId(call),
       });
     },
   }),
@@ -363,7 +327,7 @@ export const complaintEndpoints = [
     errors: ["not_found"],
     handle: async ({ db }, { params: { id }, query }) => {
       await loadContract(db, id);
-      return shortList(query, await listComplaints(db, { contractId: id, ...query }));
+      return shortList(query, await listComplaints(db, id, query));
     },
   }),
 ];

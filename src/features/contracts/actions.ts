@@ -29,10 +29,7 @@ import { type ContractRow, factsOf, noContract, selectContracts } from "./view.j
 /** A contract's row, with the number of its Worker's checkpoints and the facts about one agent that might vote on it. */
 export type ActionRow = Awaited<ReturnType<ReturnType<typeof prepareOn>["execute"]>>[number];
 
-/**
- * The row of one contract. Throws 404 `not_found`, and 503 `unavailable` while the index lacks an operation on it that was
- * reported as applied: no one is refused, or asked for money, because of a state that is about to change.
- */
+/** Throws 404, and 503 while the index lacks an operation on it that was reported as applied: that is about to change. */
 export async function loadContractForAction(
   db: Executor,
   id: Address,
@@ -91,22 +88,22 @@ function reorganized(): AppError {
   );
 }
 
-/** Throws 403 unless the caller is the contract's worker, matched or only named. An open tender has none yet. */
-export function requireWorker({ chain }: ContractRow, caller: Address): void {
-  if (chain.worker === caller) return;
-  throw forbidden("Only the contract's worker may do this.");
-}
+/** Throws 403 unless the caller has the role. */
+const roleCheck =
+  (role: "worker" | "client" | "initiator", name: string) =>
+  ({ chain }: ContractRow, caller: Address): void => {
+    if (chain[role] !== caller) throw forbidden(`Only the ${name} may do this.`);
+  };
 
-/** Throws 403 unless the caller is the contract's client. */
-export function requireClient({ chain }: ContractRow, caller: Address): void {
-  if (chain.client === caller) return;
-  throw forbidden("Only the contract's client may do this.");
-}
+/** Matched or only named; an open tender has none yet. */
+export const requireWorker = roleCheck("worker", "contract's worker");
+export const requireClient = roleCheck("client", "contract's client");
+export const requireInitiator = roleCheck("initiator", "initiator of the contract");
 
-/** Throws 403 unless the caller posted the contract. */
-export function requireInitiator({ chain }: ContractRow, caller: Address): void {
-  if (chain.initiator === caller) return;
-  throw forbidden("Only the initiator of the contract may do this.");
+/** The agent's role; null if it is no party. */
+export function roleOf({ chain }: ContractRow, agent: Address): "client" | "worker" | null {
+  if (agent === chain.client) return "client";
+  return agent === chain.worker ? "worker" : null;
 }
 
 /** Throws 409 unless the contract is in `expected` at `now`, naming its status and the deadline that caused it. */
@@ -121,15 +118,11 @@ export function requireStatus(row: ContractRow, expected: Status, now: number): 
 
 /** Throws 409 from the second of `deadline` on. */
 export function requireBefore(name: string, deadline: bigint, now: number): void {
-  if (BigInt(now) < deadline) return;
-  throw conflict(`The ${name}, ${isoTime(Number(deadline))}, has passed.`);
+  if (BigInt(now) >= deadline) throw conflict(`The ${name}, ${isoTime(deadline)}, has passed.`);
 }
 
 /** The deadlines that end a contract when they pass. */
-const ENDING_DEADLINES = new Map<
-  ReturnType<typeof endingOf>,
-  keyof ContractRow["chain"] & `${string}Deadline`
->([
+const ENDING_DEADLINES = new Map<string | null, "matchDeadline" | "deliveryDeadline" | "reviewDeadline">([
   ["unmatched", "matchDeadline"],
   ["absent", "deliveryDeadline"],
   ["review-timeout", "reviewDeadline"],
@@ -137,7 +130,7 @@ const ENDING_DEADLINES = new Map<
 
 function passedDeadline(row: ContractRow, now: number): string {
   const name = ENDING_DEADLINES.get(endingOf(factsOf(row), now));
-  return name === undefined ? "" : ` (its ${name}, ${isoTime(Number(row.chain[name]))}, has passed)`;
+  return name === undefined ? "" : ` (its ${name}, ${isoTime(row.chain[name])}, has passed)`;
 }
 
 /** A caller's request, whose bytes identify it. */
@@ -154,9 +147,8 @@ interface UnpaidCall extends ActionRequest {
 }
 
 /**
- * Performs an action through the Relay. A retry after a lost response (503, broken connection) continues with the stored
- * operation. A call after the response is checked from scratch, and so refused if the state has changed, unless it has
- * the first one's idempotency key.
+ * Performs an action through the Relay. A retry continues with the stored operation. A call after the response is checked
+ * from scratch, unless it has the first one's idempotency key.
  */
 export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
   const key = call.actionHeaders?.["idempotency-key"];
@@ -190,10 +182,8 @@ export function requireOwn<Stored extends { operation: OperationRow; existing: b
 
 async function storeOperation(deps: Deps, call: UnpaidCall, hash: string): Promise<OperationRow> {
   const stored = requireOwn(await call.store(hash), hash);
-  if (!stored.existing) {
-    const { id, kind, escrow } = stored.operation;
-    deps.logger.info({ operation: id.toString(), kind, escrow }, "operation stored");
-  }
+  const { id, kind, escrow } = stored.operation;
+  if (!stored.existing) deps.logger.info({ operation: id.toString(), kind, escrow }, "operation stored");
   return stored.operation;
 }
 
@@ -210,10 +200,7 @@ const IDENTICAL = {
   kind: identical("kind", sql`caller = ${sql.placeholder("caller")} and kind = ${sql.placeholder("kind")}`),
 };
 
-/**
- * The operation of an identical call: only one without a response yet, or `isAnswered` one with a response, too, however
- * much has changed since.
- */
+/** The operation of an identical call: only one without a response yet, or with `isAnswered` also one with a response. */
 async function findOperation(
   { db }: Deps,
   { subject, caller }: UnpaidCall,

@@ -48,12 +48,9 @@ interface CreateCall {
 /** The terms that a creation puts on chain; the same for the same bytes of the same caller. */
 interface CreationAttempt {
   id: Address;
-  caller: Address;
-  bodyHash: string;
   escrowTerms: EscrowTerms;
   /** Canonical terms document. */
   document: string;
-  draft: ContractDraft;
   /** Whether it was quoted or paid before. */
   known: boolean;
   /** Whether its texts are stored, and stay until this request has ended. */
@@ -77,15 +74,15 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Stor
 type CreateAction = PaidAction & { attempt: CreationAttempt };
 
 async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction> {
-  checkDraft(call.draft, call.caller, deps.config.minimumPrice);
+  const { draft } = call;
+  checkDraft(draft, call.caller, deps.config.minimumPrice);
   const attempt = await findAttempt(deps, call);
-  const { id, escrowTerms, draft } = attempt;
-  const amount = depositsOf(escrowTerms).initiator;
+  const { id, escrowTerms } = attempt;
 
   return {
     kind: "create",
     payTo: id,
-    amount,
+    amount: depositsOf(escrowTerms).initiator,
     description:
       draft.initiator === "worker"
         ? `Worker Stake for the listing "${draft.title}" at ${formatDecimal(escrowTerms.price)}`
@@ -101,7 +98,7 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
 async function storeQuoted(deps: Deps, call: CreateCall, attempt: CreationAttempt): Promise<void> {
   if (attempt.known) await requireQuotable(deps, attempt);
   if (!attempt.isStored) call.limitQuote();
-  await storeAttempt(deps, attempt, { needsSlot: true });
+  await storeAttempt(deps, call, attempt, { needsSlot: true });
 }
 
 /**
@@ -116,22 +113,18 @@ async function storePaid(
 ): Promise<void> {
   if (attempt.isStored) return;
   if (!isDirectTransfer) call.limitQuote();
-  await storeAttempt(deps, attempt, { needsSlot: !isDirectTransfer && !attempt.known });
+  await storeAttempt(deps, call, attempt, { needsSlot: !isDirectTransfer && !attempt.known });
 }
 
 /** The attempt that these bytes were quoted or paid as. */
 async function readKnown({ db }: Deps, call: CreateCall) {
-  const { caller, draft } = call;
-  const bodyHash = hashOfBody(call.rawBody);
-  const [row] = await readAttempt(db, { caller, bodyHash, lifetime: LIMITS.pendingAttemptLifetime });
+  const known = { caller: call.caller, bodyHash: hashOfBody(call.rawBody) };
+  const [row] = await readAttempt(db, { ...known, lifetime: LIMITS.pendingAttemptLifetime });
   if (row === undefined || row.id === null) return { row, attempt: null };
   const attempt: CreationAttempt = {
     id: row.id,
-    caller,
-    bodyHash,
     escrowTerms: parseStoredTerms(row.escrow_terms),
     document: row.document ?? canonicalTerms(documentOf(call)),
-    draft,
     known: true,
     isStored: row.document !== null,
   };
@@ -141,19 +134,19 @@ async function readKnown({ db }: Deps, call: CreateCall) {
 /** Stores dropped texts again, so that readers see the refunded contract. */
 async function restoreTexts(deps: Deps, call: CreateCall): Promise<void> {
   const { attempt } = await readKnown(deps, call);
-  if (attempt?.isStored === false) await storeAttempt(deps, attempt, { needsSlot: false });
+  if (attempt?.isStored === false) await storeAttempt(deps, call, attempt, { needsSlot: false });
 }
 
 /** The attempt for these bytes, stored or new. Throws 409 if it has already led to a contract, or no longer can. */
 async function findAttempt(deps: Deps, call: CreateCall): Promise<CreationAttempt> {
   const { row, attempt } = await readKnown(deps, call);
   if (attempt === null) {
-    return newAttempt(deps, { ...call, parameters: row?.parameters ?? (await parametersOnChain(deps)) });
+    return newAttempt(deps, call, row?.parameters ?? (await parametersOnChain(deps)));
   }
   const { id, escrowTerms } = attempt;
   if (row.phase !== null && row.phase !== "none") {
     // A stranger can have opened it after its texts were dropped.
-    if (!attempt.isStored) await storeAttempt(deps, attempt, { needsSlot: false });
+    if (!attempt.isStored) await storeAttempt(deps, call, attempt, { needsSlot: false });
     throw duplicate(id);
   }
   if (row.is_opened && (row.is_live || !(await wasReorganized(deps, id)))) throw duplicate(id);
@@ -172,11 +165,8 @@ async function wasReorganized({ publicClient }: Deps, id: Address): Promise<bool
   return (await publicClient.readContract({ address: id, abi: escrowAbi, functionName: "status" })) === 0;
 }
 
-function newAttempt(
-  deps: Deps,
-  { parameters, ...call }: CreateCall & { parameters: Parameters },
-): CreationAttempt {
-  const { caller, rawBody, draft } = call;
+function newAttempt(deps: Deps, call: CreateCall, parameters: Parameters): CreationAttempt {
+  const { caller, draft } = call;
   checkDeadlines(draft, deps.clock.now());
   const document = documentOf(call);
   const { matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline } = draft;
@@ -197,11 +187,8 @@ function newAttempt(
   const { factory, implementation } = deps.deployment;
   return {
     id: escrowAddress({ factory, implementation, terms: escrowTerms }),
-    caller,
-    bodyHash: hashOfBody(rawBody),
     escrowTerms,
     document: canonicalTerms(document),
-    draft,
     known: false,
     isStored: false,
   };
@@ -347,29 +334,22 @@ const storing = prepareShared<{
  * `too_many_pending_attempts`; a repetition within the 30 minutes keeps its slot and start, later it takes a new one.
  */
 async function storeAttempt(
-  { db, config }: Deps,
-  attempt: CreationAttempt,
+  { db, config: { masterKey } }: Deps,
+  { caller, rawBody, draft }: CreateCall,
+  { id, document, escrowTerms }: CreationAttempt,
   { needsSlot }: { needsSlot: boolean },
 ): Promise<void> {
-  const { id, caller, bodyHash, document, draft, escrowTerms } = attempt;
-  const reference = draft.supplementaryMaterials;
-  const { masterKey } = config;
+  const { budgetOrPrice: _, supplementaryMaterials: reference, ...texts } = draft;
   const place = { contractId: id, field: "supplementaryMaterials", masterKey } as const;
   const sealed = reference === null ? null : await sealReference({ ...place, reference });
   const [row] = await storing(db, {
+    ...texts,
     id,
     caller,
-    bodyHash,
+    bodyHash: hashOfBody(rawBody),
     document,
-    title: draft.title,
-    taskDescription: draft.taskDescription,
-    words: wordsOf(`${draft.title}\n${draft.taskDescription}`),
-    acceptanceCriteria: draft.acceptanceCriteria,
+    words: wordsOf(`${texts.title}\n${texts.taskDescription}`),
     supplementaryMaterials: sealed?.encrypted ?? null,
-    application: draft.application,
-    applicationTerms: draft.applicationTerms,
-    awardMethod: draft.awardMethod,
-    initiator: draft.initiator,
     escrowTerms: toStoredTerms(escrowTerms),
     wrappedKey: sealed?.wrappedKey ?? null,
     masterKeyId: sealed?.masterKeyId ?? null,

@@ -203,13 +203,10 @@ export async function readTimeline(db: Executor, id: Address): Promise<ChainEven
       ),
     )
     .orderBy(asc(escrowEvent.id));
-  return rows.map(({ id: eventId, name, args, timestamp, blockNumber, transactionHash }) => ({
-    id: eventId,
-    name,
-    args,
-    timestamp: Number(timestamp),
-    blockNumber: Number(blockNumber),
-    transactionHash,
+  return rows.map((row) => ({
+    ...row,
+    timestamp: Number(row.timestamp),
+    blockNumber: Number(row.blockNumber),
   }));
 }
 
@@ -258,7 +255,7 @@ export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Addres
     ending,
     endedAt: endedAt === null ? null : isoTime(endedAt),
     heldUntil: heldUntil === null ? null : isoTime(heldUntil),
-    settledAt: settledAt === null ? null : isoTime(Number(settledAt)),
+    settledAt: settledAt === null ? null : isoTime(settledAt),
     transactionHash: payments.settledBy ?? null,
     legs: legs.map(({ paid: _, ...leg }) => ({ ...leg, amount: formatDecimal(leg.amount) })),
   };

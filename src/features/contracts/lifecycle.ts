@@ -1,6 +1,6 @@
 /**
- * The actions on a contract, as tables: the paid ones, accept and dispute, and the free ones, which carry no data; and the
- * delivery, whose reference is stored encrypted: its hash and the checkpoints' root go on chain.
+ * The actions on a contract, as tables, and the delivery, whose reference is stored encrypted: its hash and the
+ * checkpoints' root go on chain.
  */
 
 import { computeCriteria } from "@working-contracts/protocol/checkpoints";
@@ -30,6 +30,7 @@ import {
 import { enqueue } from "../../relayer/outbox.js";
 import { authorize } from "../agents/delegation.js";
 import {
+  type CheckpointsBy,
   checkpointCount,
   countCheckpoints,
   lockCheckpoints,
@@ -189,7 +190,7 @@ export async function performPaidAction(
   });
 }
 
-/** Delivers a reference (hash or URI) to the Worker's output, once. Refuses with 403 (not its worker) and 409 (not in `matched`). */
+/** Delivers a reference (hash or URI) to the Worker's output, once. */
 export async function deliver(
   deps: Deps,
   { id, reference, ...request }: SignableCall & { reference: string },
@@ -204,7 +205,7 @@ export async function deliver(
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
       // Before the lock, to keep that short: builds most of the tree, and asks the chain who allows the delivery.
-      const input = { row, id, caller, reference, requestHash };
+      const input = { row, caller, reference, requestHash };
       const expected = await buildDelivery(deps.db, deps, input);
       const authorized = await authorize(deps, expected, { action: "deliver", headers: actionHeaders });
       const sealed = await sealReference({ ...placeOf(deps, id), reference });
@@ -233,32 +234,21 @@ export async function deliver(
 async function buildDelivery(
   db: Executor,
   deps: Deps,
-  input: { row: ActionRow; id: Address; caller: Address; reference: string; requestHash: string },
+  input: { row: ActionRow; caller: Address; reference: string; requestHash: string },
 ): Promise<NewOperation & { caller: Address }> {
-  const { row, id, caller, reference, requestHash } = input;
-  const { criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
-  const by = { contractId: id, worker: caller };
-  const tree = await deps.checkpointTrees.of(db, by, row.checkpoints);
+  const { row, caller, reference, requestHash } = input;
+  const { id: escrow, criteriaCount, computedCriteria, deliveryDeadline } = row.chain;
+  const by = { contractId: escrow, worker: caller };
+  const checkpointsRoot = rootOf(await deps.checkpointTrees.of(db, by, row.checkpoints));
   const outcomes = computedCriteria ? packOutcomes(await computeOutcomes(db, by, criteriaCount)) : 0;
-  const delivery = deliverOperation({
-    escrow: id,
-    caller,
-    requestHash,
-    deliveryHash: hashOf(reference),
-    checkpointsRoot: rootOf(tree),
-    outcomes,
-    notAfter: Number(deliveryDeadline) - 1,
-  });
-  return { ...delivery, caller };
+  const notAfter = Number(deliveryDeadline) - 1;
+  const delivered = { deliveryHash: hashOf(reference), checkpointsRoot, outcomes };
+  return { ...deliverOperation({ escrow, caller, requestHash, ...delivered, notAfter }), caller };
 }
 
 const hashOf = (reference: string): Hex => keccak256(stringToHex(reference));
 
-async function computeOutcomes(
-  db: Executor,
-  by: { contractId: Address; worker: Address },
-  criteriaCount: number,
-) {
+async function computeOutcomes(db: Executor, by: CheckpointsBy, criteriaCount: number) {
   const [row] = await db
     .select({ applicationTerms: terms.applicationTerms })
     .from(terms)
@@ -287,6 +277,13 @@ const deliveryInsert = prepare<{ checkpoints: number }>(
     select ${checkpointCount(by.id, by.worker)} as checkpoints from key`,
 );
 
+interface StoredDelivery {
+  id: Address;
+  caller: Address;
+  reference: string;
+  sealed: Awaited<ReturnType<typeof sealReference>>;
+}
+
 /**
  * Stored before its hash goes on chain; readers see it once the chain has the hash. Returns the number of the Worker's
  * checkpoints, which is final under their lock.
@@ -294,12 +291,7 @@ const deliveryInsert = prepare<{ checkpoints: number }>(
 async function storeDelivery(
   tx: Transaction,
   deps: Deps,
-  {
-    id,
-    caller,
-    reference,
-    sealed,
-  }: { id: Address; caller: Address; reference: string; sealed: Awaited<ReturnType<typeof sealReference>> },
+  { id, caller, reference, sealed }: StoredDelivery,
 ): Promise<number> {
   const deliveryHash = hashOf(reference);
   const [stored] = await deliveryInsert(tx, { id, worker: caller, deliveryHash, ...sealed });

@@ -146,7 +146,9 @@ function firstOf(
   const where = and(isNotNull(column), walk.where, afterCursor(filter, column));
   const isLast = sql`walked.position = ${walk.rows}`;
   const priced = priceSql(filter);
-  const matched = sql`(${and(priced, isNotNull(terms.id), ne(w.phase, "none"), filterSql(filter))})`;
+  const filtered = given(filter, "initiator", "status", "awardMethod", "application");
+  const words = filter.search === "common" ? hasWords : undefined;
+  const matched = sql`(${and(priced, isNotNull(terms.id), ne(w.phase, "none"), filtered, words)})`;
   // In a subquery, a limit is unknown to the planner: it expects a tenth of the rows, and then does not sort all of them.
   // The price on its own as well: it is known before the joins, which then see fewer rows.
   return sql`select ${w.id} as id, walked.key, ${matched} as matched, ${isLast} as ended
@@ -162,19 +164,10 @@ function firstOf(
  */
 function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)[] {
   const { status, search, sort } = filter;
-  const given = (name: "client" | "worker" | "minPrice" | "maxPrice", condition: SQL) =>
-    filter[name] === undefined ? undefined : condition;
   const walk = and(
-    given("client", eq(w.client, value("client"))),
-    given("worker", eq(w.worker, value("worker"))),
-    filter.backupAgent === undefined ? undefined : hasBackupAgent,
+    given(filter, "client", "worker", "backupAgent"),
     search === "rare" ? isAmongMatches(w.id) : undefined,
-    ...(fieldOf(sort) === "budgetOrPrice"
-      ? [
-          given("minPrice", gte(w.price, value("minPrice"))),
-          given("maxPrice", lte(w.price, value("maxPrice"))),
-        ]
-      : []),
+    fieldOf(sort) === "budgetOrPrice" ? given(filter, "minPrice", "maxPrice") : undefined,
   );
   if (!isWalkedByPhase(filter)) return [walk];
   const partitions = partitionsOf(status ?? STATUSES).map(({ phase, settled }) =>
@@ -228,35 +221,31 @@ function statusesOf(word: string): readonly Status[] {
   return STATUSES.filter((status) => status === word);
 }
 
-function filterSql(filter: ContractFilter & { search: Search }): SQL | undefined {
-  const { search } = filter;
-  const given = (name: keyof ContractFilter, condition: SQL) =>
-    filter[name] === undefined ? undefined : condition;
-  return and(
-    given("initiator", eq(w.workerInitiated, value("workerInitiated"))),
-    given("status", hasStatus),
-    given("awardMethod", eq(terms.awardMethod, value("awardMethod"))),
-    given("application", eq(terms.application, value("application"))),
-    search === "common" ? hasWords : undefined,
-  );
-}
+/** SQL by filter. */
+const CONDITIONS = {
+  client: eq(w.client, value("client")),
+  worker: eq(w.worker, value("worker")),
+  backupAgent: sql`exists (
+    select 1 from ${vote} where ${vote.contractId} = ${w.id} and ${vote.backupAgent} = ${value("backupAgent")})`,
+  minPrice: gte(w.price, value("minPrice")),
+  maxPrice: lte(w.price, value("maxPrice")),
+  initiator: eq(w.workerInitiated, value("workerInitiated")),
+  // Postgres estimates that a comparison keeps 1 row in 200, and then prefers to sort; for a case it estimates half.
+  status: sql`case when ${statusSql(value("now"))} = any(${value("status")}::text[]) then true else false end`,
+  awardMethod: eq(terms.awardMethod, value("awardMethod")),
+  application: eq(terms.application, value("application")),
+};
+
+const given = (filter: ContractFilter, ...names: (keyof typeof CONDITIONS)[]): SQL | undefined =>
+  and(...names.map((name) => (filter[name] === undefined ? undefined : CONDITIONS[name])));
 
 /** SQL: whether a walked row's price is in the wanted range. */
-const priceSql = ({ minPrice, maxPrice }: ContractFilter): SQL =>
-  sql.join(
-    [
-      sql`true`,
-      ...(minPrice === undefined ? [] : [sql`walked.price >= ${unseen("minPrice")}`]),
-      ...(maxPrice === undefined ? [] : [sql`walked.price <= ${unseen("maxPrice")}`]),
-    ],
-    sql` and `,
+const priceSql = ({ minPrice, maxPrice }: ContractFilter): SQL | undefined =>
+  and(
+    sql`true`,
+    minPrice === undefined ? undefined : sql`walked.price >= ${unseen("minPrice")}`,
+    maxPrice === undefined ? undefined : sql`walked.price <= ${unseen("maxPrice")}`,
   );
-
-/** Postgres estimates that a comparison keeps 1 row in 200, and then prefers to sort; for a case it estimates half. */
-const hasStatus = sql`case when ${statusSql(value("now"))} = any(${value("status")}::text[]) then true else false end`;
-
-const hasBackupAgent = sql`exists (
-  select 1 from ${vote} where ${vote.contractId} = ${w.id} and ${vote.backupAgent} = ${value("backupAgent")})`;
 
 function afterCursor(
   { sort, cursor }: ContractFilter,

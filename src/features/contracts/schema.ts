@@ -9,11 +9,12 @@ import { movedClockHint } from "../../chain/clients.js";
 import { AppError } from "../../errors.js";
 import {
   AddressSchema,
+  filled,
   JsonObjectSchema,
   LimitSchema,
   parsed,
   TimeTextSchema,
-  upTo,
+  textUpTo,
 } from "../../http/schemas.js";
 import { parseStatuses, SORTS } from "./list-contracts.js";
 
@@ -22,22 +23,10 @@ const NonZeroAddressSchema = AddressSchema.refine(
   "must not be the zero address",
 );
 
-const notBlank = [(text: string) => text.trim() !== "", "must not be empty"] as const;
-
-const trimmed = (limit: number) =>
-  z
-    .string()
-    .trim()
-    .min(1, "must not be empty")
-    .refine(...upTo(limit))
-    .openapi({ maxLength: limit });
+const trimmed = (limit: number) => textUpTo(limit, filled(z.string().trim()));
 
 /** A reference (hash or URI), stored as given. */
-const ReferenceSchema = z
-  .string()
-  .min(1, "must not be empty")
-  .refine(...upTo(LIMITS.referenceLength))
-  .openapi({ maxLength: LIMITS.referenceLength });
+const ReferenceSchema = textUpTo(LIMITS.referenceLength, filled());
 
 /** Whole seconds, rounded down, as the chain holds them. */
 const DeadlineSchema = TimeTextSchema.transform((text) => Math.floor(Date.parse(text) / 1000)).openapi({
@@ -62,23 +51,16 @@ const only = <T extends string>(word: T, note: string) => z.literal(word, `must 
 
 export const CreateBodySchema = z
   .object({
-    idempotencyKey: optional(
-      z
-        .string()
-        .min(1, "must not be empty")
-        .refine(...upTo(LIMITS.idempotencyKeyLength))
-        .openapi({ maxLength: LIMITS.idempotencyKeyLength }),
-    ),
+    idempotencyKey: optional(textUpTo(LIMITS.idempotencyKeyLength, filled())),
     initiator: z
       .enum(["client", "worker"], 'must be "client" or "worker"')
       .nullish()
       .transform((value) => value ?? "client"),
     title: trimmed(LIMITS.titleLength),
-    taskDescription: z
-      .string()
-      .refine(...notBlank)
-      .refine(...upTo(LIMITS.taskDescriptionLength))
-      .openapi({ minLength: 1, maxLength: LIMITS.taskDescriptionLength }),
+    taskDescription: textUpTo(
+      LIMITS.taskDescriptionLength,
+      z.string().refine((text) => text.trim() !== "", "must not be empty"),
+    ).openapi({ minLength: 1 }),
     acceptanceCriteria: z
       .array(trimmed(LIMITS.criterionLength))
       .min(1, "must have at least one criterion")
@@ -148,16 +130,9 @@ export const ListQuerySchema = z.object({
   minPrice: filterAmount(),
   maxPrice: filterAmount(),
   backupAgent: AddressSchema.optional(),
-  q: z
-    .string()
-    .trim()
-    .min(1)
-    .refine(...upTo(LIMITS.searchLength))
+  q: textUpTo(LIMITS.searchLength, z.string().trim().min(1))
     .optional()
-    .openapi({
-      maxLength: LIMITS.searchLength,
-      description: "Words that title or description must all have, in any letter case",
-    }),
+    .openapi({ description: "Words that title or description must all have, in any letter case" }),
   sort: z.enum(SORTS).default("-createdAt"),
   limit: LimitSchema.default(LIMITS.pageSize),
   cursor: z.string().max(500).optional(),
@@ -172,41 +147,49 @@ function filterAmount() {
 /** A Working Contract as its initiator proposes it; amounts in base units, times in whole seconds. */
 export type ContractDraft = z.output<typeof CreateBodySchema>;
 
-interface Fault {
-  path: string;
-  message: string;
-}
-
 const DEADLINES = ["matchDeadline", "withdrawalDeadline", "deliveryDeadline", "reviewDeadline"] as const;
 
 /** Throws `invalid_request` if the draft names the wrong parties for this caller, or if its price is too low. */
 export function checkDraft(draft: ContractDraft, caller: Address, minimumPrice: bigint): void {
-  refuse([...partyFaults(draft, caller), ...priceFaults(draft, minimumPrice)]);
+  const { initiator, awardMethod, worker, client } = draft;
+  const isOffer = initiator === "worker";
+  const isTender = !isOffer && awardMethod === "open_tender";
+  const isAward = !isOffer && !isTender;
+  const foreign = "must be absent or your own address: in a worker-initiated listing you are the worker";
+  const tender = "must be absent with open_tender; name a worker with direct_award";
+  const own = "must not be your own address";
+  refuse([
+    [isOffer && worker !== null && worker !== caller, "worker", foreign],
+    [isOffer && client === caller, "client", own],
+    [isTender && worker !== null, "worker", tender],
+    [isAward && worker === null, "worker", "is required with direct_award"],
+    [isAward && worker === caller, "worker", own],
+    [draft.budgetOrPrice < minimumPrice, "budgetOrPrice", `must be at least ${formatDecimal(minimumPrice)}`],
+  ]);
 }
 
 /** Throws `invalid_request` if the deadlines are out of order, in the past, or too far ahead of `now`. */
 export function checkDeadlines(draft: ContractDraft, now: number): void {
-  const faults: Fault[] = [];
   const latest = now + LIMITS.reviewDeadlineHorizon;
-  if (draft.matchDeadline <= now) {
-    const step =
-      'Count deadlines from the time of GET /v1/network (client library: deadlines(), with clock "service"; wcontract: --clock service)';
-    const message = [`must be later than the chain's time, ${isoTime(now)}`, movedClockHint(now, step)];
-    faults.push({ path: "matchDeadline", message: message.filter((part) => part !== null).join(". ") });
-  }
-  for (const [i, path] of DEADLINES.entries()) {
-    const previous = DEADLINES[i - 1];
-    if (previous === undefined) continue;
-    const strict = path === "reviewDeadline";
-    if (draft[path] < draft[previous] || (strict && draft[path] === draft[previous])) {
-      const order = strict ? "must be later than" : "must not be earlier than";
-      faults.push({ path, message: `${order} ${previous}, ${isoTime(draft[previous])}` });
-    }
-  }
-  if (draft.reviewDeadline > latest) {
-    faults.push({ path: "reviewDeadline", message: `must be at most 365 days ahead, by ${isoTime(latest)}` });
-  }
-  refuse(faults);
+  const step =
+    'Count deadlines from the time of GET /v1/network (client library: deadlines(), with clock "service"; wcontract: --clock service)';
+  const past = [`must be later than the chain's time, ${isoTime(now)}`, movedClockHint(now, step)];
+  const order = DEADLINES.slice(1).map((path, i) => {
+    const previous = DEADLINES[i] as (typeof DEADLINES)[number];
+    const isLast = path === "reviewDeadline";
+    const rule = isLast ? "must be later than" : "must not be earlier than";
+    const isBroken = isLast ? draft[path] <= draft[previous] : draft[path] < draft[previous];
+    return [isBroken, path, `${rule} ${previous}, ${isoTime(draft[previous])}`] as const;
+  });
+  refuse([
+    [draft.matchDeadline <= now, "matchDeadline", past.filter((part) => part !== null).join(". ")],
+    ...order,
+    [
+      draft.reviewDeadline > latest,
+      "reviewDeadline",
+      `must be at most 365 days ahead, by ${isoTime(latest)}`,
+    ],
+  ]);
 }
 
 /** The only address that can accept, if the draft names one. */
@@ -214,34 +197,10 @@ export function counterpartyOf(draft: ContractDraft): Address | null {
   return draft.initiator === "worker" ? draft.client : draft.worker;
 }
 
-function partyFaults({ initiator, awardMethod, worker, client }: ContractDraft, caller: Address): Fault[] {
-  if (initiator === "worker") {
-    const faults: Fault[] = [];
-    if (worker !== null && worker !== caller) {
-      faults.push({
-        path: "worker",
-        message: "must be absent or your own address: in a worker-initiated listing you are the worker",
-      });
-    }
-    if (client === caller) faults.push({ path: "client", message: "must not be your own address" });
-    return faults;
-  }
-  if (awardMethod === "open_tender") {
-    return worker === null
-      ? []
-      : [{ path: "worker", message: "must be absent with open_tender; name a worker with direct_award" }];
-  }
-  if (worker === null) return [{ path: "worker", message: "is required with direct_award" }];
-  return worker === caller ? [{ path: "worker", message: "must not be your own address" }] : [];
-}
-
-function priceFaults({ budgetOrPrice }: ContractDraft, minimum: bigint): Fault[] {
-  return budgetOrPrice >= minimum
-    ? []
-    : [{ path: "budgetOrPrice", message: `must be at least ${formatDecimal(minimum)}` }];
-}
-
-function refuse(details: Fault[]): void {
+/** Throws `invalid_request` naming every rule that is broken. */
+function refuse(rules: (readonly [isBroken: boolean, path: string, message: string])[]): void {
+  const broken = rules.filter(([isBroken]) => isBroken);
+  const details = broken.map(([, path, message]) => ({ path, message }));
   const [first] = details;
   if (first === undefined) return;
   throw new AppError("invalid_request", { message: `${first.path}: ${first.message}`, details });

@@ -1,7 +1,4 @@
-/**
- * Keys and shares with which agents read references that the service cannot (docs/rules.md 68). Readers check the agent's
- * signature of a key, so the service cannot put in another.
- */
+/** Keys and shares with which agents read references that the service cannot (docs/rules.md 68). */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { encryptionKeyText } from "@working-contracts/protocol/signatures";
@@ -20,7 +17,7 @@ import {
   AddressViewSchema,
   ContractParamsSchema,
 } from "../../http/schemas.js";
-import { loadContractForAction, requireStatus } from "../contracts/actions.js";
+import { loadContractForAction, requireStatus, roleOf } from "../contracts/actions.js";
 
 const EncryptionKeyBodySchema = z
   .object({
@@ -102,28 +99,13 @@ async function publishKey(
   return { address: caller, key, signature: row.signature, publishedAt: row.publishedAt.toISOString() };
 }
 
-/** The agent's key; null fields if it has published none. */
-async function readKey({ db }: Pick<Deps, "db">, agent: Address): Promise<EncryptionKeyView> {
-  const [row] = await db.select().from(encryptionKey).where(eq(encryptionKey.agent, agent));
-  return {
-    address: agent,
-    key: row?.key ?? null,
-    signature: row?.signature ?? null,
-    publishedAt: row?.publishedAt.toISOString() ?? null,
-  };
-}
-
-/**
- * Stores what a party encrypted for a Backup Agent, in place of what it shared before; the same text again keeps its
- * first time. Refuses with 404, 403 (not a party; the recipient was not drawn, has not voted and has not asked for the
- * keys) and 409 (not disputed).
- */
+/** Stores what a party encrypted for a Backup Agent, in place of what it shared before; the same text keeps its first time. */
 async function shareDelivery(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { id, caller, recipient, jwe }: { id: Address; caller: Address; recipient: Address; jwe: string },
 ): Promise<ShareView> {
   const row = await loadContractForAction(db, id);
-  if (caller !== row.chain.client && caller !== row.chain.worker)
+  if (roleOf(row, caller) === null)
     throw forbidden("Only the contract's client and worker may share its delivery.");
   requireStatus(row, "disputed", clock.now());
   const { rows } = await db.execute<{ asked: boolean }>(sql`
@@ -151,31 +133,9 @@ async function shareDelivery(
   return toShare(stored as ShareRow);
 }
 
-/** Shares with the caller: at most one of each party. */
-async function sharesFor(
-  { db }: Pick<Deps, "db">,
-  { id, caller }: { id: Address; caller: Address },
-): Promise<ShareView[]> {
-  await loadContractForAction(db, id);
-  const rows = await db
-    .select()
-    .from(deliveryShare)
-    .where(and(eq(deliveryShare.contractId, id), eq(deliveryShare.recipient, caller)))
-    .orderBy(asc(deliveryShare.sender));
-  return rows.map(toShare);
-}
-
 type ShareRow = typeof deliveryShare.$inferSelect;
 
-function toShare({ contractId, recipient, sender, jwe, sharedAt }: ShareRow): ShareView {
-  return {
-    contractId: contractId as Address,
-    recipient: recipient as Address,
-    sender: sender as Address,
-    jwe,
-    sharedAt: sharedAt.toISOString(),
-  };
-}
+const toShare = (row: ShareRow) => ({ ...row, sharedAt: row.sharedAt.toISOString() }) as ShareView;
 
 const { get, post } = endpoints("Reference keys");
 const sharesPath = "/v1/contracts/{id}/delivery/shares";
@@ -198,7 +158,11 @@ export const encryptionEndpoints = [
     auth: "none",
     params: AddressParamsSchema,
     returns: data("The key; null fields if none was ever published", EncryptionKeySchema),
-    handle: (deps, { params: { address } }) => readKey(deps, address),
+    handle: async ({ db }, { params: { address } }) => {
+      const [row] = await db.select().from(encryptionKey).where(eq(encryptionKey.agent, address));
+      const { key = null, signature = null } = row ?? {};
+      return { address, key, signature, publishedAt: row?.publishedAt.toISOString() ?? null };
+    },
   }),
   post(sharesPath, {
     operationId: "shareDelivery",
@@ -215,6 +179,14 @@ export const encryptionEndpoints = [
     params,
     returns: data("At most one share of each party", z.array(ShareSchema)),
     errors: ["not_found"],
-    handle: (deps, { params: { id }, caller }) => sharesFor(deps, { id, caller }),
+    handle: async ({ db }, { params: { id }, caller }) => {
+      await loadContractForAction(db, id);
+      const rows = await db
+        .select()
+        .from(deliveryShare)
+        .where(and(eq(deliveryShare.contractId, id), eq(deliveryShare.recipient, caller)))
+        .orderBy(asc(deliveryShare.sender));
+      return rows.map(toShare);
+    },
   }),
 ];

@@ -1,7 +1,4 @@
-/**
- * GET /v1/events/stream: the log as server-sent events, while the reader keeps up, and the response that sends such events
- * at its reader's pace.
- */
+/** GET /v1/events/stream: the log as server-sent events, and the response that sends them at its reader's pace. */
 
 import type { Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
@@ -117,9 +114,8 @@ export function createEventStreams(
   const reading = createConcurrencyLimit(MAX_READING);
 
   /**
-   * Chunks of text/event-stream. Ends with `signal`, after {@link LIMITS.streamLifetime}, when the caller's key is revoked,
-   * or when the service stops; the reader reconnects with the last id. The first chunk comes immediately, or throws `invalid_request`, 429
-   * `too_many_streams` for one address, or 503 if this process has no capacity.
+   * Chunks of text/event-stream, until `signal`, the end of its life, the revocation of the caller's key, or shutdown. The
+   * first chunk comes immediately, or throws `invalid_request`, 429 `too_many_streams`, or 503 without capacity.
    */
   async function* run({
     caller,

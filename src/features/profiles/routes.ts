@@ -19,7 +19,7 @@ const text = (limit: number) =>
     .string()
     .max(MAX_UNITS, { error: `must have at most ${limit} characters`, abort: true })
     .transform(cleanText)
-    .refine((clean) => clean === null || lengthOf(clean) <= limit, `must have at most ${limit} characters`);
+    .refine((clean) => clean === null || [...clean].length <= limit, `must have at most ${limit} characters`);
 
 export const ProfileBodySchema = z
   .object({
@@ -66,18 +66,13 @@ function resemblesAddress(text: string): boolean {
   return text.normalize("NFKC").replace(INVISIBLE, "").toLowerCase().includes("0x");
 }
 
-/** Length in code points. */
-function lengthOf(text: string): number {
-  return [...text].length;
-}
-
 /** The newest version; null fields if none was ever set. */
 export async function readProfile(db: Executor, agent: Address): Promise<ProfileView> {
   const newest = await newestProfile(db, agent);
   return { agentId: agent, displayName: newest?.displayName ?? null, bio: newest?.bio ?? null };
 }
 
-async function newestProfile(db: Executor, agent: Address): Promise<typeof profile.$inferSelect | undefined> {
+async function newestProfile(db: Executor, agent: Address) {
   const [newest] = await db
     .select()
     .from(profile)
@@ -91,9 +86,8 @@ async function newestProfile(db: Executor, agent: Address): Promise<typeof profi
 type ProfileChange = z.output<typeof ProfileBodySchema>;
 
 /**
- * Appends a version, or returns the one that a call with the same id has appended. Throws 429 `too_many_profile_updates`
- * beyond 10 versions in any 24 hours. The limit is exact even for concurrent calls on several replicas, because the
- * database's clock decides.
+ * Appends a version, or returns the one that a call with the same id has appended. The limit of versions in any 24 hours
+ * is exact, also on several replicas, because the database's clock decides.
  */
 async function updateProfile(
   { db }: Pick<Deps, "db">,

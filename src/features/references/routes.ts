@@ -18,7 +18,7 @@ import {
   PageQuerySchema,
   pageOf,
 } from "../../http/schemas.js";
-import { loadContractForAction } from "../contracts/actions.js";
+import { loadContractForAction, roleOf } from "../contracts/actions.js";
 import { type ContractRow, factsOf } from "../contracts/view.js";
 import { type ReferenceField, readReferenceKey } from "./vault.js";
 
@@ -53,10 +53,7 @@ interface Entitlement {
   fields: ReferenceField[];
 }
 
-/**
- * The keys that the caller is entitled to now, of existing references. Their release is logged first. Throws 404, and
- * 403 if the caller is entitled to none.
- */
+/** The keys that the caller is entitled to now, of existing references. Their release is logged first. */
 async function releaseKeys(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
   { id, caller }: { id: Address; caller: Address },
@@ -66,17 +63,16 @@ async function releaseKeys(
   const keys: ReferenceJwk[] = [];
   for (const field of fields) {
     const key = await readReferenceKey(deps.db, { ...deps.config, contractId: id, field });
-    if (key !== null) keys.push(toJwk({ id, field, key }));
+    if (key === null) continue;
+    const k = Buffer.from(key).toString("base64url");
+    keys.push({ kty: "oct", alg: "A256GCM", use: "enc", kid: `${id}#${field}`, k, field });
   }
   const released = keys.map(({ field }) => field);
   if (released.length > 0) await logRelease(deps, { row, caller, role, fields: released });
   return keys;
 }
 
-/**
- * Logs each field once per reader and hour: rows and events would otherwise cost their reader nothing. Only the
- * parties can read the log.
- */
+/** Logs each field once per reader and hour: rows would otherwise cost their reader nothing. For the parties alone. */
 async function logRelease(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { row, caller, role, fields }: { row: ContractRow; caller: Address } & Entitlement,
@@ -140,26 +136,14 @@ async function isJuror(
   });
 }
 
-function toJwk({ id, field, key }: { id: Address; field: ReferenceField; key: Uint8Array }): ReferenceJwk {
-  return {
-    kty: "oct",
-    alg: "A256GCM",
-    use: "enc",
-    kid: `${id}#${field}`,
-    k: Buffer.from(key).toString("base64url"),
-    field,
-  };
-}
-
-/** A page of releases, newest first. Throws 404, and 403 for everyone except client and worker. */
+/** A page of releases, newest first, for client and worker. */
 async function listReleases(
   { db }: Pick<Deps, "db">,
-  { id, caller, limit, before }: { id: Address; caller: Address; limit: number; before?: bigint | undefined },
+  { id, caller, limit, before }: { id: Address; caller: Address } & z.output<typeof KeyReleaseQuerySchema>,
 ): Promise<Page<KeyReleaseView>> {
-  const { chain } = await loadContractForAction(db, id);
-  if (caller !== chain.client && caller !== chain.worker) {
+  const contract = await loadContractForAction(db, id);
+  if (roleOf(contract, caller) === null)
     throw forbidden("Only the contract's client and worker may read this.");
-  }
   const rows = await db
     .select()
     .from(keyRelease)

@@ -1,6 +1,6 @@
 /**
  * Encrypted references at rest (docs/rules.md 34): one random key per Working Contract and field, wrapped by the
- * operator's master key. The service stores and serves only the compact JWE, never plain text.
+ * operator's master key. Only the compact JWE is stored and served, never plain text.
  */
 import { randomBytes } from "node:crypto";
 import type { Hex } from "@working-contracts/protocol/types";
@@ -24,15 +24,14 @@ export async function encryptReference(
   db: Executor,
   input: ReferencePlace & MasterKeys & { reference: string },
 ): Promise<string> {
-  const { contractId, field, masterKey } = input;
-  const key = randomBytes(KEY_BYTES);
-  const wrappedKey = await wrapSecret(key, { masterKey, place: { contractId, field } });
+  const { contractId, field } = input;
+  const { encrypted, ...key } = await sealReference(input);
   const inserted = await db
     .insert(referenceKey)
-    .values({ contractId, field, wrappedKey, masterKeyId: masterKeyId(masterKey) })
+    .values({ contractId, field, ...key })
     .onConflictDoNothing()
     .returning({ field: referenceKey.field });
-  if (inserted.length > 0) return encryptWith(key, input);
+  if (inserted.length > 0) return encrypted;
   const existing = await readReferenceKey(db, input);
   if (existing === null) throw new Error(`The ${field} key of ${contractId} vanished`);
   return encryptWith(existing, input);

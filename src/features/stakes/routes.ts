@@ -89,9 +89,9 @@ export async function viewStake(
   return {
     agentId: agent,
     staked: formatDecimal(row.amount, TOKEN_DECIMALS),
-    stakedSince: isoTime(Number(row.since)),
+    stakedSince: isoTime(row.since),
     eligible: row.releasableAt === null && row.amount >= required,
-    releasableAt: row.releasableAt === null ? null : isoTime(Number(row.releasableAt)),
+    releasableAt: row.releasableAt === null ? null : isoTime(row.releasableAt),
   };
 }
 
@@ -123,7 +123,7 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
   const current = await loadStake(db, caller);
   if (current !== null && current.releasableAt !== null) {
     throw conflict(
-      `Your stake is being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}; stake again after that.`,
+      `Your stake is being withdrawn. It will be paid back after ${isoTime(current.releasableAt)}; stake again after that.`,
     );
   }
   const amount = given ?? tokenUnits((await readParameters()).baEligibilityStake);
@@ -183,7 +183,7 @@ function requireBonded(current: StakeRow | null): void {
   if (current === null) throw conflict("You have nothing staked.");
   if (current.releasableAt === null) return;
   throw conflict(
-    `Your stake is already being withdrawn. It will be paid back after ${isoTime(Number(current.releasableAt))}.`,
+    `Your stake is already being withdrawn. It will be paid back after ${isoTime(current.releasableAt)}.`,
   );
 }
 

@@ -26,6 +26,7 @@ import {
   loadContractForAction,
   performUnpaidCall,
   requireStatus,
+  roleOf,
 } from "../contracts/actions.js";
 import { type ContractRow, parametersOf } from "../contracts/view.js";
 import { criterion, shownVotes, toVote, type VoteRow } from "./view.js";
@@ -47,7 +48,7 @@ interface VoteCall {
 
 /**
  * Quotes the bond for all criteria, or seals the caller's ballot. With the salt in `Vote-Salt` the voter can open votes
- * that the service sealed. Refuses with 404, 400 (entries that do not fit the criteria), 403 (not eligible) and 409.
+ * that the service sealed.
  */
 export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredResponse> {
   const { id, caller } = call;
@@ -145,23 +146,20 @@ async function presentBallot({ db }: Deps, id: Address, caller: Address): Promis
 /** Packs exactly one entry per criterion, in any order. Throws `invalid_request` naming every invalid entry. */
 export function packBallot(entries: readonly BallotEntry[], criteriaCount: number): number {
   const details: { path: string; message: string }[] = [];
-  const votes = new Map<number, Outcome>();
+  const ballot = new Array<Outcome | undefined>(criteriaCount).fill(undefined);
   for (const [i, { criterionIndex, vote }] of entries.entries()) {
     const path = `votes.${i}.criterionIndex`;
     if (criterionIndex >= criteriaCount) {
       details.push({ path, message: `must be below ${criteriaCount}, the number of criteria` });
-    } else if (votes.has(criterionIndex)) {
+    } else if (ballot[criterionIndex] !== undefined) {
       details.push({ path, message: `must not name criterion ${criterionIndex} a second time` });
-    } else votes.set(criterionIndex, vote);
+    } else ballot[criterionIndex] = vote;
   }
-  const ballot: Outcome[] = [];
-  for (let i = 0; i < criteriaCount; i++) {
-    const vote = votes.get(i);
+  for (const [i, vote] of ballot.entries()) {
     if (vote === undefined) details.push({ path: "votes", message: `must have an entry for criterion ${i}` });
-    else ballot.push(vote);
   }
   const [first] = details;
-  if (first === undefined) return packOutcomes(ballot);
+  if (first === undefined) return packOutcomes(ballot as Outcome[]);
   throw new AppError("invalid_request", {
     message: `${first.path}: ${first.message}. Send exactly one entry for each of the ${criteriaCount} criteria.`,
     details,
@@ -174,7 +172,7 @@ export function requireVoter(
   agent: Address,
   { voter, now }: { voter: VoterFacts; now: number },
 ): void {
-  requireNoParty(row, agent);
+  if (roleOf(row, agent) !== null) throw forbidden("The contract's client and worker cannot vote on it.");
   // An agent that has voted was eligible then, even if its stake has changed since.
   if (row.chain.disputedAt !== null && !voter.voted) {
     requireStake(row, row.chain.matchedAt ?? 0n, voter.stake);
@@ -188,11 +186,6 @@ export function requireVoter(
   if (row.chain.sealedVotes >= seats) throw conflict(`The panel is full: all ${seats} seats are taken.`);
 }
 
-function requireNoParty({ chain }: ContractRow, agent: Address): void {
-  if (agent !== chain.client && agent !== chain.worker) return;
-  throw forbidden("The contract's client and worker cannot vote on it.");
-}
-
 function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: VoterFacts["stake"]): void {
   const required = chain.baEligibilityStake;
   const eligible =
@@ -204,7 +197,7 @@ function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: VoterFa
       matchedAt <= BigInt(staked.releasableAt) - BigInt(LIMITS.unstakingDelay));
   if (eligible) return;
   throw forbidden(
-    `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(Number(matchedAt))}, when the parties were matched, and still staked then.`,
+    `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(matchedAt)}, when the parties were matched, and still staked then.`,
   );
 }
 
@@ -219,10 +212,7 @@ function requireSeat({ chain }: ContractRow, { voter, now }: { voter: VoterFacts
 
 type OpenVoteCall = ActionRequest & { id: Address; votes: readonly BallotEntry[]; salt: Hex };
 
-/**
- * Opens the caller's ballot on chain. Refuses with 404, 403 (the caller has not voted), 400 (not what was sealed) and
- * 409: as long as others can vote, after the opening period, and if the ballot is open.
- */
+/** Opens the caller's ballot on chain, once no one else can vote. */
 export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse> {
   const { id, caller, votes, salt } = call;
   const { db, clock, deployment } = deps;
@@ -262,7 +252,6 @@ function requireOpeningPeriod(row: ContractRow, now: number): void {
       `Others can still vote, until ${isoTime(votingClosesAt(row.chain))} at the latest. Keep your votes to yourself until then.`,
     );
   }
-  if (now >= openingEndsAt(row)) {
-    throw conflict(`Votes could be opened until ${isoTime(openingEndsAt(row))}.`);
-  }
+  const endsAt = openingEndsAt(row);
+  if (now >= endsAt) throw conflict(`Votes could be opened until ${isoTime(endsAt)}.`);
 }

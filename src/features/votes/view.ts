@@ -1,7 +1,4 @@
-/**
- * The query, the mapper and the schema for every response that shows a Vote. Sealed until the tally (docs/rules.md 48). GET
- * /v1/votes and GET /v1/contracts/{id}/votes: newest first, paged by keyset (docs/rules.md 57).
- */
+/** The query, the mapper and the schema for every response that shows a Vote: docs/rules.md 48 and 57. */
 import { z } from "@hono/zod-openapi";
 import {
   cappedRewards,

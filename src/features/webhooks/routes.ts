@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { created, data, endpoints, IdempotencyKeySchema, resourceId } from "../../http/endpoint.js";
-import { AddressSchema, upTo } from "../../http/schemas.js";
+import { AddressSchema, textUpTo } from "../../http/schemas.js";
 import { EventTypesSchema, PositionSchema } from "../events/routes.js";
 import {
   createWebhook,
@@ -26,11 +26,7 @@ const UrlSchema = z
 
 const fields = {
   url: UrlSchema,
-  description: z
-    .string()
-    .refine(...upTo(LIMITS.webhookDescriptionLength))
-    .openapi({ maxLength: LIMITS.webhookDescriptionLength })
-    .nullable(),
+  description: textUpTo(LIMITS.webhookDescriptionLength).nullable(),
   agent: AddressSchema.nullable().openapi({
     type: ["string", "null"],
     description: "Only events that concern this agent; the caller by default, all agents with null",

@@ -18,9 +18,8 @@ type WebhookRow = typeof webhook.$inferSelect;
 type WebhookDraft = Pick<WebhookRow, "url" | "description" | "agent" | "contractId" | "types">;
 
 /**
- * Creates a webhook for all events from now on, with its signing secret, which is shown only once; or returns the one
- * that a call with the same id has created. Throws
- * `invalid_request` for a URL that the service would not call, and 429 `too_many_webhooks`.
+ * Creates a webhook for all events from now on, with its signing secret; or returns the one that a call with the same id
+ * has created. Throws `invalid_request` for a URL that the service would not call, and 429 `too_many_webhooks`.
  */
 export async function createWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
@@ -160,10 +159,15 @@ export async function replayWebhook(
     if ("eventId" in replay) await requireVisible(tx, caller, replay.eventId);
     else if (replay.after !== "latest") requireReached(replay.after, newest);
     if (hook.status === "disabled") throw conflict("The webhook is disabled; enable it first.");
+    let moved = {};
     if ("eventId" in replay) {
       assertRoomForRetry(hook);
-      await sendAgain(tx, { id, eventId: replay.eventId });
-    } else await rewind(tx, id, { after: replay.after, newest });
+      await sendAgain(tx, id, replay.eventId);
+    } else moved = await rewind(tx, id, { after: replay.after, newest });
+    await tx
+      .update(webhook)
+      .set({ ...moved, pausedUntil: null, nextAttemptAt: sql`now()`, claimedUntil: null })
+      .where(eq(webhook.id, id));
     return loadWebhook(tx, { owner: caller, id });
   });
 }
@@ -183,7 +187,7 @@ async function requireVisible(tx: Transaction, caller: Address, eventId: bigint)
   }
 }
 
-async function sendAgain(tx: Transaction, { id, eventId }: { id: string; eventId: bigint }): Promise<void> {
+async function sendAgain(tx: Transaction, id: string, eventId: bigint): Promise<void> {
   await tx
     .insert(webhookRetry)
     .values({ webhookId: id, position: eventId, attempts: 0, nextAttemptAt: sql`now()` })
@@ -191,10 +195,6 @@ async function sendAgain(tx: Transaction, { id, eventId }: { id: string; eventId
       target: [webhookRetry.webhookId, webhookRetry.position],
       set: { attempts: 0, nextAttemptAt: sql`now()`, firstAttemptAt: sql`now()` },
     });
-  await tx
-    .update(webhook)
-    .set({ pausedUntil: null, nextAttemptAt: sql`now()`, claimedUntil: null })
-    .where(eq(webhook.id, id));
 }
 
 /** The log is the queue, so a replay only moves the position back. */
@@ -202,26 +202,12 @@ async function rewind(
   tx: Transaction,
   id: string,
   { after, newest }: { after: bigint | "latest"; newest: bigint },
-): Promise<void> {
-  const position = after === "latest" ? newest : after;
-  await tx
-    .delete(webhookRetry)
-    .where(
-      and(
-        eq(webhookRetry.webhookId, id),
-        after === "latest" ? undefined : gt(webhookRetry.position, position),
-      ),
-    );
-  await tx
-    .update(webhook)
-    .set({
-      sentUpTo: position,
-      wantedUpTo: after === "latest" ? position : wakeSql,
-      pausedUntil: null,
-      nextAttemptAt: sql`now()`,
-      claimedUntil: null,
-    })
-    .where(eq(webhook.id, id));
+) {
+  const isLater = after === "latest" ? undefined : gt(webhookRetry.position, after);
+  await tx.delete(webhookRetry).where(and(eq(webhookRetry.webhookId, id), isLater));
+  return after === "latest"
+    ? { sentUpTo: newest, wantedUpTo: newest }
+    : { sentUpTo: after, wantedUpTo: wakeSql };
 }
 
 const MAX_LISTED = 20;

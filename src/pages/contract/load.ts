@@ -2,7 +2,7 @@
 
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
-import { listCheckpoints } from "../../features/checkpoints/checkpoints.js";
+import { listCheckpoints } from "../../features/checkpoints/routes.js";
 import { listComplaints } from "../../features/complaints/routes.js";
 import { getTerms } from "../../features/contracts/get-terms.js";
 import { getLedger, getSettlement, readTimeline } from "../../features/contracts/ledger.js";
@@ -41,7 +41,7 @@ export async function loadContractPage(
         limit: CHECKPOINTS,
         cursor: cursors.checkpoints,
       }),
-      listComplaints(db, { contractId: id }),
+      listComplaints(db, id),
       nameOf(contract.client),
       nameOf(contract.worker),
     ]);

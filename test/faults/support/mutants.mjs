@@ -1149,12 +1149,7 @@ const BY_TEST_FILE = {
   "test/unit/votes/submit-votes.test.ts": {
     "party-votes": {
       file: "src/features/votes/ballots.ts",
-      edits: [
-        [
-          "if (agent !== chain.client && agent !== chain.worker) return;",
-          "if (agent !== chain.client) return;",
-        ],
-      ],
+      edits: [["if (roleOf(row, agent) !== null) throw", 'if (roleOf(row, agent) === "client") throw']],
       only: "cannot be a party",
     },
     "window-never-closes": {

@@ -1,17 +1,23 @@
-/** GET /v1/agents/{address}/record: counts the results of an agent's contracts; and its payments by month, for its page. */
+/**
+ * GET /v1/agents/{address}/record: counts the results of an agent's contracts; and its payments by month, for its page. GET
+ * /v1/agents/{address}/workload: its active and completed work (specification, "Workload").
+ */
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, desc, eq, gte, inArray, isNotNull, sql } from "drizzle-orm";
+import { and, desc, eq, gte, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
-import { deferredPayout, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
-import { complaint, terms } from "../../db/schema.js";
+import { deferredPayout, draw, requireIndex, stake, vote, workingContract as w } from "../../db/onchain.js";
+import { apiKey, complaint, profile, terms } from "../../db/schema.js";
+import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
-import { data, endpoints } from "../../http/endpoint.js";
+import { notFound } from "../../errors.js";
+import { body, data, endpoints } from "../../http/endpoint.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
 import { AmountViewSchema, phasesOf, statusSql } from "../contracts/view.js";
-import { tallied } from "../votes/view.js";
+import { criterion, shownVotes, tallied, toVote, type VoteRow } from "../votes/view.js";
 
 /** An agent's work in one role. A dispute is won if this role got the whole price, and lost if it got none. */
 const RoleRecordSchema = z.object({
@@ -50,8 +56,8 @@ export async function readRecord(
 ): Promise<RecordView> {
   const now = clock.now();
   const [asWorker, asClient, asBackupAgent, complaintsAgainst] = await Promise.all([
-    readRole(db, { agent, role: w.worker, payout: w.workerPayout, allMine: "settled-all-met", now }),
-    readRole(db, { agent, role: w.client, payout: w.clientPayout, allMine: "settled-none-met", now }),
+    readRole(db, "worker", { agent, now }),
+    readRole(db, "client", { agent, now }),
     readBallots(db, agent),
     readComplaints(db, agent),
   ]);
@@ -62,23 +68,18 @@ export async function readRecord(
 const SETTLED = STATUS_GROUPS.closed.filter((status) => status.startsWith("settled-"));
 const OPEN_ENDED: readonly Status[] = STATUS_GROUPS.active;
 
+/** With the statuses in which a role got the whole price, or nothing. */
+const ROLES = {
+  worker: { party: w.worker, payout: w.workerPayout, all: "settled-all-met", none: "settled-none-met" },
+  client: { party: w.client, payout: w.clientPayout, all: "settled-none-met", none: "settled-all-met" },
+} as const;
+
 async function readRole(
   db: Executor,
-  {
-    agent,
-    role,
-    payout,
-    allMine,
-    now,
-  }: {
-    agent: Address;
-    role: typeof w.worker | typeof w.client;
-    payout: typeof w.workerPayout | typeof w.clientPayout;
-    /** Status in which this role got the whole price. */
-    allMine: Status;
-    now: number;
-  },
+  role: keyof typeof ROLES,
+  { agent, now }: { agent: Address; now: number },
 ): Promise<RoleRecord> {
+  const { party, payout, all, none } = ROLES[role];
   const statuses: Status[] = [...OPEN_ENDED, ...SETTLED, "cancelled-withdrawn", "cancelled-absent"];
   const status = statusSql(now);
   const rows = await db
@@ -95,7 +96,7 @@ async function readRole(
     .leftJoin(deferredPayout, and(eq(deferredPayout.contractId, w.id), eq(deferredPayout.payee, agent)))
     .where(
       and(
-        eq(role, agent),
+        eq(party, agent),
         isNotNull(w.matchedAt),
         inArray(w.phase, phasesOf(statuses)),
         inArray(status, statuses),
@@ -107,7 +108,6 @@ async function readRole(
     rows.reduce((total, row) => (wanted(row) ? total + row.count : total), 0);
   const completed = rows.filter((row) => SETTLED.includes(row.status as (typeof SETTLED)[number]));
   const disputes = completed.filter((row) => row.disputed);
-  const noneMine: Status = allMine === "settled-all-met" ? "settled-none-met" : "settled-all-met";
   const sum = (list: typeof rows, field: "value" | "received") =>
     formatDecimal(list.reduce((total, row) => total + BigInt(row[field]), 0n));
   return {
@@ -115,8 +115,8 @@ async function readRole(
     completed: count((row) => completed.includes(row)),
     withdrawn: count((row) => row.status === "cancelled-withdrawn"),
     absent: count((row) => row.status === "cancelled-absent"),
-    disputesWon: count((row) => disputes.includes(row) && row.status === allMine),
-    disputesLost: count((row) => disputes.includes(row) && row.status === noneMine),
+    disputesWon: count((row) => disputes.includes(row) && row.status === all),
+    disputesLost: count((row) => disputes.includes(row) && row.status === none),
     disputesSplit: count((row) => disputes.includes(row) && row.status === "settled-partial"),
     settledValue: sum(completed, "value"),
     received: sum(rows, "received"),
@@ -210,8 +210,167 @@ export function paidByMonth(db: Executor, { worker, since }: { worker: Address; 
     .groupBy(sql`1`);
 }
 
+/** Maximum entries of each array; the newest are kept. */
+const WORKLOAD_LIMIT = 1_000;
+
+const WorkloadSchema = z
+  .object({
+    data: z.object({
+      activeAsWorker: z.array(AddressViewSchema),
+      completedAsWorker: z.array(AddressViewSchema),
+      activeAsClient: z.array(AddressViewSchema),
+      completedAsClient: z.array(AddressViewSchema),
+      pendingBaVotes: z.array(z.object({ contractId: AddressViewSchema, criterionIndex: z.number() })),
+      resolvedBaVotes: z.array(
+        z.object({
+          contractId: AddressViewSchema,
+          criterionIndex: z.number(),
+          vote: z.enum(OUTCOMES).nullable().openapi({ description: "Null if it was never opened" }),
+          majorityOutcome: z.enum(OUTCOMES).nullable(),
+        }),
+      ),
+    }),
+    truncated: z
+      .boolean()
+      .openapi({ description: "True if an array had more than its newest 1,000 entries" }),
+  })
+  .openapi("Workload");
+
+export type Workload = z.infer<typeof WorkloadSchema>;
+export type WorkloadView = Workload["data"];
+
+const ACTIVE: readonly Status[] = [...STATUS_GROUPS.open, ...STATUS_GROUPS.active];
+const CLOSED: readonly Status[] = STATUS_GROUPS.closed;
+
+/** The workload of `address` as `caller` may see it. Throws 404 `not_found` for an address that was never seen. */
+export async function readWorkload(
+  { db, clock }: Pick<Deps, "db" | "clock">,
+  { address, caller, limit = WORKLOAD_LIMIT }: { address: Address; caller: Address; limit?: number },
+): Promise<Workload> {
+  const now = clock.now();
+  // A direct award is no workload of the named Worker before it accepts.
+  const asWorker = and(eq(w.worker, address), isNotNull(w.matchedAt));
+  const asClient = eq(w.client, address);
+  let longest = 0;
+  // One more than is shown is read, to see whether there are more.
+  const cut = async <T>(found: Promise<T[]>): Promise<T[]> => {
+    const list = await found;
+    longest = Math.max(longest, list.length);
+    return list.slice(0, limit);
+  };
+  const contracts = (role: SQL | undefined, statuses: readonly Status[]) =>
+    cut(findContracts(db, { role, statuses, now, limit }));
+  const [
+    activeAsWorker,
+    completedAsWorker,
+    activeAsClient,
+    completedAsClient,
+    pendingBaVotes,
+    resolvedBaVotes,
+  ] = await Promise.all([
+    contracts(asWorker, ACTIVE),
+    contracts(asWorker, CLOSED),
+    contracts(asClient, ACTIVE),
+    contracts(asClient, CLOSED),
+    cut(findPendingVotes(db, address, limit)),
+    cut(findResolvedVotes(db, { address, caller, limit })),
+  ]);
+  await requireIndex(db);
+  const asParty = { activeAsWorker, completedAsWorker, activeAsClient, completedAsClient };
+  if (longest === 0 && !(await isKnown(db, address))) {
+    throw notFound(`No activity for this address: ${address}`);
+  }
+  return { data: { ...asParty, pendingBaVotes, resolvedBaVotes }, truncated: longest > limit };
+}
+
+interface PartyQuery {
+  role: SQL | undefined;
+  statuses: readonly Status[];
+  now: number;
+  limit: number;
+}
+
+async function findContracts(db: Executor, { role, statuses, now, limit }: PartyQuery): Promise<Address[]> {
+  const rows = await db
+    .select({ id: w.id })
+    .from(w)
+    .innerJoin(terms, eq(terms.id, w.id))
+    .where(
+      and(
+        role,
+        isNotNull(w.createdAt),
+        inArray(w.phase, phasesOf(statuses)),
+        inArray(statusSql(now), [...statuses]),
+      ),
+    )
+    .orderBy(desc(w.createdAt), desc(w.id))
+    .limit(limit + 1);
+  return rows.map(({ id }) => id);
+}
+
+/** A vote is pending from the draw to the tally; without a draw, from the ballot on. */
+async function findPendingVotes(
+  db: Executor,
+  agent: Address,
+  limit: number,
+): Promise<WorkloadView["pendingBaVotes"]> {
+  const drawnOrSealed = sql`(
+    select ${draw.contractId} from ${draw} where ${draw.backupAgent} = ${agent}
+    union select ${vote.contractId} from ${vote} where ${vote.backupAgent} = ${agent})`;
+  return db
+    .select({ contractId: w.id, criterionIndex: criterion })
+    .from(w)
+    .innerJoin(terms, eq(terms.id, w.id))
+    .innerJoin(sql`generate_series(0, ${w.criteriaCount} - 1) as criterion`, sql`true`)
+    .where(and(eq(w.phase, "disputed"), sql`${w.id} in ${drawnOrSealed}`))
+    .orderBy(desc(w.disputedAt), desc(w.id), criterion)
+    .limit(limit + 1);
+}
+
+const resolvedVotes = prepare<VoteRow>(
+  "resolved_votes",
+  sql`${shownVotes(and(eq(vote.backupAgent, sql.placeholder("address")), tallied))}
+    order by ${desc(vote.sealedAt)}, ${desc(vote.contractId)}, ${criterion} limit ${sql.placeholder("limit")}`,
+);
+
+async function findResolvedVotes(
+  db: Executor,
+  { address, caller, limit }: { address: Address; caller: Address; limit: number },
+): Promise<WorkloadView["resolvedBaVotes"]> {
+  const rows = await resolvedVotes(db, { address, caller, limit: limit + 1 });
+  return rows.map((row) => {
+    const { contractId, criterionIndex, vote, majorityOutcome } = toVote(row);
+    return { contractId, criterionIndex, vote, majorityOutcome };
+  });
+}
+
+/** Whether an address without a workload has any other activity. */
+async function isKnown(db: Executor, address: Address): Promise<boolean> {
+  const { rows } = await db.execute<{ known: boolean }>(sql`select
+    exists (select 1 from ${apiKey} where ${apiKey.address} = ${address})
+    or exists (select 1 from ${profile} where ${profile.agent} = ${address})
+    or exists (select 1 from ${stake} where ${stake.agent} = ${address})
+    or exists (select 1 from ${draw} where ${draw.backupAgent} = ${address})
+    or exists (select 1 from ${vote} where ${vote.backupAgent} = ${address})
+    or exists (select 1 from ${w} where ${w.worker} = ${address})
+    or exists (select 1 from ${w} where ${w.client} = ${address})
+    as known`);
+  return rows[0]?.known === true;
+}
+
+const { get } = endpoints("Agents");
+
 export const recordEndpoints = [
-  endpoints("Agents").get("/v1/agents/{address}/record", {
+  get("/v1/agents/{address}/workload", {
+    operationId: "getWorkload",
+    summary: "Read an agent's active and completed contracts and votes",
+    longRead: true,
+    params: AddressParamsSchema,
+    returns: body("The workload, newest first in each array", WorkloadSchema),
+    errors: ["not_found"],
+    handle: (deps, { params: { address }, caller }) => readWorkload(deps, { address, caller }),
+  }),
+  get("/v1/agents/{address}/record", {
     operationId: "getRecord",
     summary: "Count the results of an agent's contracts and votes, and the complaints against it",
     longRead: true,
