@@ -7,7 +7,7 @@ import { type BusyOperation, type Candidate, chooseOperations } from "./choose.j
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
 import { readSignedQuotas, retryDelay, TOKEN_PAUSED } from "./failures.js";
 import { OPERATION_DONE, type OperationRow } from "./outbox.js";
-import { batchGasLimit } from "./transaction.js";
+import { type BlockRef, batchGasLimit } from "./transaction.js";
 
 /** A claim lapses after this time; then another signer can claim the operation. */
 const CLAIM_SECONDS = 30;
@@ -19,25 +19,16 @@ const NOTIFY_IDS = 350;
 /** An operation held this many times raises an alarm. */
 const ALARM_TRIES = 5;
 
-const hasWaitingSql = sql`exists (
-  select 1 from app.operation where state in ('queued', 'held') and (retry_at is null or retry_at <= now()))`;
-
-const readWaiting = prepare<{ waiting: boolean }>("relayer_waiting", sql`select ${hasWaitingSql} as waiting`);
-
-/** Returns whether any operation is waiting that this signer could send. */
-export async function hasWaiting({ db }: SignerContext): Promise<boolean> {
-  const [row] = await readWaiting(db, {});
-  return row?.waiting === true;
-}
-
 const readOpenAndWaiting = prepare<{ open: boolean; waiting: boolean }>(
   "relayer_work",
-  sql`select ${hasWaitingSql} as waiting, exists (
+  sql`select exists (
+    select 1 from app.operation where state in ('queued', 'held') and (retry_at is null or retry_at <= now())) as waiting,
+    exists (
     select 1 from app.batch
     where signer = ${sql.placeholder("signer")} and state in ('sent', 'mined', 'quarantined')) as open`,
 );
 
-/** Like {@link hasWaiting}; also returns whether this signer has batches that are not final. */
+/** Whether this signer has batches that are not final, and whether any operation is waiting that it could send. */
 export async function readWork({
   db,
   signer,
@@ -53,7 +44,7 @@ export interface Claim {
    * Blocks these operations build on: the newest block with any signer's batch, and the blocks with recent operations
    * on the same escrows or for the same callers. A simulation on an older state or another branch would be wrong.
    */
-  standsOn: { number: bigint; hash: string }[];
+  standsOn: BlockRef[];
 }
 
 /**
@@ -165,18 +156,15 @@ const readSurroundings = prepare<Surrounding>(
       where state in ('mined', 'final') and block_hash is not null order by batch.block_number desc limit 1)`,
 );
 
-function blocksUnder(
-  claimed: readonly OperationRow[],
-  surroundings: readonly Surrounding[],
-): Claim["standsOn"] {
+function blocksUnder(claimed: readonly OperationRow[], surroundings: readonly Surrounding[]): BlockRef[] {
   const concerned = new Set(claimed.flatMap(({ escrow, caller }) => [escrow, caller]));
   concerned.delete(null);
-  const blocks = new Map<string, Claim["standsOn"][number]>();
+  const blocks = new Map<string, BlockRef>();
   for (const row of surroundings) {
     const counts =
       row.role === "newest" ||
       (row.role === "block" && (concerned.has(row.escrow) || concerned.has(row.caller)));
-    if (counts) blocks.set(row.hash, { number: BigInt(row.number), hash: row.hash });
+    if (counts) blocks.set(row.hash, { blockNumber: BigInt(row.number), blockHash: row.hash });
   }
   return [...blocks.values()];
 }
@@ -210,18 +198,11 @@ export async function storeUnsent(context: SignerContext, unsent: Unsent): Promi
         where id = ${row.id.toString()}::bigint and state in ('queued', 'held') and signer = ${signer}`);
     }
     if (released.length > 0) {
+      const ids = released.map(({ id }) => id);
       await tx
         .update(operation)
         .set({ claimedUntil: null })
-        .where(
-          and(
-            eq(operation.signer, signer),
-            isOneOf(
-              operation.id,
-              released.map(({ id }) => id),
-            ),
-          ),
-        );
+        .where(and(eq(operation.signer, signer), isOneOf(operation.id, ids)));
     }
     await notifyDone(
       tx,
@@ -255,10 +236,7 @@ function report(context: SignerContext, { rejected, held }: Unsent): void {
 }
 
 /** Wakes the waiters of these operations when the surrounding transaction commits. */
-export async function notifyDone(
-  tx: Pick<SignerContext["db"], "execute">,
-  ids: readonly bigint[],
-): Promise<void> {
+export async function notifyDone(tx: Transaction, ids: readonly bigint[]): Promise<void> {
   for (let start = 0; start < ids.length; start += NOTIFY_IDS) {
     const payload = ids.slice(start, start + NOTIFY_IDS).join(",");
     await tx.execute(sql`select pg_notify(${OPERATION_DONE}, ${payload})`);

@@ -22,7 +22,6 @@ interface Verdict {
   /** `reject`: no retry can succeed. `hold`: the cause is outside the operation and can go away. */
   verdict: "reject" | "hold";
   reason: string;
-  data: Hex;
 }
 
 /** Errors that only time resolves. They occur when the keeper's clock is ahead of the chain's. */
@@ -75,14 +74,12 @@ export function failureReason(data: Hex, { outOfGas = false } = {}): string {
 
 export function judgeFailure({
   reason,
-  data,
   fromKeeper,
   tries,
   reported,
   tokenPaused,
 }: {
   reason: string;
-  data: Hex;
   fromKeeper: boolean;
   tries: number;
   /** Whether it was reported to its caller as applied. Operations it depends on can be pending again too. */
@@ -90,10 +87,10 @@ export function judgeFailure({
   /** Whether the stablecoin currently refuses all transfers. */
   tokenPaused: boolean;
 }): Verdict {
-  if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED, data };
+  if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED };
   const isEarly = fromKeeper && TOO_EARLY.has(reason) && tries < EARLY_TRIES;
-  if (isEarly || (reported && tries < REPORTED_TRIES)) return { verdict: "hold", reason, data };
-  return { verdict: "reject", reason, data };
+  if (isEarly || (reported && tries < REPORTED_TRIES)) return { verdict: "hold", reason };
+  return { verdict: "reject", reason };
 }
 
 const FIRST_RETRY_MS = 1000;

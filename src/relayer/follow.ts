@@ -9,13 +9,12 @@ import {
   finaliseBatches,
   followAbandoned,
   recordAbandoned,
-  recordFailures,
   recordReceipt,
   reopenBatches,
   requeueBatch,
 } from "./results.js";
-import { broadcastAll } from "./send.js";
-import { blockRefOf, findNonceUse, findReceipt, isAncestor, maxCostOf } from "./transaction.js";
+import { broadcast } from "./send.js";
+import { findNonceUse, findReceipt, isAncestor, maxCostOf } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 
@@ -64,12 +63,7 @@ async function followMined(context: SignerContext, head: Head): Promise<void> {
   await finaliseDeep(context, head);
 }
 
-interface MinedBatch {
-  id: bigint;
-  state: Batch["state"];
-  blockNumber: bigint | null;
-  blockHash: string | null;
-}
+type MinedBatch = Pick<Batch, "id" | "state" | "blockNumber" | "blockHash">;
 
 const MINED_BATCH = {
   id: batch.id,
@@ -130,11 +124,11 @@ async function finaliseDeep(context: SignerContext, head: Head): Promise<void> {
     deep.filter(({ blockHash }) => standing.get(blockHash) === false),
   );
   const final = deep.filter(({ blockHash }) => standing.get(blockHash) === true).map(({ id }) => id);
-  if (final.length > 0) await finaliseBatches(context, await withFailuresEnded(context, final));
+  if (final.length > 0) await finaliseBatches(context, await withoutFailures(context, final));
 }
 
-/** Records the failures in batches that are deep enough, and returns the batches with no open operation. */
-async function withFailuresEnded(context: SignerContext, ids: bigint[]): Promise<bigint[]> {
+/** Records batches with failures again, which count now that they are deep. Returns the batches without any. */
+async function withoutFailures(context: SignerContext, ids: bigint[]): Promise<bigint[]> {
   const open = await context.db
     .select()
     .from(batch)
@@ -144,13 +138,11 @@ async function withFailuresEnded(context: SignerContext, ids: bigint[]): Promise
         sql`exists (select 1 from app.operation where batch_id = ${batch.id} and state = 'sent')`,
       ),
     );
-  const waiting = new Set<bigint>();
   for (const one of open) {
     const receipt = await findReceipt(context, one.attempts);
-    if (receipt?.blockHash === one.blockHash) await recordFailures(context, one, receipt);
-    else waiting.add(one.id);
+    if (receipt?.blockHash === one.blockHash) await recordReceipt(context, one, receipt, { isDeep: true });
   }
-  return ids.filter((id) => !waiting.has(id));
+  return ids.filter((id) => !open.some((one) => one.id === id));
 }
 
 async function followUnmined(context: SignerContext, head: Head): Promise<void> {
@@ -212,10 +204,10 @@ async function ancestorsAmong(
   found: readonly PromiseSettledResult<TransactionReceipt | null>[],
   head: Head,
 ): Promise<ReadonlySet<string>> {
-  const blocks = new Map<string, ReturnType<typeof blockRefOf>>();
+  const blocks = new Map<string, TransactionReceipt>();
   for (const result of found) {
     const receipt = result.status === "fulfilled" ? result.value : null;
-    if (receipt !== null) blocks.set(receipt.blockHash, blockRefOf(receipt));
+    if (receipt !== null) blocks.set(receipt.blockHash, receipt);
   }
   if (blocks.size === 0) return new Set();
   const [newest] = await newestMined(context, 1);
@@ -289,7 +281,7 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
   const at = memory.broadcastAt.get(one.id);
   if (at !== undefined && head.number - at < REBROADCAST_BLOCKS && head.number >= at) return;
   memory.broadcastAt.set(one.id, head.number);
-  await broadcastAll(context, one.attempts);
+  await broadcast(context, ...one.attempts);
 }
 
 /**
@@ -326,7 +318,7 @@ async function checkShortNonces(context: SignerContext, head: Head): Promise<voi
     context,
     missing.filter(({ state }) => state === "final").map(({ id }) => id),
   );
-  for (const { attempts } of missing) await broadcastAll(context, attempts);
+  for (const { attempts } of missing) await broadcast(context, ...attempts);
 }
 
 async function setState(

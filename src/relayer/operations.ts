@@ -88,10 +88,16 @@ interface RequestFacts {
   notAfter?: number | undefined;
 }
 
-interface AuthorizedAction extends RequestFacts {
-  deployment: Deployment;
+interface KeeperAction extends RequestFacts {
   escrow: Address;
+}
+
+interface EscrowAction extends KeeperAction {
   caller: Address;
+}
+
+interface AuthorizedAction extends EscrowAction {
+  deployment: Deployment;
   authorization: AuthorizationArguments;
 }
 
@@ -103,14 +109,6 @@ interface CreditableAction extends AuthorizedAction {
   directTransfer?: boolean;
 }
 
-interface KeeperAction extends RequestFacts {
-  escrow: Address;
-}
-
-interface EscrowAction extends KeeperAction {
-  caller: Address;
-}
-
 interface AccountAction extends RequestFacts {
   deployment: Deployment;
   agent: Address;
@@ -120,34 +118,21 @@ interface AccountAction extends RequestFacts {
 export function delegateOperation(
   action: AccountAction & Omit<Delegation, "operator"> & { signature: Hex },
 ): NewOperation {
-  const { deployment, agent, actions, until, nonce, issuedAt, expiresAt, signature } = action;
-  const operator = deployment.relay;
-  return build("delegate", action, {
-    escrow: null,
-    caller: agent,
-    target: deployment.delegation,
-    data: encodeFunctionData({
-      abi: delegationAbi,
-      functionName: "register",
-      args: [{ agent, operator, actions, until, nonce, issuedAt, expiresAt }, signature],
-    }),
-    onceKey: `delegate:${agent}:${nonce}`,
-  });
+  const { deployment, nonce, signature } = action;
+  const args = [{ ...action, operator: deployment.relay }, signature] as const;
+  const data = encodeFunctionData({ abi: delegationAbi, functionName: "register", args });
+  return onAccount("delegate", action, { target: deployment.delegation, data, subject: nonce });
 }
 
 /** Revokes the agent's delegation to the Relay, at most once per proof of address (`challengeId`). */
 export function revokeDelegationOperation(action: AccountAction & { challengeId: string }): NewOperation {
   const { deployment, agent, challengeId } = action;
-  return build("revoke-delegation", action, {
-    escrow: null,
-    caller: agent,
+  const args = [agent, deployment.relay] as const;
+  const data = encodeFunctionData({ abi: delegationAbi, functionName: "revoke", args });
+  return onAccount("revoke-delegation", action, {
     target: deployment.delegation,
-    data: encodeFunctionData({
-      abi: delegationAbi,
-      functionName: "revoke",
-      args: [agent, deployment.relay],
-    }),
-    onceKey: `revoke-delegation:${agent}:${challengeId}`,
+    data,
+    subject: challengeId,
   });
 }
 
@@ -159,12 +144,12 @@ export const creationKey = (escrow: Address): string => `create:${escrow}`;
 
 /** Deploys the escrow for `terms` and pays the initiator's deposit into it. */
 export function createOperation(action: AuthorizedAction & { terms: EscrowTerms }): NewOperation {
-  const { deployment, escrow, caller, terms } = action;
+  const { deployment, escrow, caller, terms, authorization } = action;
   return build("create", action, {
     escrow,
     caller,
     target: deployment.factory,
-    data: encodeFunctionData({ ...create, args: [packTerms(terms), authorizationOf(action)] }),
+    data: encodeFunctionData({ ...create, args: [packTerms(terms), authorization] }),
     payment: paymentOf(action),
     onceKey: creationKey(escrow),
   });
@@ -172,20 +157,19 @@ export function createOperation(action: AuthorizedAction & { terms: EscrowTerms 
 
 /** Accepts the contract as its counterparty and pays the stake (or the listing's price). */
 export function acceptOperation(action: CreditableAction): NewOperation {
-  const data = escrowCall("accept", [action.caller, authorizationOf(action)]);
-  return paidOnEscrow("accept", action, data, `accept:${action.escrow}:${action.caller}`);
+  const { caller, authorization } = action;
+  return paidOnEscrow("accept", action, escrowCall("accept", [caller, authorization]), caller);
 }
 
 /** Opens a dispute and pays the Client's bond. */
 export function disputeOperation(action: CreditableAction): NewOperation {
-  const data = escrowCall("dispute", [authorizationOf(action)]);
-  return paidOnEscrow("dispute", action, data, `dispute:${action.escrow}`);
+  return paidOnEscrow("dispute", action, escrowCall("dispute", [action.authorization]));
 }
 
 /** Posts the caller's sealed vote and pays its bond. */
 export function voteOperation(action: CreditableAction & { commitment: Hex }): NewOperation {
-  const data = escrowCall("vote", [action.caller, action.commitment, authorizationOf(action)]);
-  return paidOnEscrow("vote", action, data, `vote:${action.escrow}:${action.caller}`);
+  const { caller, commitment, authorization } = action;
+  return paidOnEscrow("vote", action, escrowCall("vote", [caller, commitment, authorization]), caller);
 }
 
 export const declineOperation = (action: EscrowAction) => bareCall("decline", action);
@@ -203,45 +187,32 @@ export function deliverOperation(
 ): NewOperation {
   const { deliveryHash, checkpointsRoot, outcomes } = action;
   const data = escrowCall("deliver", [deliveryHash, checkpointsRoot, outcomes]);
-  return onEscrow("deliver", action, data, `deliver:${action.escrow}`);
+  return onEscrow("deliver", action, data);
 }
 
 /** With `caller`, a voter opens its own ballot; otherwise the keeper opens one entrusted to the service. */
 export function openVoteOperation(
   action: KeeperAction & { caller?: Address; backupAgent: Address; votes: number; salt: Hex },
 ): NewOperation {
-  const { escrow, backupAgent, votes, salt } = action;
-  const data = escrowCall("openVote", [backupAgent, votes, salt]);
-  return onEscrow("open-vote", action, data, `open-vote:${escrow}:${backupAgent}`);
+  const { backupAgent, votes, salt } = action;
+  return onEscrow("open-vote", action, escrowCall("openVote", [backupAgent, votes, salt]), backupAgent);
 }
 
 /** Pays a voter. A deferred reward is a second claim and needs a different `onceKey`. */
-export function claimOperation(action: KeeperAction & { backupAgent: Address }): NewOperation {
-  const { escrow, backupAgent } = action;
-  const data = escrowCall("claim", [backupAgent]);
-  return onEscrow("claim", action, data, `claim:${escrow}:${backupAgent}`);
-}
+export const claimOperation = (action: KeeperAction & { backupAgent: Address }) =>
+  onEscrow("claim", action, escrowCall("claim", [action.backupAgent]), action.backupAgent);
 
 /** Retries a payout that the token refused. It can become due again, so each try needs a different `onceKey`. */
-export function claimDeferredOperation(
-  action: KeeperAction & { payee: Address; onceKey: string },
-): NewOperation {
-  const data = escrowCall("claimDeferred", [action.payee]);
-  return onEscrow("claim-deferred", action, data);
-}
+export const claimDeferredOperation = (action: KeeperAction & { payee: Address; onceKey: string }) =>
+  onEscrow("claim-deferred", action, escrowCall("claimDeferred", [action.payee]));
 
 /** Refunds a direct transfer: money that an authorization moved to the escrow without changing its state. */
 export function refundDirectTransferOperation(
   action: EscrowAction & { amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
-  const { escrow, caller: payer, amount, authorization } = action;
-  const data = escrowCall("refundDirectTransfer", [payer, amount, authorizationOf(action)]);
-  return onEscrow(
-    "refund-direct-transfer",
-    action,
-    data,
-    `refund-direct-transfer:${escrow}:${payer}:${authorization.nonce}`,
-  );
+  const { caller: payer, amount, authorization } = action;
+  const data = escrowCall("refundDirectTransfer", [payer, amount, authorization]);
+  return onEscrow("refund-direct-transfer", action, data, `${payer}:${authorization.nonce}`);
 }
 
 /** Stakes protocol tokens to become eligible as a Backup Agent. `authorization` must be for the protocol token. */
@@ -249,43 +220,34 @@ export function stakeOperation(
   action: AccountAction & { amount: bigint; authorization: AuthorizationArguments },
 ): NewOperation {
   const { deployment, agent, amount, authorization } = action;
-  return build("stake", action, {
-    escrow: null,
-    caller: agent,
-    target: deployment.registry,
-    data: encodeFunctionData({
-      abi: registryAbi,
-      functionName: "stake",
-      args: [agent, amount, authorizationOf(action)],
-    }),
-    payment: { asset: deployment.protocolToken, payer: agent, nonce: authorization.nonce },
-  });
+  const args = [agent, amount, authorization] as const;
+  const data = encodeFunctionData({ abi: registryAbi, functionName: "stake", args });
+  const payment = { asset: deployment.protocolToken, payer: agent, nonce: authorization.nonce };
+  return onAccount("stake", action, { target: deployment.registry, data, payment });
 }
 
 /** Starts unbonding. It can happen again after a new stake, so pass a `onceKey` that identifies the request. */
-export const requestUnstakeOperation = (action: AccountAction) => onRegistry("request-unstake", action);
+export const requestUnstakeOperation = (action: AccountAction) =>
+  onRegistry("request-unstake", "requestUnstake", action);
 
 /** Withdraws an unbonded stake. It too can happen again, so pass a `onceKey` that identifies the request. */
-export const withdrawStakeOperation = (action: AccountAction) => onRegistry("withdraw-stake", action);
+export const withdrawStakeOperation = (action: AccountAction) =>
+  onRegistry("withdraw-stake", "withdrawStake", action);
 
-function onRegistry(kind: "request-unstake" | "withdraw-stake", action: AccountAction): NewOperation {
-  const functionName = kind === "request-unstake" ? "requestUnstake" : "withdrawStake";
-  return build(kind, action, {
-    escrow: null,
-    caller: action.agent,
-    target: action.deployment.registry,
-    data: encodeFunctionData({ abi: registryAbi, functionName, args: [action.agent] }),
-  });
+function onRegistry(
+  kind: OperationKind,
+  functionName: "requestUnstake" | "withdrawStake",
+  action: AccountAction,
+): NewOperation {
+  const data = encodeFunctionData({ abi: registryAbi, functionName, args: [action.agent] });
+  return onAccount(kind, action, { target: action.deployment.registry, data });
 }
 
 /** A call without arguments, once per escrow. */
-function bareCall(
+const bareCall = (
   kind: "decline" | "cancel" | "withdraw" | "approve" | "tally" | "settle" | "draw",
   action: KeeperAction & { caller?: Address },
-): NewOperation {
-  const data = escrowCall(kind, []);
-  return onEscrow(kind, action, data, `${kind}:${action.escrow}`);
-}
+): NewOperation => onEscrow(kind, action, escrowCall(kind, []));
 
 function escrowCall<Name extends ContractFunctionName<typeof escrowAbi>>(
   functionName: Name,
@@ -294,13 +256,17 @@ function escrowCall<Name extends ContractFunctionName<typeof escrowAbi>>(
   return encodeFunctionData({ abi: escrowAbi, functionName, args } as EncodeFunctionDataParameters);
 }
 
+type Facts = RequestFacts & { signature?: Hex; authorization?: AuthorizationArguments };
+
+/** Once for each escrow, or for each `subject` on an escrow. */
 function onEscrow(
   kind: OperationKind,
-  action: KeeperAction & { caller?: Address; authorization?: AuthorizationArguments },
+  action: KeeperAction & Facts & { caller?: Address },
   data: Hex,
-  onceKey?: string,
+  subject?: string,
 ): NewOperation {
   const { escrow, caller = null } = action;
+  const onceKey = subject === undefined ? `${kind}:${escrow}` : `${kind}:${escrow}:${subject}`;
   return build(kind, action, { escrow, caller, target: escrow, data, onceKey });
 }
 
@@ -308,26 +274,36 @@ function paidOnEscrow(
   kind: OperationKind,
   action: CreditableAction,
   data: Hex,
-  onceKey: string,
+  subject?: string,
 ): NewOperation {
   const call = action.directTransfer === true ? escrowCall("withDirectTransfer", [data]) : data;
-  return { ...onEscrow(kind, action, call, onceKey), payment: paymentOf(action) };
+  return { ...onEscrow(kind, action, call, subject), payment: paymentOf(action) };
+}
+
+/** With `subject`, once for each subject of an agent. */
+function onAccount(
+  kind: OperationKind,
+  action: AccountAction & Facts,
+  { subject, ...call }: Pick<NewOperation, "target" | "data" | "payment"> & { subject?: string },
+): NewOperation {
+  const caller = action.agent;
+  const onceKey = subject === undefined ? undefined : `${kind}:${caller}:${subject}`;
+  return build(kind, action, { escrow: null, caller, onceKey, ...call });
 }
 
 function build(
   kind: OperationKind,
-  facts: RequestFacts & { signature?: Hex; authorization?: AuthorizationArguments },
+  { requestHash, notAfter, onceKey, authorization, signature = authorization?.signature ?? "0x" }: Facts,
   call: Pick<NewOperation, "escrow" | "caller" | "target" | "data" | "payment" | "onceKey">,
 ): NewOperation {
-  const signature = facts.signature ?? facts.authorization?.signature ?? "0x";
   return {
     ...call,
     kind,
     signed: signature !== "0x",
     gasLimit: GAS_LIMITS[kind] + walletGas(signature),
-    requestHash: facts.requestHash,
-    onceKey: facts.onceKey ?? call.onceKey,
-    notAfter: facts.notAfter,
+    requestHash,
+    onceKey: onceKey ?? call.onceKey,
+    notAfter,
   };
 }
 
@@ -351,11 +327,6 @@ export function carrySigned(
     gasLimit: gasLimit + SIGNATURE_GAS + walletGas(signature),
     notAfter: Math.min(notAfter, deadline - 1),
   };
-}
-
-function authorizationOf({ authorization }: { authorization: AuthorizationArguments }) {
-  const { validAfter, validBefore, nonce, signature } = authorization;
-  return { validAfter, validBefore, nonce, signature };
 }
 
 function paymentOf({ deployment, caller, authorization }: AuthorizedAction) {

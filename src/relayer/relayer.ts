@@ -10,7 +10,7 @@ import type { ChainClock } from "../chain/clients.js";
 import type { Database } from "../db/client.js";
 import { INDEX_CHANGED } from "../db/onchain.js";
 import { createLoop, createPause, type Loop, type Wakers } from "../scheduling.js";
-import { hasWaiting, readWork, rejectExpired } from "./claim.js";
+import { readWork, rejectExpired } from "./claim.js";
 import {
   type CrashPoint,
   createMemory,
@@ -181,7 +181,7 @@ async function relayRound(
   for (let waits = isWaiting; waits && canSend() && memory.inFlight < options.maxInFlight; ) {
     if (!(await sendNext(context, head))) return;
     memory.inFlight += 1;
-    waits = await hasWaiting(context);
+    waits = (await readWork(context)).isWaiting;
   }
 }
 

@@ -1,7 +1,7 @@
 /** Replaces a transaction that waits too long by one with higher fees. */
 import { eq, sql } from "drizzle-orm";
 import { parseTransaction } from "viem";
-import { type BatchAttempt, batch } from "../db/schema.js";
+import { batch } from "../db/schema.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
 import { broadcast, signAttempt } from "./send.js";
 import { estimateFees, replacementFees } from "./transaction.js";
@@ -29,26 +29,25 @@ export async function replaceIfStuck(
   if (since === undefined || head.number - since < BigInt(options.replaceAfterBlocks)) return false;
 
   const fees = replacementFees({
-    previous: feesOf(last),
+    previous: {
+      maxFeePerGas: BigInt(last.maxFeePerGas),
+      maxPriorityFeePerGas: BigInt(last.maxPriorityFeePerGas),
+    },
     market: await estimateFees(publicClient, head, options),
     caps: options,
   });
+  const alarm: typeof raiseAlarm = (...alarmed) => {
+    if (memory.broadcastAt.get(one.id) !== head.number) raiseAlarm(...alarmed);
+  };
   if (fees === null) {
-    if (memory.broadcastAt.get(one.id) !== head.number) {
-      raiseAlarm(context, "fee_cap_reached", { batch: one.id.toString(), hash: last.hash });
-    }
+    alarm(context, "fee_cap_reached", { batch: one.id.toString(), hash: last.hash });
     return false;
   }
   const { to, data, nonce, gas = 0n } = parseTransaction(last.raw);
   const balance = await publicClient.getBalance({ address: signer });
   if (balance < gas * fees.maxFeePerGas) {
-    if (memory.broadcastAt.get(one.id) !== head.number) {
-      raiseAlarm(context, "signer_without_gas", {
-        batch: one.id.toString(),
-        balance: balance.toString(),
-        needed: (gas * fees.maxFeePerGas).toString(),
-      });
-    }
+    const needed = (gas * fees.maxFeePerGas).toString();
+    alarm(context, "signer_without_gas", { batch: one.id.toString(), balance: balance.toString(), needed });
     return false;
   }
   const attempt = await signAttempt(context, {
@@ -82,11 +81,4 @@ export async function replaceIfStuck(
   memory.waitingSince.set(one.id, head.number);
   await broadcast(context, attempt);
   return true;
-}
-
-function feesOf(attempt: BatchAttempt) {
-  return {
-    maxFeePerGas: BigInt(attempt.maxFeePerGas),
-    maxPriorityFeePerGas: BigInt(attempt.maxPriorityFeePerGas),
-  };
 }

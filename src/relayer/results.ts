@@ -1,7 +1,7 @@
 /** Records the on-chain results of a batch and its operations. */
 
 import { relayAbi } from "@working-contracts/protocol/abi";
-import { and, arrayOverlaps, eq, inArray, sql } from "drizzle-orm";
+import { and, arrayOverlaps, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
 import type { Transaction } from "../db/client.js";
 import { APPLIED, batch, operation } from "../db/schema.js";
@@ -17,7 +17,10 @@ import {
   signersAtFault,
 } from "./failures.js";
 import { recordBatch } from "./gas-accounts.js";
-import { blockRefOf, findReceipt, isAncestor } from "./transaction.js";
+import type { OperationRow } from "./outbox.js";
+import { findReceipt, isAncestor } from "./transaction.js";
+
+type Batch = typeof batch.$inferSelect;
 
 /**
  * Records which of the batch's operations were applied and which failed. A failure here does not count for an operation
@@ -26,17 +29,17 @@ import { blockRefOf, findReceipt, isAncestor } from "./transaction.js";
  */
 export async function recordReceipt(
   context: SignerContext,
-  { id, operationIds }: { id: bigint; operationIds: bigint[] },
+  one: Batch,
   receipt: TransactionReceipt,
   { isDeep = false } = {},
 ): Promise<void> {
-  const failures = failuresIn(context, receipt);
-  const atFault = await signersAtFault(context, failuresById(operationIds, failures), receipt);
+  const { id, operationIds } = one;
+  const failures = failuresIn(context, one, receipt);
+  const atFault = await signersAtFault(context, failures, receipt);
   const state = isDeep ? "final" : "mined";
-  const inclusion = inclusionOf(receipt);
   const outcome = await fenced(context, async (tx) => {
     await recordBatch(tx, { id, state, hasFailures: failures.size > 0 }, receipt, context.options.gasPolicy);
-    const operations = await tx
+    const rows = await tx
       .select({
         id: operation.id,
         state: operation.state,
@@ -48,47 +51,34 @@ export async function recordReceipt(
       .from(operation)
       .where(isOneOf(operation.id, operationIds))
       .for("update");
-    const rows = new Map(operations.map((row) => [row.id, row]));
-    const ordinary: bigint[] = [];
-    const seconds: number[] = [];
-    let applied = 0;
     let failed = 0;
-    for (const [index, operationId] of operationIds.entries()) {
-      const row = rows.get(operationId);
-      if (row === undefined) continue;
-      const data = failures.get(index);
+    for (const row of rows) {
+      const data = failures.get(row.id);
+      if (data === undefined) continue;
       const isHere = row.batchId === id;
-      if (data === undefined) {
-        applied += 1;
-        if (row.state === "sent") seconds.push(row.age);
-        if (isHere && row.state !== "rejected") ordinary.push(operationId);
-        else if (!APPLIED.includes(row.state))
-          await adopt(tx, operationId, { batchId: id, state, inclusion });
-      } else if (isHere && row.reported && row.tries < REPORTED_TRIES) {
-        await requeueReported(context, tx, { id: operationId, batchId: id }, data);
+      if (isHere && row.reported && row.tries < REPORTED_TRIES) {
+        await endFailed(context, tx, row, { data, receipt, isReported: true });
       } else if (isHere && isDeep && row.state === "sent") {
-        if (await endFailed(context, tx, { ...row, batchId: id }, { data, inclusion, atFault })) failed += 1;
+        const signerAtFault = atFault.get(row.id);
+        if (await endFailed(context, tx, row, { data, receipt, signerAtFault })) failed += 1;
       }
     }
-    if (ordinary.length > 0) {
-      await tx
-        .update(operation)
-        .set({ state, reason: null, reasonData: null, ...inclusion, updatedAt: sql`now()` })
-        .where(isOneOf(operation.id, ordinary));
-    }
+    const applied = rows.filter((row) => !failures.has(row.id));
+    await storeApplied(tx, { id, state, ids: applied.map((row) => row.id.toString()) }, receipt);
     await notifyDone(tx, operationIds);
-    return { applied, failed, seconds };
+    const seconds = applied.flatMap((row) => (row.state === "sent" ? [row.age] : []));
+    return { applied: applied.length, failed, seconds };
   });
-  reportReceipt(context, { id, operationIds }, receipt, { state, failures, ...outcome });
+  reportReceipt(context, one, receipt, { state, failures, ...outcome });
 }
 
 function reportReceipt(
   { metrics, logger, signer }: SignerContext,
-  { id, operationIds }: { id: bigint; operationIds: bigint[] },
+  one: Batch,
   { transactionHash, blockNumber, gasUsed, effectiveGasPrice }: TransactionReceipt,
   result: {
     state: "mined" | "final";
-    failures: ReadonlyMap<number, Hex>;
+    failures: ReadonlyMap<bigint, Hex>;
     applied: number;
     failed: number;
     seconds: number[];
@@ -98,112 +88,64 @@ function reportReceipt(
   logger.info(
     {
       signer,
-      batch: id.toString(),
+      batch: one.id.toString(),
       hash: transactionHash,
       block: blockNumber.toString(),
-      operations: operationIds.map(String),
-      ...(failures.size > 0 && { failed: [...failures.keys()].map((index) => String(operationIds[index])) }),
+      operations: one.operationIds.map(String),
+      ...(failures.size > 0 && { failed: [...failures.keys()].map(String) }),
     },
     `batch ${state}`,
   );
   metrics?.batches(state);
-  metrics?.mined({ signer, gasPaid: gasUsed * effectiveGasPrice, seconds });
+  if (one.state !== "mined") metrics?.mined({ signer, gasPaid: gasUsed * effectiveGasPrice, seconds });
   if (applied > 0) metrics?.operations(state, applied);
   if (failed > 0) metrics?.operations("rejected", failed);
 }
 
-/** A reorg moved it before an operation it depends on. It was reported as applied, so it is retried. */
-async function requeueReported(
-  { logger, signer }: SignerContext,
-  tx: Transaction,
-  { id, batchId }: { id: bigint; batchId: bigint },
-  data: Hex,
-): Promise<void> {
-  await tx
-    .update(operation)
-    .set({ ...UNBATCHED, state: "queued", tries: sql`${operation.tries} + 1` })
-    .where(eq(operation.id, id));
-  logger.warn(
-    { signer, operation: id.toString(), batch: batchId.toString(), reason: failureReason(data) },
-    "operation failed on chain after it was reported as applied; queued again",
-  );
-}
-
-/** Records the failures that {@link recordReceipt} left open, once the batch's block is deep. */
-export async function recordFailures(
-  context: SignerContext,
-  { id, operationIds }: { id: bigint; operationIds: bigint[] },
-  receipt: TransactionReceipt,
-): Promise<void> {
-  const failures = failuresIn(context, receipt);
-  const atFault = await signersAtFault(context, failuresById(operationIds, failures), receipt);
-  const inclusion = inclusionOf(receipt);
-  const failed = await fenced(context, async (tx) => {
-    const open = await tx
-      .select({ id: operation.id, tries: operation.tries })
-      .from(operation)
-      .where(and(eq(operation.batchId, id), eq(operation.state, "sent")))
-      .for("update");
-    let count = 0;
-    for (const row of open) {
-      const data = failures.get(operationIds.indexOf(row.id));
-      if (data === undefined) continue;
-      if (await endFailed(context, tx, { ...row, batchId: id }, { data, inclusion, atFault })) count += 1;
-    }
-    await notifyDone(tx, operationIds);
-    return count;
-  });
-  if (failed > 0) context.metrics?.operations("rejected", failed);
-}
-
 /**
  * Requeues a failed operation, or rejects it after {@link FAILED_TRIES} tries; at once if its signer is at fault, which
- * could pass every simulation and fail again. Returns whether it was rejected.
+ * could pass every simulation and fail again. Not if it was reported as applied, and a reorg moved it before an operation
+ * that it depends on. Returns whether it was rejected.
  */
 async function endFailed(
   { logger, signer }: SignerContext,
   tx: Transaction,
-  row: { id: bigint; batchId: bigint; tries: number },
-  { data, inclusion, atFault }: { data: Hex; inclusion: Inclusion; atFault: ReadonlyMap<bigint, string> },
+  row: Pick<OperationRow, "id" | "batchId" | "tries">,
+  failure: {
+    data: Hex;
+    receipt: TransactionReceipt;
+    isReported?: boolean;
+    signerAtFault?: string | undefined;
+  },
 ): Promise<boolean> {
+  const { data, receipt, isReported = false, signerAtFault } = failure;
+  const { transactionHash, blockNumber, blockHash } = receipt;
   const reason = failureReason(data);
-  const signerAtFault = atFault.get(row.id);
-  const isRejected = signerAtFault !== undefined || row.tries >= FAILED_TRIES;
+  const isRejected = !isReported && (signerAtFault !== undefined || row.tries >= FAILED_TRIES);
   if (signerAtFault !== undefined) await notifyDone(tx, await rejectWaiting(tx, signerAtFault));
+  const rejected = { state: "rejected", reason, reasonData: data, updatedAt: sql`now()` } as const;
+  const queued = { ...UNBATCHED, state: "queued", tries: row.tries + 1 } as const;
   await tx
     .update(operation)
-    .set(
-      isRejected
-        ? { state: "rejected", reason, reasonData: data, ...inclusion, updatedAt: sql`now()` }
-        : { ...UNBATCHED, state: "queued", tries: row.tries + 1 },
-    )
+    .set(isRejected ? { ...rejected, transactionHash, blockNumber, blockHash } : queued)
     .where(eq(operation.id, row.id));
+  const cause = isReported ? " after it was reported as applied" : "";
   logger.warn(
-    { signer, operation: row.id.toString(), batch: row.batchId.toString(), reason },
-    isRejected ? "operation failed on chain" : "operation failed on chain; queued again",
+    { signer, operation: row.id.toString(), batch: String(row.batchId), reason },
+    `operation failed on chain${cause}${isRejected ? "" : "; queued again"}`,
   );
   return isRejected;
 }
 
-/** Revert data of each failed operation, by its index in the batch. */
-function failuresIn({ deployment }: SignerContext, receipt: TransactionReceipt): Map<number, Hex> {
+/** Revert data of each failed operation. */
+function failuresIn(
+  { deployment }: SignerContext,
+  { operationIds }: Batch,
+  receipt: TransactionReceipt,
+): Map<bigint, Hex> {
   const logs = receipt.logs.filter(({ address }) => address.toLowerCase() === deployment.relay);
   const failed = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs });
-  return new Map(failed.map(({ args }) => [Number(args.index), args.reason]));
-}
-
-const failuresById = (
-  operationIds: readonly bigint[],
-  failures: ReadonlyMap<number, Hex>,
-): Map<bigint, Hex> =>
-  new Map(
-    [...failures].flatMap(([index, data]) => operationIds.slice(index, index + 1).map((id) => [id, data])),
-  );
-
-type Inclusion = ReturnType<typeof inclusionOf>;
-
-function inclusionOf({ transactionHash, blockNumber, blockHash }: TransactionReceipt) {
-  return { transactionHash, blockNumber, blockHash };
+  return new Map(failed.map(({ args }) => [operationIds[Number(args.index)] as bigint, args.reason]));
 }
 
 /** Columns of an operation that waits for another batch. */
@@ -218,28 +160,24 @@ const UNBATCHED = {
 };
 
 /**
- * Marks an operation that had been rejected or requeued as applied by this batch. If a newer operation now holds its
- * authorization or once-key, the row stays unchanged: the newer one will meet the effect on chain.
+ * Marks operations as applied by this batch, also those that had been rejected or requeued: but if a newer operation holds
+ * the authorization or once-key, such a row stays unchanged, and the newer one will meet the effect on chain.
  */
-async function adopt(
+async function storeApplied(
   tx: Transaction,
-  id: bigint,
-  applied: {
-    batchId: bigint;
-    state: "mined" | "final";
-    inclusion: Inclusion;
-  },
+  { id, state, ids }: { id: bigint; state: "mined" | "final"; ids: string[] },
+  { transactionHash, blockNumber, blockHash }: TransactionReceipt,
 ): Promise<void> {
-  const { batchId, state, inclusion } = applied;
   await tx.execute(sql`
     update app.operation mine set state = ${state}, reason = null, reason_data = null, retry_at = null,
-      claimed_until = null, batch_id = ${batchId.toString()}::bigint,
-      transaction_hash = ${inclusion.transactionHash}, block_number = ${inclusion.blockNumber.toString()}::bigint,
-      block_hash = ${inclusion.blockHash}, updated_at = now()
-    where id = ${id.toString()}::bigint and not exists (
-      select 1 from app.operation other where other.id <> mine.id and other.state <> 'rejected'
-        and (other.once_key = mine.once_key
-          or (other.asset = mine.asset and other.payer = mine.payer and other.nonce = mine.nonce)))`);
+      claimed_until = null, batch_id = ${id.toString()}::bigint, transaction_hash = ${transactionHash},
+      block_number = ${blockNumber.toString()}::bigint, block_hash = ${blockHash}, updated_at = now()
+    where id = any(${sql.param(ids)}::bigint[]) and (
+      (batch_id = ${id.toString()}::bigint and state <> 'rejected')
+      or (state not in ('mined', 'final') and not exists (
+        select 1 from app.operation other where other.id <> mine.id and other.state <> 'rejected'
+          and (other.once_key = mine.once_key
+            or (other.asset = mine.asset and other.payer = mine.payer and other.nonce = mine.nonce)))))`);
 }
 
 export async function finaliseBatches(context: SignerContext, ids: bigint[]): Promise<void> {
@@ -287,18 +225,12 @@ export async function requeueBatch(
       .where(and(eq(operation.batchId, id), eq(operation.state, "sent")))
       .for("update");
     for (const row of rows) {
-      const wait = state === "reverted" ? retryDelay(row.tries) / 1000 : 0;
+      const retryAt = sql`now() + make_interval(secs => ${retryDelay(row.tries) / 1000})`;
+      const held = { state: "held", reason: "BatchReverted", retryAt } as const;
+      const queued = { state: "queued", reason: null } as const;
       await tx
         .update(operation)
-        .set({
-          state: wait === 0 ? "queued" : "held",
-          reason: state === "reverted" ? "BatchReverted" : null,
-          tries: row.tries + 1,
-          retryAt: wait === 0 ? null : sql`now() + make_interval(secs => ${wait})`,
-          batchId: null,
-          signer: null,
-          updatedAt: sql`now()`,
-        })
+        .set({ ...UNBATCHED, tries: row.tries + 1, ...(state === "reverted" ? held : queued) })
         .where(eq(operation.id, row.id));
     }
     return rows.map((row) => row.id.toString());
@@ -315,7 +247,11 @@ const MAX_WATCHED = 50;
  * Abandoned batches are reverted, or superseded by a foreign transaction, with their operations queued again. A reorg
  * can still include such a batch, so its receipt is checked before any of its operations is recorded as failed.
  */
-const ABANDONED = inArray(batch.state, ["reverted", "superseded"]);
+const readAbandoned = ({ db }: SignerContext, condition: SQL | undefined) =>
+  db
+    .select()
+    .from(batch)
+    .where(and(inArray(batch.state, ["reverted", "superseded"]), condition));
 
 /** Records every abandoned batch that carried one of these operations and was mined after all. */
 export async function recordAbandoned(
@@ -324,37 +260,21 @@ export async function recordAbandoned(
   head: Head,
 ): Promise<void> {
   if (operationIds.length === 0) return;
-  const batches = await context.db
-    .select()
-    .from(batch)
-    .where(and(ABANDONED, arrayOverlaps(batch.operationIds, operationIds)));
-  await recordApplied(context, batches, head);
+  const carrying = arrayOverlaps(batch.operationIds, operationIds);
+  await recordApplied(context, await readAbandoned(context, carrying), head);
 }
 
 /** Does the same for the signer's recently abandoned batches. */
 export async function followAbandoned(context: SignerContext, head: Head): Promise<void> {
-  const batches = await context.db
-    .select()
-    .from(batch)
-    .where(
-      and(
-        eq(batch.signer, context.signer),
-        ABANDONED,
-        sql`${batch.updatedAt} > now() - ${WATCH_TIME}::interval`,
-      ),
-    )
-    .limit(MAX_WATCHED);
-  await recordApplied(context, batches, head);
+  const isRecent = sql`${batch.updatedAt} > now() - ${WATCH_TIME}::interval`;
+  const recent = readAbandoned(context, and(eq(batch.signer, context.signer), isRecent));
+  await recordApplied(context, await recent.limit(MAX_WATCHED), head);
 }
 
-async function recordApplied(
-  context: SignerContext,
-  batches: (typeof batch.$inferSelect)[],
-  head: Head,
-): Promise<void> {
+async function recordApplied(context: SignerContext, batches: Batch[], head: Head): Promise<void> {
   for (const one of batches) {
     const receipt = await findReceipt(context, one.attempts);
-    if (receipt?.status !== "success" || !(await isAncestor(context, blockRefOf(receipt), head))) continue;
+    if (receipt?.status !== "success" || !(await isAncestor(context, receipt, head))) continue;
     context.logger.warn(
       { batch: one.id.toString(), hash: receipt.transactionHash },
       "abandoned batch was mined",

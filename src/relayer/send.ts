@@ -13,6 +13,7 @@ import { failureReason, judgeFailure, PAYMENT_USED, TOKEN_PAUSED, usedPayments }
 import type { OperationRow } from "./outbox.js";
 import { recordAbandoned } from "./results.js";
 import {
+  type BlockRef,
   batchGas,
   encodeBatch,
   estimateFees,
@@ -86,7 +87,7 @@ async function prepareBatch(
   }
   const [isOnBranch, results] = await Promise.all([
     isOnOurBranch(context, standsOn, head),
-    simulate(context, operations, head, fees).catch((error: Error) => error),
+    simulateOperations(context, operations, { head, fees }).catch((error: Error) => error),
   ]);
   // On another branch the simulation can fail for that reason alone.
   if (!isOnBranch) {
@@ -112,10 +113,10 @@ async function prepareBatch(
  */
 async function isOnOurBranch(
   context: SignerContext,
-  blocks: readonly { number: bigint; hash: string }[],
+  blocks: readonly BlockRef[],
   head: Head,
 ): Promise<boolean> {
-  const near = blocks.filter(({ number }) => head.number < number + REORG_DEPTH);
+  const near = blocks.filter(({ blockNumber }) => head.number < blockNumber + REORG_DEPTH);
   const areAncestors = await Promise.all(near.map((block) => isAncestor(context, block, head)));
   return !areAncestors.includes(false);
 }
@@ -125,32 +126,16 @@ async function release(context: SignerContext, rows: OperationRow[]): Promise<vo
   await storeUnsent(context, { rejected: [], held: [], released: rows }).catch(() => undefined);
 }
 
-function simulate(
-  { publicClient, signer, deployment, clock }: SignerContext,
-  operations: OperationRow[],
-  head: Head,
-  fees: Fees,
-): Promise<SimulationResult[]> {
-  const now = Math.min(clock.now(), head.timestamp + 15);
-  return simulateOperations({
-    publicClient,
-    signer,
-    relay: deployment.relay,
-    operations,
-    head,
-    now,
-    fees,
-  });
-}
+type Judged = Unsent & { passed: OperationRow[] };
 
 async function judge(
   context: SignerContext,
   operations: OperationRow[],
   head: Head,
   results: readonly SimulationResult[],
-): Promise<Unsent & { passed: OperationRow[] }> {
+): Promise<Judged> {
   const { publicClient, deployment } = context;
-  const judged: Unsent & { passed: OperationRow[] } = { passed: [], rejected: [], held: [], released: [] };
+  const judged: Judged = { passed: [], rejected: [], held: [], released: [] };
   const used = await usedPayments(context, operations, results, head);
   const touched = new Set<string>();
   let tokenPaused: boolean | undefined;
@@ -176,14 +161,13 @@ async function judge(
     const reason = isOver ? "Expired" : cause;
     const verdict = judgeFailure({
       reason,
-      data: result.data,
       fromKeeper,
       tries: row.tries,
       reported: row.response !== null,
       tokenPaused: tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind)),
     });
     const list = verdict.verdict === "reject" ? judged.rejected : judged.held;
-    list.push({ row, reason: verdict.reason, data: verdict.data });
+    list.push({ row, reason: verdict.reason, data: result.data });
   }
   // A published operation can fail because it was already applied, by a batch abandoned too early.
   await recordAbandoned(
@@ -244,7 +228,7 @@ async function signAndSend(
   }: { fees: Fees; head: Head; chainNonce: number; wanted?: number | undefined },
 ): Promise<boolean> {
   const { signer, deployment, memory, crashPoint, metrics, logger } = context;
-  const gas = batchGas(operations);
+  const ids = operations.map(({ id }) => id);
   const nonce = await nextNonce(context, chainNonce);
   if (nonce === null) memory.shortNonces = Math.max(memory.shortNonces, 1);
   if (nonce === null || (wanted !== undefined && nonce !== wanted)) {
@@ -257,7 +241,7 @@ async function signAndSend(
     to: deployment.relay,
     data: encodeBatch(operations),
     nonce,
-    gas,
+    gas: batchGas(operations),
     ...fees,
     head,
   });
@@ -271,7 +255,7 @@ async function signAndSend(
         epoch: context.epoch,
         accountNonce: nonce,
         attempts: [attempt],
-        operationIds: operations.map((row) => row.id),
+        operationIds: ids,
       })
       .returning({ id: batch.id });
     if (stored === undefined) throw new Error("the batch was not stored");
@@ -280,11 +264,7 @@ async function signAndSend(
         claimed_until = null, retry_at = null, reason = null, reason_data = null,
         tries = case when reason = ${TOKEN_PAUSED} then 0 else tries end,
         published_at = coalesce(published_at, now()), updated_at = now()
-      where ${isOneOf(
-        operation.id,
-        operations.map(({ id }) => id),
-      )}
-        and state in ('queued', 'held') and signer = ${signer} and claimed_until > now()`);
+      where ${isOneOf(operation.id, ids)} and state in ('queued', 'held') and signer = ${signer} and claimed_until > now()`);
     if (taken.rowCount !== operations.length) throw new Error("the claim on some of the operations lapsed");
     return stored.id;
   });
@@ -293,13 +273,7 @@ async function signAndSend(
   metrics?.batches("sent");
   metrics?.signed({ signer, operations: operations.length, maxFeePerGas: fees.maxFeePerGas });
   logger.info(
-    {
-      signer,
-      batch: id.toString(),
-      nonce,
-      hash: attempt.hash,
-      operations: operations.map((row) => row.id.toString()),
-    },
+    { signer, batch: id.toString(), nonce, hash: attempt.hash, operations: ids.map(String) },
     "batch sent",
   );
   memory.committed += maxCostOf(attempt);
@@ -326,24 +300,20 @@ export async function signAttempt(
   };
 }
 
-/** Sends signed bytes to the node. Its response does not matter: receipts decide, and the bytes can be sent again. */
+/**
+ * Sends signed bytes to the node, of a batch's transactions oldest first: if the node lost them and the signer cannot
+ * afford the newest, an older one can still be mined. Its response does not matter: receipts decide, and the bytes can
+ * be sent again.
+ */
 export async function broadcast(
   { publicClient, logger, signer }: SignerContext,
-  { raw, hash }: Pick<BatchAttempt, "raw" | "hash">,
+  ...attempts: BatchAttempt[]
 ): Promise<void> {
-  try {
-    await publicClient.sendRawTransaction({ serializedTransaction: raw });
-  } catch (error) {
-    logger.debug({ signer, hash, error }, "broadcast returned an error");
+  for (const { raw, hash } of attempts) {
+    await publicClient.sendRawTransaction({ serializedTransaction: raw }).catch((error: unknown) => {
+      logger.debug({ signer, hash, error }, "broadcast returned an error");
+    });
   }
-}
-
-/**
- * Broadcasts all transactions of one batch, oldest first. If the node lost them and the signer cannot afford the
- * newest, an older one can still be mined.
- */
-export async function broadcastAll(context: SignerContext, attempts: readonly BatchAttempt[]): Promise<void> {
-  for (const attempt of attempts) await broadcast(context, attempt);
 }
 
 /**

@@ -54,13 +54,8 @@ export function operationGas({ gasLimit, dataLength }: { gasLimit: number; dataL
   return Math.ceil((gasLimit * 64) / 63) + OPERATION_OVERHEAD + dataLength * GAS_PER_BYTE;
 }
 
-/** In front of an operation's calldata: its target, gas limit and length (IRelay.sol). */
-const HEADER_BYTES = 20 + 4 + 3;
-
-/** Bytes one operation adds to a batch's calldata. */
-export function operationBytes({ dataLength }: { dataLength: number }): number {
-  return HEADER_BYTES + dataLength;
-}
+/** Bytes one operation adds to a batch's calldata: its target, gas limit and length (IRelay.sol) are in front. */
+export const operationBytes = ({ dataLength }: { dataLength: number }): number => 20 + 4 + 3 + dataLength;
 
 /** Gas available to the operations of a batch that fits one transaction and a block like `head`. */
 export function batchGasLimit(head: Pick<Head, "gasLimit">): number {
@@ -103,39 +98,19 @@ export async function estimateFees(
 ): Promise<Fees | null> {
   const suggested = await publicClient.estimateMaxPriorityFeePerGas().catch(() => FALLBACK_PRIORITY_FEE);
   const tip = min(suggested > 0n ? suggested : 1n, caps.maxPriorityFeePerGas);
-  return cappedFees({ baseFeePerGas, tip, cap: caps.maxFeePerGas });
+  const cap = caps.maxFeePerGas;
+  const lowest = (baseFeePerGas * 9n) / 8n + tip;
+  if (lowest > cap) return null;
+  // So that about six full blocks in a row do not price it out.
+  const wanted = baseFeePerGas * 2n + tip;
+  return { maxFeePerGas: min(wanted, cap), maxPriorityFeePerGas: tip };
 }
 
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** Twice the base fee plus tip, so that about six full blocks in a row do not price it out. */
-export function cappedFees({
-  baseFeePerGas,
-  tip,
-  cap,
-}: {
-  baseFeePerGas: bigint;
-  tip: bigint;
-  cap: bigint;
-}): Fees | null {
-  const lowest = (baseFeePerGas * 9n) / 8n + tip;
-  if (lowest > cap) return null;
-  const wanted = baseFeePerGas * 2n + tip;
-  return { maxFeePerGas: wanted > cap ? cap : wanted, maxPriorityFeePerGas: tip };
-}
-
 /** What a transaction can cost at most, in wei: nodes require this balance. */
 export function maxCostOf(attempt: Pick<BatchAttempt, "gas" | "maxFeePerGas"> | undefined): bigint {
   return attempt === undefined ? 0n : BigInt(attempt.gas) * BigInt(attempt.maxFeePerGas);
-}
-
-/** Gas price of a transaction with these fees in a block with the base fee of `head`. */
-function effectiveGasPrice(
-  { maxFeePerGas, maxPriorityFeePerGas }: Fees,
-  { baseFeePerGas }: Pick<Head, "baseFeePerGas">,
-): bigint {
-  const wanted = baseFeePerGas + maxPriorityFeePerGas;
-  return wanted < maxFeePerGas ? wanted : maxFeePerGas;
 }
 
 const MARKET_MULTIPLE = 8n;
@@ -174,8 +149,6 @@ export const stateOf = ({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, req
 
 export type SimulationResult = { success: true } | { success: false; data: Hex; outOfGas: boolean };
 
-type SimulatedOperation = Pick<OperationRow, "target" | "data" | "gasLimit">;
-
 /** JSON-RPC: the method does not exist or is disabled. */
 const METHOD_MISSING: ReadonlySet<number> = new Set([-32601, -32004]);
 const PARALLEL_CALLS = 16;
@@ -187,31 +160,20 @@ interface SimulatedCall {
 }
 
 /**
- * Simulates the operations in sequence on the state of `head` at time `now`, each as a separate batch. The state is
- * selected by block hash, because nodes behind one URL can be on different branches. Rejects if the node fails or the
- * Relay itself reverts; neither says anything about an operation. On nodes without `eth_simulateV1`, each operation is
+ * Simulates the operations in sequence on the state of `head` at the batch's expected time, each as a separate batch. The
+ * state is selected by block hash, because nodes behind one URL can be on different branches. Rejects if the node fails or
+ * the Relay itself reverts; neither says anything about an operation. On nodes without `eth_simulateV1`, each operation is
  * a separate `eth_call` and does not see the effects of those before it.
  */
-export async function simulateOperations({
-  publicClient,
-  signer,
-  relay,
-  operations,
-  head,
-  now,
-  fees,
-}: {
-  publicClient: PublicClient;
-  signer: Address;
-  relay: Address;
-  operations: readonly SimulatedOperation[];
-  head: Pick<Head, "hash" | "timestamp" | "baseFeePerGas">;
-  /** Expected block time of the batch, in seconds. */
-  now: number;
-  /** The batch's fees. Nodes simulate at gas price 0 otherwise, which tells a contract it is a simulation. */
-  fees: Fees;
-}): Promise<SimulationResult[]> {
-  const gasPrice = toHex(effectiveGasPrice(fees, head));
+export async function simulateOperations(
+  context: SignerContext,
+  operations: readonly OperationRow[],
+  { head, fees }: { head: Head; fees: Fees },
+): Promise<SimulationResult[]> {
+  const { publicClient, clock, signer, deployment } = context;
+  const { relay } = deployment;
+  // Nodes simulate at gas price 0 otherwise, which tells a contract that it is a simulation.
+  const gasPrice = toHex(min(head.baseFeePerGas + fees.maxPriorityFeePerGas, fees.maxFeePerGas));
   const calls = operations.map((operation) => ({
     from: signer,
     to: relay,
@@ -219,6 +181,7 @@ export async function simulateOperations({
     gas: toHex(batchGas([operation])),
     gasPrice,
   }));
+  const now = Math.min(clock.now(), head.timestamp + 15);
   const blockOverrides = {
     time: toHex(Math.max(now, head.timestamp + 1)),
     baseFeePerGas: toHex(head.baseFeePerGas),
@@ -232,7 +195,7 @@ export async function simulateOperations({
     return block.calls.map((call, index) => readSimulated(relay, call, operations[index]?.gasLimit ?? 0));
   } catch (error) {
     if (!isMethodMissing(error)) throw error;
-    return callOneByOne({ publicClient, relay, operations, head, gasPrice });
+    return callOneByOne(context, operations, { head, gasPrice });
   }
 }
 
@@ -246,29 +209,21 @@ function readSimulated(relay: Address, call: SimulatedCall, gasLimit: number): S
   return { success: false, data, outOfGas: data === "0x" && BigInt(call.gasUsed) >= BigInt(gasLimit) };
 }
 
-async function callOneByOne({
-  publicClient,
-  relay,
-  operations,
-  head,
-  gasPrice,
-}: {
-  publicClient: PublicClient;
-  relay: Address;
-  operations: readonly SimulatedOperation[];
-  head: Pick<Head, "hash">;
-  gasPrice: Hex;
-}): Promise<SimulationResult[]> {
+async function callOneByOne(
+  { publicClient, deployment: { relay } }: SignerContext,
+  operations: readonly OperationRow[],
+  { head, gasPrice }: { head: Head; gasPrice: Hex },
+): Promise<SimulationResult[]> {
   const at = stateOf(head);
   // The Relay has no money to pay for gas with.
   const rich = { [relay]: { balance: toHex(2n ** 100n) } };
-  const ask = async ({ target, data, gasLimit }: SimulatedOperation): Promise<SimulationResult> => {
-    const to = target as Address;
+  const ask = async (operation: OperationRow): Promise<SimulationResult> => {
+    const to = operation.target as Address;
     const code = await publicClient.request({ method: "eth_getCode", params: [to, at] });
     if (code === "0x") return { success: false, data: "0x", outOfGas: false };
     try {
-      const gas = toHex(batchGas([{ target, data, gasLimit }]));
-      const call = { from: relay, to, data: data as Hex, gas, gasPrice };
+      const gas = toHex(batchGas([operation]));
+      const call = { from: relay, to, data: operation.data as Hex, gas, gasPrice };
       await publicClient.request({ method: "eth_call", params: [call, at, rich] });
       return { success: true };
     } catch (error) {
@@ -306,19 +261,19 @@ export async function findReceipt(
   return null;
 }
 
+export interface BlockRef {
+  blockNumber: bigint;
+  blockHash: string;
+}
+
 /** Whether `head` builds on this block. If not (above `head`, or on another branch), wait for a head that does. */
 export async function isAncestor(
   context: Pick<SignerContext, "publicClient">,
-  { number, hash }: { number: bigint; hash: string },
+  { blockNumber, blockHash }: BlockRef,
   head: Head,
 ): Promise<boolean> {
-  if (number >= head.number) return hash === head.hash;
-  return (await isCanonical(context, number, hash)) === true;
-}
-
-/** The block that a receipt names. */
-export function blockRefOf({ blockNumber, blockHash }: TransactionReceipt): { number: bigint; hash: string } {
-  return { number: blockNumber, hash: blockHash };
+  if (blockNumber >= head.number) return blockHash === head.hash;
+  return (await isCanonical(context, blockNumber, blockHash)) === true;
 }
 
 const BLOCKS_PER_ROUND = 200n;
@@ -343,26 +298,25 @@ export async function findNonceUse(
   const signedAt = BigInt(attempts[0]?.signedAtBlock ?? 0);
   // A reorg can include a transaction in a block below the one at which it was signed.
   const first = signedAt > REORG_DEPTH ? signedAt - REORG_DEPTH : 0n;
-  let next = memory.searchedTo.get(id) ?? first;
-  const stop = next + BLOCKS_PER_ROUND;
-  while (next <= head.number) {
-    if (next >= stop) {
-      memory.searchedTo.set(id, next);
-      return null;
-    }
-    const numbers: bigint[] = [];
-    for (let n = next; n <= head.number && n < next + PARALLEL_BLOCKS; n += 1n) numbers.push(n);
+  const from = memory.searchedTo.get(id) ?? first;
+  const end = min(head.number + 1n, from + BLOCKS_PER_ROUND);
+  for (let next = from; next < end; next += PARALLEL_BLOCKS) {
+    const length = Number(min(PARALLEL_BLOCKS, end - next));
+    const numbers = Array.from({ length }, (_, i) => next + BigInt(i));
     const blocks = await Promise.all(
       numbers.map((blockNumber) => publicClient.getBlock({ blockNumber, includeTransactions: true })),
     );
     for (const { number, transactions } of blocks) {
       const used = transactions.find(
-        ({ from, nonce }) => nonce === accountNonce && from.toLowerCase() === signer,
+        (one) => one.nonce === accountNonce && one.from.toLowerCase() === signer,
       );
       if (used === undefined) continue;
       return { blockNumber: number, isOurs: attempts.some(({ hash }) => hash === used.hash) };
     }
-    next += PARALLEL_BLOCKS;
+  }
+  if (end <= head.number) {
+    memory.searchedTo.set(id, end);
+    return null;
   }
   memory.searchedTo.delete(id);
   return "not found";

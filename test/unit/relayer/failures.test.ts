@@ -3,7 +3,7 @@ import { encodeErrorResult } from "viem";
 import { describe, expect, it } from "vitest";
 import { failureReason, judgeFailure, retryDelay } from "../../../src/relayer/failures.js";
 
-const facts = { data: "0x", fromKeeper: false, tries: 0, reported: false, tokenPaused: false } as const;
+const facts = { fromKeeper: false, tries: 0, reported: false, tokenPaused: false } as const;
 
 describe("why an operation failed", () => {
   it("names the Solidity error", () => {

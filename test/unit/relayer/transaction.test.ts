@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import {
   batchGas,
   batchGasLimit,
-  cappedFees,
   estimateFees,
   operationGas,
   replacementFees,
@@ -70,20 +69,17 @@ describe("fees", () => {
     expect(previous.maxPriorityFeePerGas).toBeLessThanOrEqual(8_000n);
   });
 
-  it("offers the doubled base fee and the tip, or the cap if that is less", () => {
-    expect(cappedFees({ baseFeePerGas: 100n, tip: 10n, cap: 1000n })).toEqual({
-      maxFeePerGas: 210n,
-      maxPriorityFeePerGas: 10n,
-    });
-    expect(cappedFees({ baseFeePerGas: 100n, tip: 10n, cap: 150n })).toEqual({
-      maxFeePerGas: 150n,
-      maxPriorityFeePerGas: 10n,
-    });
-  });
-
-  it("offers nothing if the cap cannot pay for the next block", () => {
-    expect(cappedFees({ baseFeePerGas: 100n, tip: 10n, cap: 121n })).toBeNull();
-  });
+  it.each([
+    [1000n, { maxFeePerGas: 210n, maxPriorityFeePerGas: 10n }],
+    [150n, { maxFeePerGas: 150n, maxPriorityFeePerGas: 10n }],
+    [121n, null],
+  ])(
+    "offers the doubled base fee and the tip, at most the cap, or nothing (%d)",
+    async (maxFeePerGas, fees) => {
+      const head = { baseFeePerGas: 100n };
+      expect(await estimateFees(nodeOf(10n), head, { ...caps, maxFeePerGas })).toEqual(fees);
+    },
+  );
 
   it("replaces with at least a quarter more in both fields", () => {
     const previous = { maxFeePerGas: 1000n, maxPriorityFeePerGas: 100n };
