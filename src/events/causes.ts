@@ -53,33 +53,27 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
   const { event, escrow } = row;
   const mapped = eventMappers[event.name]?.(row);
   if (mapped === undefined) return [];
-  const place = {
-    chainEventId: event.id,
-    blockNumber: event.blockNumber,
-    blockHash: event.blockHash,
-    transactionHash: event.transactionHash,
-    logIndex: event.logIndex,
-  };
-  const draft = ({ type, data, others = [] }: MappedEvent, part = ""): EventDraft => ({
+  const { id: chainEventId, blockNumber, blockHash, transactionHash, logIndex } = event;
+  const draft = ({ type, data, counterparty = null }: MappedEvent, part = ""): EventDraft => ({
     type,
     contractId: escrow.id,
-    agents: agentsOf(escrow.client, escrow.worker, ...others),
+    agents: agentsOf(escrow.client, escrow.worker, counterparty, ...agentsNamedIn(event.args)),
     data,
     occurredAt: new Date(Number(event.timestamp) * 1000),
-    source: `log:${event.blockHash}:${event.logIndex}${part}`,
-    chain: place,
+    source: `log:${blockHash}:${logIndex}${part}`,
+    chain: { chainEventId, blockNumber, blockHash, transactionHash, logIndex },
   });
   // If the token refused a payout, the same transaction has a PayoutDeferred event for that payee.
   if (event.name === "VoteClaimed") {
     const payee = String(event.args.backupAgent);
-    if (!refused.has(refusalKey(event.transactionHash, escrow.id, payee))) return [draft(mapped)];
+    if (!refused.has(refusalKey(transactionHash, escrow.id, payee))) return [draft(mapped)];
     const isRewarded = Number(event.args.reward) > 0;
     return isRewarded ? [draft({ ...mapped, data: { ...mapped.data, amount: formatDecimal(0n) } })] : [];
   }
   if (event.name !== "WorkingContractSettled") return [draft(mapped)];
 
   const payouts = payoutsOf(row).filter(
-    ({ payee, amount }) => amount > 0n && !refused.has(refusalKey(event.transactionHash, escrow.id, payee)),
+    ({ payee, amount }) => amount > 0n && !refused.has(refusalKey(transactionHash, escrow.id, payee)),
   );
   const timeout = timeoutOf(escrow);
   return [
@@ -94,8 +88,17 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
 interface MappedEvent {
   type: EventType;
   data: Record<string, unknown>;
-  /** Agents besides client and worker. */
-  others?: string[];
+  /** Named in the terms of a contract that is not matched. */
+  counterparty?: Address | null;
+}
+
+/** Agents in the arguments of an escrow's event. */
+function agentsNamedIn(args: Record<string, unknown>): string[] {
+  const { counterparty, payer, payee, backupAgent, backupAgents } = args;
+  return [counterparty, payer, payee, backupAgent, backupAgents]
+    .flat()
+    .filter((one) => one != null)
+    .map(String);
 }
 
 const money = (amount: unknown): string => formatDecimal(BigInt(String(amount)));
@@ -107,7 +110,6 @@ const transferOf =
   ({ event: { args } }: Known): MappedEvent => ({
     type,
     data: { [party]: args[party], ...facts, amount: money(args.amount) },
-    others: [String(args[party])],
   });
 
 /** By name of the escrow's event. Vote events say who voted, never what. */
@@ -122,7 +124,7 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
       matchDeadline: isoTime(Number(escrow.matchDeadline)),
       deliveryDeadline: isoTime(Number(escrow.deliveryDeadline)),
     },
-    others: escrow.namedCounterparty === null ? [] : [escrow.namedCounterparty],
+    counterparty: escrow.namedCounterparty,
   }),
   WorkingContractMatched: ({ escrow, event }) => {
     const { counterparty } = event.args;
@@ -131,13 +133,12 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
       data: escrow.workerInitiated
         ? { client: counterparty, worker: escrow.initiator }
         : { client: escrow.initiator, worker: counterparty },
-      others: [String(counterparty)],
     };
   },
   WorkingContractDeclined: ({ escrow }) => ({
     type: "contract.declined",
     data: {},
-    others: escrow.namedCounterparty === null ? [] : [escrow.namedCounterparty],
+    counterparty: escrow.namedCounterparty,
   }),
   WorkingContractCancelled: () => ({ type: "contract.cancelled", data: {} }),
   WorkingContractWithdrawn: () => ({ type: "contract.withdrawn", data: {} }),
@@ -150,10 +151,10 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
     type: "contract.disputed",
     data: { disputeBond: money(event.args.bond), votingClosesAt: isoTime(Number(event.args.votingClosesAt)) },
   }),
-  BackupAgentsDrawn: ({ event }) => {
-    const backupAgents = event.args.backupAgents as string[];
-    return { type: "contract.drawn", data: { backupAgents }, others: backupAgents };
-  },
+  BackupAgentsDrawn: ({ event }) => ({
+    type: "contract.drawn",
+    data: { backupAgents: event.args.backupAgents },
+  }),
   VoteSealed: ({ event }) => ({
     type: "vote.sealed",
     data: {
@@ -161,26 +162,16 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
       commitment: event.args.commitment,
       bond: money(event.args.bond),
     },
-    others: [String(event.args.backupAgent)],
   }),
-  VoteOpened: ({ event }) => ({
-    type: "vote.opened",
-    data: { backupAgent: event.args.backupAgent },
-    others: [String(event.args.backupAgent)],
-  }),
+  VoteOpened: ({ event }) => ({ type: "vote.opened", data: { backupAgent: event.args.backupAgent } }),
   WorkingContractTallied: (row) => ({ type: "contract.tallied", data: { criteriaMet: outcomesOf(row) } }),
   WorkingContractSettled: (row) => {
-    const payouts = payoutsOf(row);
+    const paid = payoutsOf(row).map(({ role, amount }) => [role, formatDecimal(amount)]);
     const { treasury } = row.event.args.payout as Record<string, string>;
+    const payouts = { ...Object.fromEntries(paid), treasury: money(treasury) };
     return {
       type: "contract.settled",
-      data: {
-        status: STATUSES[Number(row.event.args.status) - 1],
-        payouts: {
-          ...Object.fromEntries(payouts.map(({ role, amount }) => [role, formatDecimal(amount)])),
-          treasury: money(treasury),
-        },
-      },
+      data: { status: STATUSES[Number(row.event.args.status) - 1], payouts },
     };
   },
   VoteClaimed: ({ event }) => ({
@@ -191,12 +182,10 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
       amount: money(event.args.amount),
       reward: Number(event.args.reward),
     },
-    others: [String(event.args.backupAgent)],
   }),
   RewardDeferred: ({ event }) => ({
     type: "reward.deferred",
     data: { payee: event.args.backupAgent, reward: Number(event.args.reward) },
-    others: [String(event.args.backupAgent)],
   }),
   PayoutDeferred: transferOf("payout.deferred", "payee"),
   PayoutClaimed: transferOf("payout.paid", "payee", { role: "deferred" }),
@@ -205,13 +194,11 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
 };
 
 function payoutsOf({ event }: Known): { role: "client" | "worker"; payee: Address; amount: bigint }[] {
-  const { client, worker } = event.args as Record<"client" | "worker", Address>;
-  const payout = event.args.payout as Record<"client" | "worker", string>;
-  const payees = [
-    { role: "client" as const, payee: client, amount: BigInt(payout.client) },
-    { role: "worker" as const, payee: worker, amount: BigInt(payout.worker) },
-  ];
-  return payees.filter(({ payee }) => payee !== ZERO_ADDRESS);
+  const payees = event.args as Record<"client" | "worker", Address>;
+  const amounts = event.args.payout as Record<"client" | "worker", string>;
+  return (["client", "worker"] as const)
+    .map((role) => ({ role, payee: payees[role], amount: BigInt(amounts[role]) }))
+    .filter(({ payee }) => payee !== ZERO_ADDRESS);
 }
 
 /** Events that report payouts, including payouts that the token refused. */
@@ -226,14 +213,12 @@ async function refusedPayouts(db: Executor, rows: readonly Known[]): Promise<Set
   if (paying.length === 0) return new Set();
   const ids = [...new Set(paying.map(({ escrow }) => escrow.id))];
   const deferred = await db
-    .select({
-      transaction: escrowEvent.transactionHash,
-      escrow: escrowEvent.contractId,
-      args: escrowEvent.args,
-    })
+    .select()
     .from(escrowEvent)
     .where(and(isOneOf(escrowEvent.contractId, ids), eq(escrowEvent.name, "PayoutDeferred")));
   return new Set(
-    deferred.map(({ transaction, escrow, args }) => refusalKey(transaction, escrow, String(args.payee))),
+    deferred.map(({ transactionHash, contractId, args }) =>
+      refusalKey(transactionHash, contractId, String(args.payee)),
+    ),
   );
 }

@@ -113,8 +113,8 @@ export async function takeDueDeadlines(
   for (const deadline of due) {
     const escrow = escrows.get(deadline.contractId);
     if (escrow === undefined) continue;
-    const [draft] = toDraft(deadline, escrow, now);
-    if (draft === undefined) continue;
+    const draft = toDraft(deadline, escrow, now);
+    if (draft === null) continue;
     if (deadline.name !== "opening") drafts.push(draft);
     else {
       const agents = await votersToOpen(tx, escrow.id);
@@ -138,26 +138,21 @@ async function votersToOpen(tx: Transaction, contractId: Address): Promise<Addre
   return agentsOf(...voters.map(({ backupAgent }) => backupAgent));
 }
 
-function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft[] {
+function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft | null {
   const rule = RULES.find(({ name }) => name === due.name);
   if (rule === undefined || rule.phase !== escrow.phase || Number(rule.at(escrow)) !== due.deadline)
-    return [];
-  if (rule.timeout !== undefined) {
-    const timeout = timeoutOf(escrow);
-    return timeout === null ? [] : [timeout];
-  }
+    return null;
+  if (rule.timeout !== undefined) return timeoutOf(escrow);
   // A deadline that has passed is not approaching.
-  if (now >= due.deadline) return [];
-  return [
-    {
-      type: "deadline.approaching",
-      contractId: escrow.id,
-      agents: agentsOf(escrow.client, escrow.worker),
-      data: { deadline: `${due.name}Deadline`, at: isoTime(due.deadline) },
-      occurredAt: new Date(now * 1000),
-      source: sourceOf(escrow, rule),
-    },
-  ];
+  if (now >= due.deadline) return null;
+  return {
+    type: "deadline.approaching",
+    contractId: escrow.id,
+    agents: agentsOf(escrow.client, escrow.worker),
+    data: { deadline: `${due.name}Deadline`, at: isoTime(due.deadline) },
+    occurredAt: new Date(now * 1000),
+    source: sourceOf(escrow, rule),
+  };
 }
 
 /** The time-out that ends a contract in its current phase; null if that phase has none. */

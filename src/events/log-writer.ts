@@ -1,13 +1,9 @@
 /**
  * The only writer of the event log. It assigns positions to staged events, and appends indexed chain events, time-outs
  * and deadline notices, and a correction for every event that a reorg removed. Positions have no gap, and the log holds
- * each source once.
- *
- * Any number of processes can run one. The row of `event_log` admits one writer at a time, and a process that
- * was overtaken writes nothing. A round is one transaction on one snapshot, so an interrupted round leaves no gap and
- * no duplicate.
+ * each source once. Any number of processes can run one: a round is one transaction on one snapshot, by one writer at a
+ * time.
  */
-
 import { isDeepStrictEqual } from "node:util";
 import { TIMEOUT_TYPES } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -67,9 +63,8 @@ export function createLogWriter(deps: LogWriterDeps & { notifications: Wakers["n
 }
 
 /**
- * Runs one round. Returns whether there is more to do at once. The index's progress is read before the transaction: to
- * undo blocks, Ponder locks its tables and then its checkpoint. A transaction that held the checkpoint and waited for a
- * table would block Ponder, and everyone behind it, for a minute.
+ * Runs one round. Returns whether there is more to do at once. The index's progress is read before the transaction: Ponder
+ * locks its tables and then its checkpoint, and a transaction that held that and waited for a table would block it.
  */
 export async function writeLog({ db, publicClient, logger }: LogWriterDeps): Promise<boolean> {
   const progress = await indexProgress(db);
@@ -87,8 +82,11 @@ export async function writeLog({ db, publicClient, logger }: LogWriterDeps): Pro
         // Without an index there are no views to query, and a failed query would abort the transaction.
         const moreOfChain = reverted > 0 || (progress !== null && (await appendFromChain(log, progress)));
         // A staged event can be the consequence of a chain event, so it comes after it.
-        const staged = moreOfChain ? 0 : await appendStaged(log, BATCH);
-        if (!isDeepStrictEqual(log.state, before)) await closeLog(log);
+        const staged = moreOfChain ? 0 : await appendStaged(log);
+        if (!isDeepStrictEqual(log.state, before)) {
+          await tx.update(eventLog).set(log.state).where(eq(eventLog.id, 1));
+          await tx.execute(sql`select pg_notify(${EVENTS_APPENDED}, ${log.state.lastPosition.toString()})`);
+        }
         if (reverted > 0) logger.warn({ reverted }, "events: reverted after a reorg");
         return moreOfChain || staged === BATCH;
       },
@@ -118,10 +116,7 @@ async function hasNews(db: Database, now: number): Promise<boolean> {
   return row?.news ?? true;
 }
 
-/**
- * Age in seconds, at `now`, of the oldest event that is due for the log and not in it; 0 if there is none. A deadline
- * can be due at 0: at once.
- */
+/** Age in seconds, at `now`, of the oldest event that is due for the log and not in it; 0 if there is none. */
 export async function readLogLag(db: Executor, now: number): Promise<number> {
   const { rows } = await db.execute<{ lag: number }>(sql`
     select greatest(0, ${now} - least(
@@ -161,10 +156,7 @@ async function revertUndone(log: Log, undone: ReadonlySet<Hex>, progress: IndexP
   return lost.length;
 }
 
-/**
- * Appends chain events after the last scanned one, then those passed over earlier, then due deadlines. Returns whether
- * there is more.
- */
+/** Appends new chain events, then those passed over, then due deadlines. Returns whether there is more. */
 async function appendFromChain(log: Log, progress: IndexProgress): Promise<boolean> {
   const { state, tx } = log;
   if (!(await indexHolds(tx, state))) return false;
@@ -214,10 +206,7 @@ async function appendPassedOver(log: Log): Promise<boolean> {
   return true;
 }
 
-/**
- * Whether the index still has the last scanned event, and therefore all before it: everything after it is then new.
- * Rows disappear in a reorg, and temporarily when the indexer restarts.
- */
+/** Whether the index has all that was scanned. Rows disappear in a reorg, and briefly when the indexer restarts. */
 async function indexHolds(db: Executor, { scannedId, scannedHash }: Log["state"]): Promise<boolean> {
   if (scannedId === null || scannedHash === null) return true;
   const [row] = await db
@@ -241,10 +230,7 @@ function readChainTail(db: Executor) {
     .limit(TAIL);
 }
 
-/**
- * Hashes of blocks that are no longer on the node's chain, among those whose events the index has lost. Empty if
- * nothing is lost, or if the index has only not reached those blocks again yet.
- */
+/** Hashes of blocks that left the chain, among those whose events the index has lost. */
 async function findUndoneBlocks(
   db: Executor,
   publicClient: Pick<PublicClient, "getBlock">,
@@ -253,17 +239,12 @@ async function findUndoneBlocks(
   const [state] = await db.select().from(eventLog).where(eq(eventLog.id, 1));
   if (state === undefined || (await indexHolds(db, state))) return undone;
 
-  const standing = new Set<Hex>();
-  const isUndone = async (number: bigint, hash: Hex): Promise<boolean> => {
-    if (undone.has(hash) || standing.has(hash)) return undone.has(hash);
-    const gone = await hasAnotherBlock(publicClient, number, hash);
-    (gone ? undone : standing).add(hash);
-    return gone;
-  };
-  const { scannedBlock, scannedHash } = state;
-  if (scannedBlock !== null && !(await isUndone(scannedBlock, scannedHash as Hex))) return undone;
-  for (const { blockNumber, blockHash, indexed } of await readChainTail(db)) {
-    if (indexed || blockNumber === null || !(await isUndone(blockNumber, blockHash as Hex))) break;
+  const scanned = { blockNumber: state.scannedBlock, blockHash: state.scannedHash, indexed: false };
+  for (const { blockNumber, blockHash, indexed } of [scanned, ...(await readChainTail(db))]) {
+    if (indexed || blockNumber === null) break;
+    const hash = blockHash as Hex;
+    if (!undone.has(hash) && !(await hasAnotherBlock(publicClient, blockNumber, hash))) break;
+    undone.add(hash);
   }
   return undone;
 }
@@ -293,18 +274,11 @@ type NewEvent = typeof event.$inferInsert;
 /** Appends drafts in order. Skips those whose source is in the log, and reverts time-outs that they disprove. */
 async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
   if (drafts.length === 0) return;
+  const sources = drafts.map(({ source }) => source);
   const known = await log.tx
     .select({ source: event.source })
     .from(event)
-    .where(
-      and(
-        isOneOf(
-          event.source,
-          drafts.map(({ source }) => source),
-        ),
-        isNull(event.revertedBy),
-      ),
-    );
+    .where(and(isOneOf(event.source, sources), isNull(event.revertedBy)));
   const seen = new Set(known.map(({ source }) => source));
   const timeouts = await liveTimeouts(log, drafts);
   const rows: NewEvent[] = [];
@@ -322,13 +296,13 @@ async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
 }
 
 /** Assigns positions to staged events in the order in which they were written. Returns how many. */
-async function appendStaged({ state, tx }: Log, limit: number): Promise<number> {
+async function appendStaged({ state, tx }: Log): Promise<number> {
   const staged = await tx
     .select({ id: event.id })
     .from(event)
     .where(isNull(event.position))
     .orderBy(asc(event.id))
-    .limit(limit);
+    .limit(BATCH);
   if (staged.length === 0) return 0;
   const first = state.lastPosition + 1n;
   const ids = staged.map(({ id }) => id.toString());
@@ -340,10 +314,7 @@ async function appendStaged({ state, tx }: Log, limit: number): Promise<number> 
   return staged.length;
 }
 
-/**
- * Reverts events, newest first: for each, it appends an `event.reverted` that names it. It also reverts later time-outs
- * and deadline notices of the same contracts, because they followed from the reverted events. Returns the contracts.
- */
+/** Reverts events, and the time-outs and deadline notices that followed from them. Returns their contracts. */
 async function revertChainEvents(
   log: Log,
   undone: readonly EventRow[],
@@ -368,19 +339,13 @@ async function revertChainEvents(
   return contractIds as Address[];
 }
 
-/** Stores the log's state and notifies its readers. */
-async function closeLog({ state, tx }: Log): Promise<void> {
-  await tx.update(eventLog).set(state).where(eq(eventLog.id, 1));
-  await tx.execute(sql`select pg_notify(${EVENTS_APPENDED}, ${state.lastPosition.toString()})`);
-}
-
 async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Promise<void> {
   for (const { id, position, type, contractId, agents, visibleTo } of rows) {
     const correction = place(log, {
       type: "event.reverted",
       contractId: contractId as Address,
       agents: agents as Address[],
-      ...(visibleTo === null ? {} : { visibleTo: visibleTo as Address[] }),
+      ...(visibleTo && { visibleTo: visibleTo as Address[] }),
       data: { eventId: String(position), type },
       occurredAt,
       source: `revert:${position}`,
@@ -398,9 +363,7 @@ function place({ state }: Log, { chain, visibleTo, ...draft }: EventDraft): NewE
 
 /** Time-outs in the log that the drafts disprove, by contract. */
 async function liveTimeouts({ tx }: Log, drafts: readonly EventDraft[]): Promise<Map<string, EventRow[]>> {
-  const ids = drafts
-    .filter(({ type }) => CONTRADICTS_TIMEOUT.has(type))
-    .map(({ contractId }) => contractId as string);
+  const ids = drafts.filter(({ type }) => CONTRADICTS_TIMEOUT.has(type)).map(({ contractId }) => contractId);
   if (ids.length === 0) return new Map();
   const rows = await tx
     .select()

@@ -1,7 +1,6 @@
 /**
  * The event log for the rest of the service. Changes stage events; readers read by position, or follow the newest part
- * in memory. One rule decides which events a reader asked for and may see, for rows in memory and in SQL. Every query is
- * bounded, however long the log and however rare the matches.
+ * in memory. Every query is bounded, however long the log and however rare the matches.
  */
 import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -23,16 +22,8 @@ export interface EventDraft {
   occurredAt: Date;
   /** Identifies the event's cause. The log holds each source once, not counting reverted events. */
   source: string;
-  chain?: ChainPlace;
-}
-
-/** An event's position on the chain. */
-interface ChainPlace {
-  chainEventId: string;
-  blockNumber: bigint;
-  blockHash: Hex;
-  transactionHash: Hex;
-  logIndex: number;
+  /** Its place on the chain. */
+  chain?: Pick<EventRow, "chainEventId" | "blockNumber" | "blockHash" | "transactionHash" | "logIndex">;
 }
 
 /** The known parties, in lower case and without duplicates. */
@@ -42,10 +33,7 @@ export function agentsOf(...parties: (string | null | undefined)[]): Address[] {
   ];
 }
 
-/**
- * Writes an event in the transaction of the change that it reports, so that neither exists without the other. The
- * log's writer moves it into the log a moment later.
- */
+/** Stages an event in the transaction of the change that it reports; the writer moves it into the log soon. */
 export async function stageEvent(
   tx: Executor,
   draft: Omit<EventDraft, "type" | "chain"> & { type: ServiceEventType },
@@ -64,10 +52,7 @@ export interface EventFilter {
 
 export type EventView = ReturnType<typeof toEvent>;
 
-/**
- * An event as every reader gets it: by polling, by stream and by webhook. `type`, `timestamp` and `data` follow
- * Standard Webhooks.
- */
+/** An event as every reader gets it. `type`, `timestamp` and `data` follow Standard Webhooks. */
 export function toEvent(row: EventRow) {
   return {
     id: String(row.position),
@@ -147,13 +132,9 @@ export async function readPage(
     )
     .orderBy(asc(event.position))
     .limit(limit + 1);
+  if (rows.length <= limit) return { rows, end, hasMore: end < newest };
   const page = rows.slice(0, limit);
-  const cut = rows.length > limit;
-  return {
-    rows: page,
-    end: cut ? (page.at(-1)?.position ?? after) : end,
-    hasMore: cut || end < newest,
-  };
+  return { rows: page, end: page.at(-1)?.position ?? after, hasMore: true };
 }
 
 /** Last position to scan. With a contract filter, an index finds its events, so only those count towards the limit. */
@@ -177,11 +158,6 @@ async function endOfScan(
 export async function readPosition(db: Executor, position: bigint): Promise<EventRow | undefined> {
   const [row] = await db.select().from(event).where(eq(event.position, position));
   return row;
-}
-
-/** All events after a position, for readers that filter in memory. */
-function readAfter(db: Executor, after: bigint, limit: number): Promise<EventRow[]> {
-  return db.select().from(event).where(gt(event.position, after)).orderBy(asc(event.position)).limit(limit);
 }
 
 /** Events kept in memory. A reader that is further behind reads from the database. */
@@ -212,7 +188,8 @@ export async function createEventFeed({ db, notifications }: { db: Executor; not
     try {
       while (isAsked && !stopping.signal.aborted) {
         isAsked = false;
-        const rows = await readAfter(db, newest, PAGE);
+        const later = db.select().from(event).where(gt(event.position, newest));
+        const rows = await later.orderBy(asc(event.position)).limit(PAGE);
         const last = rows.at(-1)?.position;
         if (last == null) continue;
         newest = last;
