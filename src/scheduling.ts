@@ -1,7 +1,4 @@
-/**
- * When work runs in this process: background loops, with rounds, pauses that a notification ends, backoff after
- * failures, sparse logging, and shutdown after a round; and limits on what runs at once.
- */
+/** When work runs in this process: background loops, and limits on what runs at once. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { BaseLogger } from "pino";
 import type { Notifications } from "./db/client.js";
@@ -29,10 +26,7 @@ export function createPause({ notifications, channels }: Wakers) {
   const subscriber = { onNotification: onNews, onListening: onNews };
   const unlisten = channels.map((channel) => notifications.listen(channel, subscriber));
   return {
-    /**
-     * Waits until the time is over, the signal is aborted, or a notification arrives. One that arrived since the last
-     * wait counts; if none did, this returns false.
-     */
+    /** Waits for the time, an abort, or a notification since the last wait. Returns whether there was one. */
     async wait(ms: number, signal: AbortSignal): Promise<boolean> {
       if (!hasNews) {
         const woken = new AbortController();
@@ -119,17 +113,8 @@ export function createLoop(options: {
 const CHECK_TIMEOUT_MS = 3_000;
 
 /** The result of a check; null if it fails or takes longer than {@link CHECK_TIMEOUT_MS}. */
-export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, CHECK_TIMEOUT_MS, null);
-  });
-  try {
-    return await Promise.race([answer.catch(() => null), timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+export const orNull = <T>(answer: Promise<T>): Promise<T | null> =>
+  Promise.race([answer.catch(() => null), delay(CHECK_TIMEOUT_MS, null, { ref: false })]);
 
 /** Counts by key; forgets keys that are at zero. */
 export function createCounts() {

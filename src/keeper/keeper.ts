@@ -1,9 +1,7 @@
 /**
- * Enqueues actions that become due with time alone: settlements, draws, openings, tallies, claims, unbonded stakes. A
- * convenience: statuses are correct without it, and anyone may make the same calls. Due actions are found by the chain's
- * clock, in bounded queries on the index, minus actions already in the outbox.
+ * Enqueues actions that become due with time alone, by the chain's clock: settlements, draws, openings, tallies, claims,
+ * unbonded stakes. Statuses are correct without it, and anyone may make the same calls.
  */
-
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { notInArray, type SQL, sql } from "drizzle-orm";
@@ -141,7 +139,8 @@ interface Kind {
 const NOW = sql.placeholder("now");
 /** Sorts before every key. */
 const START = { numeric: "-1", text: "" };
-type Key = { column: string; type: keyof typeof START }[];
+/** Columns and their types. */
+type Key = Record<string, keyof typeof START>;
 
 /** Finds the due rows among the next candidates. After the last candidate it begins again. */
 function walk<Row extends object>(
@@ -167,10 +166,12 @@ function walk<Row extends object>(
   },
 ): Kind {
   const as = sql.identifier(alias);
-  const keys = key.map(({ column }) => sql`${as}.${sql.identifier(column)}`);
+  const keys = Object.keys(key).map((column) => sql`${as}.${sql.identifier(column)}`);
   const columns = sql.join(keys, sql`, `);
   const texts = keys.map((column) => sql`${column}::text`);
-  const place = key.map(({ column, type }) => sql`${sql.placeholder(column)}::${sql.raw(type)}`);
+  const place = Object.entries(key).map(
+    ([column, type]) => sql`${sql.placeholder(column)}::${sql.raw(type)}`,
+  );
   const read = prepare<Row & { due: boolean | null; key: string[] }>(
     `keeper_${name}`,
     sql`
@@ -181,10 +182,10 @@ function walk<Row extends object>(
       order by ${columns}`,
   );
   const find: Kind["find"] = async (db, { now, places }) => {
-    const after = places.get(name) ?? key.map(({ type }) => START[type]);
+    const after = places.get(name) ?? Object.values(key).map((type) => START[type]);
     const rows = await read(db, {
       now,
-      ...Object.fromEntries(key.map(({ column }, i) => [column, after[i]])),
+      ...Object.fromEntries(Object.keys(key).map((column, i) => [column, after[i]])),
     });
     const last = rows.at(-1);
     if (last !== undefined && rows.length === CANDIDATES) places.set(name, last.key);
@@ -221,10 +222,7 @@ const findSettlements = ENDINGS.map(([phase, column]) => {
     alias: "c",
     candidates: sql`onchain.working_contract c
       where c.phase = ${phase} and not c.settled and ${endedAt} <= ${NOW}`,
-    key: [
-      { column, type: "numeric" },
-      { column: "id", type: "text" },
-    ],
+    key: { [column]: "numeric", id: "text" },
     fields: sql`c.id as escrow`,
     // A settlement stored with an action fails with it if the contract has not ended. That does not count as a try.
     isDue: sql`${endedAt} + c.payout_hold <= ${NOW}
@@ -236,11 +234,8 @@ const findSettlements = ENDINGS.map(([phase, column]) => {
 const DISPUTED = {
   alias: "c",
   candidates: sql`onchain.working_contract c where c.phase = 'disputed' and not c.settled`,
-  key: [
-    { column: "created_at", type: "numeric" },
-    { column: "id", type: "text" },
-  ] satisfies Key,
-};
+  key: { created_at: "numeric", id: "text" },
+} as const;
 
 // A draw too late for its seed block drew no one. The key changes hourly, so it is retried within the hour.
 // The index can be ahead of the clock by a block.
@@ -270,11 +265,8 @@ const findTallies = walk<{ escrow: Address }>("tallies", {
 const VOTES = {
   alias: "v",
   joins: sql`join lateral (select * from onchain.working_contract one where one.id = v.contract_id offset 0) c on true`,
-  key: [
-    { column: "contract_id", type: "text" },
-    { column: "backup_agent", type: "text" },
-  ] satisfies Key,
-};
+  key: { contract_id: "text", backup_agent: "text" },
+} as const;
 const UNCLAIMED = sql`onchain.vote v where not v.claimed`;
 const DEFERRED = sql`onchain.vote v where v.reward_deferred`;
 
@@ -317,11 +309,7 @@ const DEFERRED_KEY = sql`'claim-deferred:' || d.contract_id || ':' || d.payee ||
 const findDeferred = walk<{ escrow: Address; payee: Address; onceKey: string }>("deferred", {
   alias: "d",
   candidates: sql`onchain.deferred_payout d where d.amount > 0`,
-  key: [
-    { column: "amount", type: "numeric" },
-    { column: "contract_id", type: "text" },
-    { column: "payee", type: "text" },
-  ],
+  key: { amount: "numeric", contract_id: "text", payee: "text" },
   fields: sql`d.contract_id as escrow, d.payee, ${DEFERRED_KEY} as "onceKey"`,
   isDue: sql`${isOurs(sql`d.contract_id`)}
     and ${notTried(DEFERRED_KEY, { retrySeconds: DEFERRED_RETRY_SECONDS, maxSeconds: DEFERRED_MAX_SECONDS })}`,

@@ -1,5 +1,4 @@
 /** Deletes what no one needs any more, in bounded batches. docs/limits.md lists every table with its bound. */
-
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
@@ -24,10 +23,7 @@ const isIndexed = sql`${indexedTime} > extract(epoch from first_quoted_at) + ${A
 /** Of deleted webhooks. */
 const withRetries = sql`, retries as (delete from app.webhook_retry where webhook_id in (select id from gone))`;
 
-/**
- * Each statement changes at most {@link BATCH} rows of its table and returns one row for each. Ages are by the database's
- * clock, which wrote the times.
- */
+/** Each changes at most {@link BATCH} rows of its table and returns them. Ages are by the database's clock. */
 const PURGES: SQL[] = [
   purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
   purge("key_release", "id", sql`released_at < now() - interval '1 year'`),
@@ -98,10 +94,7 @@ function purge(table: string, key: string, isOld: SQL): SQL {
     and ${isOld} returning ${id}`;
 }
 
-/**
- * Deletes old rows of addresses that have no stake and never had a contract, a vote or a relayed operation. A row whose
- * address had one is marked, and not looked at again.
- */
+/** Deletes old rows of addresses without stake that never had a contract, vote or relayed operation; marks others. */
 function purgeIdle({
   table,
   owner,

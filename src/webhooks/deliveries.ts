@@ -1,12 +1,10 @@
 /**
  * Deliveries as rows: which webhooks want a new event, what one sends next, and how outcomes are stored. One reader of
- * the log serves all webhooks, so one without matches costs nothing. A claimed webhook is written only while the claim
- * holds.
+ * the log serves all webhooks. A claimed webhook is written only while the claim holds.
  */
-
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, eq, isNotNull, lte, type SQL, sql } from "drizzle-orm";
-import { ADVISORY_LOCKS, type Database } from "../db/client.js";
+import { and, asc, eq, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
+import { ADVISORY_LOCKS, type Database, type Executor } from "../db/client.js";
 import { event, eventLog, eventReader, webhook, webhookRetry } from "../db/schema.js";
 import { columnsOf, prepare, rowOf } from "../db/statements.js";
 import { type EventRow, readPage } from "../events/log.js";
@@ -23,8 +21,9 @@ export const MAX_RETRIES = 1_000;
 const MAX_GIVEN_UP = 100;
 /** In milliseconds, the precision of a Date, because a claim is identified by its end. */
 const claimEnd = sql`date_trunc('milliseconds', now() + interval '60 seconds')`;
-const claimOf = ({ claimedUntil }: WebhookRow): SQL =>
-  sql`${claimedUntil?.toISOString() ?? null}::timestamptz`;
+/** SQL: whether our claim on the webhook holds. */
+const isClaimed = ({ id, claimedUntil }: WebhookRow): SQL =>
+  sql`(id = ${id} and claimed_until = ${claimedUntil?.toISOString() ?? null}::timestamptz)`;
 const GONE = 410;
 const READER = "webhooks";
 /** Postgres channel: webhooks have something new to send. */
@@ -53,7 +52,9 @@ export interface Task {
 
 /** Marks the webhooks that match the next events, one process at a time. Returns whether there is more. */
 export async function matchRound(db: Database): Promise<boolean> {
-  if (!(await isBehind(db))) return false;
+  // Runs many times a second, so it reads two rows and opens no transaction.
+  const [found] = await readIsBehind(db, {});
+  if (found?.behind !== true) return false;
   return db.transaction(async (tx) => {
     const { rows } = await tx.execute<{ taken: boolean }>(
       sql`select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching}) as taken`,
@@ -93,12 +94,6 @@ const readIsBehind = prepare<{ behind: boolean }>(
     from app.event_log log left join app.event_reader reader on reader.name = ${READER} where log.id = 1`,
 );
 
-/** Runs many times a second, so it reads two rows and opens no transaction. */
-async function isBehind(db: Database): Promise<boolean> {
-  const [row] = await readIsBehind(db, {});
-  return row?.behind ?? false;
-}
-
 const wants = sql`w.disabled_at is null
   and e.position > w.sent_up_to
   and (w.contract_id is null or w.contract_id = e.contract_id)
@@ -136,10 +131,7 @@ const claimIn = (lane: Lane) =>
   );
 const claims = { fast: claimIn("fast"), slow: claimIn("slow") };
 
-/**
- * Claims webhooks of a lane that have something to send, longest waiting first: at most one of each owner, and none of
- * the owners in `except`.
- */
+/** Claims due webhooks of a lane, longest waiting first: at most one of each owner, and none of those in `except`. */
 export async function claimDue(
   db: Database,
   { lane, limit, except }: { lane: Lane; limit: number; except: readonly string[] },
@@ -179,10 +171,7 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
   return null;
 }
 
-/**
- * Stores the outcome of an attempt. Returns how many seconds the webhook now pauses, or null if the claim was lost to
- * another process or to a change by its owner.
- */
+/** Stores the outcome of an attempt. Returns the seconds that the webhook now pauses; null if the claim was lost. */
 export async function recordOutcome(
   db: Database,
   hook: WebhookRow,
@@ -206,8 +195,8 @@ export async function recordOutcome(
       lastStatus: outcome.status,
       lastError: outcome.error,
       lastAttemptAt: sql`now()`,
-      ...(outcome.ok ? { lastSuccessAt: sql`now()`, failingSince: null } : {}),
-      ...(outcome.ok ? {} : { failingSince: sql`coalesce(failing_since, now())` }),
+      ...(outcome.ok && { lastSuccessAt: sql`now()` }),
+      failingSince: outcome.ok ? null : sql`coalesce(failing_since, now())`,
       pausedUntil: sql`now() + make_interval(secs => ${rest})`,
     });
     if (!held) return null;
@@ -240,7 +229,7 @@ export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void
         case when w.wanted_up_to > w.sent_up_to
           or exists (select 1 from app.webhook_retry r where r.webhook_id = w.id and r.next_attempt_at is not null)
           then w.paused_until end)
-    where w.id = ${hook.id} and w.claimed_until = ${claimOf(hook)}`);
+    where ${isClaimed(hook)}`);
 }
 
 /** Releases a webhook without an attempt. It is due again in a second; in the slow lane, whose calls take long, in 2 to 10. */
@@ -249,24 +238,17 @@ export async function postpone(db: Database, hook: WebhookRow, lane: Lane): Prom
   await db
     .update(webhook)
     .set({ claimedUntil: null, nextAttemptAt: sql`now() + make_interval(secs => ${seconds})` })
-    .where(and(eq(webhook.id, hook.id), sql`${webhook.claimedUntil} = ${claimOf(hook)}`));
+    .where(isClaimed(hook));
 }
 
-type Writer = Pick<Database, "update" | "insert" | "delete" | "execute">;
 type Changes = Parameters<ReturnType<Database["update"]>["set"]>[0];
 
 /** Writes and extends the claim if it still holds, and updates `hook` in place. Returns whether it held. */
-async function holdClaim(db: Writer, hook: WebhookRow, changes: Changes): Promise<boolean> {
+async function holdClaim(db: Executor, hook: WebhookRow, changes: Changes): Promise<boolean> {
   const [held] = await db
     .update(webhook)
     .set({ ...changes, claimedUntil: claimEnd })
-    .where(
-      and(
-        eq(webhook.id, hook.id),
-        sql`${webhook.claimedUntil} = ${claimOf(hook)}`,
-        sql`${webhook.disabledAt} is null`,
-      ),
-    )
+    .where(and(isClaimed(hook), isNull(webhook.disabledAt)))
     .returning();
   if (held === undefined) return false;
   Object.assign(hook, held);
@@ -280,7 +262,7 @@ function restSeconds({ ok, seconds }: DeliveryResult, failures: number): number 
 }
 
 async function storeRetry(
-  tx: Writer,
+  tx: Executor,
   webhookId: string,
   { position, attempts, outcome }: { position: bigint; attempts: number; outcome: DeliveryResult },
 ): Promise<void> {
@@ -293,29 +275,23 @@ async function storeRetry(
     .insert(webhookRetry)
     .values({ webhookId, position, ...changes })
     .onConflictDoUpdate({ target: [webhookRetry.webhookId, webhookRetry.position], set: changes });
-  if (outcome.status === GONE)
-    return disable(tx, webhookId, { reason: "the target responded with 410 Gone", since: null });
-  if (delay !== undefined) return;
-  const reason = "all attempts over three days failed";
-  await disable(tx, webhookId, { reason, since: position });
+  const isGone = outcome.status === GONE;
+  if (!isGone && delay !== undefined) return;
+  const disabledReason = isGone
+    ? "the target responded with 410 Gone"
+    : "all attempts over three days failed";
+  const first = sql`(select first_attempt_at from app.webhook_retry
+    where webhook_id = ${webhookId} and position = ${position.toString()}::bigint)`;
+  // An abandoned event disables only if no attempt has succeeded since its first.
+  const isHopeless = isGone ? undefined : sql`failing_since <= ${first}`;
+  await tx
+    .update(webhook)
+    .set({ disabledAt: sql`now()`, disabledReason })
+    .where(and(eq(webhook.id, webhookId), isHopeless));
   await tx.execute(sql`
     delete from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null and position in (
       select position from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null
       order by position desc offset ${MAX_GIVEN_UP})`);
-}
-
-/** With `since`, only if no attempt has succeeded since the first attempt for that event. */
-async function disable(
-  tx: Writer,
-  webhookId: string,
-  { reason, since }: { reason: string; since: bigint | null },
-): Promise<void> {
-  const first = sql`(select first_attempt_at from app.webhook_retry
-    where webhook_id = ${webhookId} and position = ${since?.toString() ?? null}::bigint)`;
-  await tx
-    .update(webhook)
-    .set({ disabledAt: sql`now()`, disabledReason: reason })
-    .where(and(eq(webhook.id, webhookId), since === null ? undefined : sql`failing_since <= ${first}`));
 }
 
 async function countRetries(db: Database, webhookId: string): Promise<number> {

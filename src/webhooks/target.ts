@@ -122,10 +122,7 @@ export async function resolveTarget(text: string, policy: TargetPolicy): Promise
   return { url, address, family: isIP(address) };
 }
 
-/**
- * Queries the name servers directly: the system resolver would block a thread for every slow name, and it knows
- * internal names. Local use without `nameServers` takes the system resolver.
- */
+/** Not by the system resolver, which blocks a thread for a slow name and knows internal names; except locally. */
 async function resolve(hostname: string, { allowPrivate, nameServers }: TargetPolicy): Promise<string[]> {
   if (allowPrivate && nameServers === undefined) {
     const found = await lookup(hostname, { all: true }).catch(() => []);
