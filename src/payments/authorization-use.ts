@@ -1,5 +1,4 @@
 /** Whether an EIP-3009 authorization was used, and by which transaction, whoever sent it. */
-
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import {
@@ -58,10 +57,7 @@ export function isUsed(
   });
 }
 
-/**
- * Throws 409 `conflict` while anyone could still use a payment that was published without being taken. `notAfter`: its last
- * second, null if it has none.
- */
+/** Throws 409 `conflict` while anyone could still use a payment that was published and not taken. */
 export async function assertUnusable(
   deps: UseDeps & Pick<Deps, "clock">,
   published: { payer: Address; token: Address; nonce: Hex; notAfter: number | null },
@@ -78,10 +74,9 @@ export async function assertUnusable(
 
 /**
  * The transaction that used this authorization; null if it was cancelled, or used earlier than is searched: in the newest
- * `searched` blocks or, if it had expired before them, in as many before it expired. Call it only if {@link isUsed}. Throws 503
- * `unavailable` if the node shows neither: it can be behind the node that reported the use, and that must not make a taken
- * payment look untaken. A payer can cancel payments to have the node searched, so long searches run one at a time for
- * each payer, with a pause after those that found no use; others throw the same.
+ * `searched` blocks or, if it had expired before them, in as many before it expired. Call it only if {@link isUsed}. Throws
+ * 503 `unavailable` if the node shows neither, because it can be behind the node that reported the use, and if the payer's
+ * long search has to wait (see "Long searches wait" in docs/decisions.md).
  */
 export async function findUse(
   deps: UseDeps,
@@ -97,10 +92,13 @@ export async function findUse(
   if (isLongAgo) {
     beginLongSearch(deps, payment);
     if ((await timeOf(start)) >= payment.validBefore) return null;
-    toBlock = await lastBlock(
-      { from: start, to: first },
-      async (block) => (await timeOf(block)) < payment.validBefore,
-    );
+    let after = first;
+    // The last block in which it was valid is between the two.
+    for (toBlock = start; after - toBlock > 1n; ) {
+      const middle = (toBlock + after) / 2n;
+      if ((await timeOf(middle)) < payment.validBefore) toBlock = middle;
+      else after = middle;
+    }
     first = later(start, toBlock - searched);
   }
   let window = WIDEST_WINDOW;
@@ -138,20 +136,6 @@ function beginLongSearch({ publicClient }: UseDeps, { from }: PaymentAuthorizati
   }
   if (ends.has(from) || ends.size >= MAX_LONG_SEARCHES) throw cannotBeSearched();
   ends.set(from, now + PAUSE_MS);
-}
-
-/** The last block for which `isBefore` holds. It holds for `from`, and once it does not, for no later block. */
-async function lastBlock(
-  { from, to }: { from: bigint; to: bigint },
-  isBefore: (block: bigint) => Promise<boolean>,
-): Promise<bigint> {
-  let [low, high] = [from, to];
-  while (high - low > 1n) {
-    const middle = (low + high) / 2n;
-    if (await isBefore(middle)) low = middle;
-    else high = middle;
-  }
-  return low;
 }
 
 async function findInRange(
@@ -207,9 +191,7 @@ function isTooWide(error: unknown): boolean {
   return cause !== null;
 }
 
-function later(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
-}
+const later = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 
 function cannotBeSearched(): AppError {
   return new AppError("unavailable", {

@@ -2,7 +2,6 @@
  * A direct transfer: someone sent the caller's authorization to the token, and its money reached the escrow without the
  * service (docs/rules.md 12). It is credited if the call can still be performed; otherwise it is refunded.
  */
-
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -13,7 +12,7 @@ import { tokenAbi } from "../chain/token.js";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
-import { admitMark, admitRefund } from "../relayer/limits.js";
+import { admitAnyone } from "../relayer/limits.js";
 import {
   createOperation,
   creationKey,
@@ -34,9 +33,8 @@ import type { PaymentAuthorization } from "./x402.js";
 
 /**
  * Whether this authorization moved its value to the open escrow in a transaction in which the escrow itself took no
- * deposit from its payer. False for a cancelled authorization, for one that the escrow consumed, and for one whose money
- * the opening took. Throws 503 `settlement_pending` while the index shows no opening, or that transaction is not final: on
- * another branch its payer can have cancelled instead, and the money at the escrow can belong to someone else.
+ * deposit from its payer, and the opening did not take it. Throws 503 `settlement_pending` while the index shows no opening,
+ * or that transaction is not final: on another branch the money at the escrow can belong to someone else.
  */
 export async function isDirectTransfer(
   deps: Deps,
@@ -110,9 +108,8 @@ async function isOfPayer(
 }
 
 /**
- * The index of the log of this nonce's use, if that use is what moved the value; otherwise null. Its signer can sign other
- * amounts and payees with the same nonce (EIP-3009), and move the value with another nonce in the same transaction. The
- * token logs a transfer right behind the use of its authorization.
+ * The index of the log of this nonce's use, if that use is what moved the value; otherwise null. The token logs a transfer
+ * right behind the use of its authorization (see "One nonce, one transfer" in docs/decisions.md).
  */
 function positionOf(logs: Log[], token: Address, payment: PaymentAuthorization): number | null {
   const ofToken = emittedBy(token, logs);
@@ -135,9 +132,8 @@ function hasTransfer(
 }
 
 /** Filters before decoding: others can log what looks alike. */
-function emittedBy(emitter: Address, logs: Log[]): Log[] {
-  return logs.filter(({ address }) => address.toLowerCase() === emitter);
-}
+const emittedBy = (emitter: Address, logs: Log[]): Log[] =>
+  logs.filter(({ address }) => address.toLowerCase() === emitter);
 
 interface PaidOpening {
   /** The transaction that moved the deposit. */
@@ -147,10 +143,7 @@ interface PaidOpening {
   blockHash: Hex;
 }
 
-/**
- * Finds how someone else opened the escrow with the caller's deposit: with this authorization itself, or from the
- * balance that it had brought before. Null if another payment opened it.
- */
+/** Finds how someone else opened the escrow with the caller's deposit, by this authorization or its money. */
 export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<PaidOpening | null> {
   if (!(await isUsed(deps, payment))) return null;
   const use = await findUse(deps, payment);
@@ -191,9 +184,17 @@ async function findOpeningFromBalance(
   return marked?.credited.includes(payment.nonce) === true ? block : null;
 }
 
-/** Marks a transfer as the deposit of an escrow that was opened from its balance. Returns whether the chain did. */
-const mark = async (deps: Deps, payment: PaymentAuthorization): Promise<boolean> =>
-  isApplied(deps, await enqueueRefund(deps, payment, admitMark));
+/** Marks a transfer as the deposit of an open escrow. Returns whether the chain did; throws 503 while it has not. */
+async function mark(deps: Deps, payment: PaymentAuthorization): Promise<boolean> {
+  const stored = await enqueueRefund(deps, payment, "mark");
+  const timeoutMs = deps.config.settlementWaitMs;
+  const row = await deps.outbox.waitFor(stored.id, { timeoutMs });
+  if (row === null) throw settlementPending();
+  if (row.state === "rejected") return false;
+  const target = { ...inclusionOf(row), escrow: payment.to, timeoutMs };
+  if (!(await waitForIndexed(deps.db, target))) throw settlementPending();
+  return true;
+}
 
 /** The authorization whose creation call already got a success response, if its money was there before, too. */
 async function findAnswered(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
@@ -248,16 +249,7 @@ function isBefore(
   return (positionOf(logs, deployment.asset.address, payment) ?? 0) < opening.logIndex;
 }
 
-/** Whether an operation was applied, and readers see it; throws 503 `settlement_pending` if that takes too long. */
-async function isApplied(deps: Deps, stored: OperationRow): Promise<boolean> {
-  const timeoutMs = deps.config.settlementWaitMs;
-  const row = await deps.outbox.waitFor(stored.id, { timeoutMs });
-  if (row === null) throw settlementPending();
-  if (row.state === "rejected") return false;
-  const target = { ...inclusionOf(row), escrow: stored.escrow as Hex, timeoutMs };
-  if (!(await waitForIndexed(deps.db, target))) throw settlementPending();
-  return true;
-}
+type StoredTerms = (typeof terms.$inferSelect)["escrowTerms"];
 
 /** Whether the escrow address holds at least `amount`: before it is opened, all its money is its initiator's. */
 export async function holdsAtLeast(deps: UseDeps, escrow: Address, amount: bigint): Promise<boolean> {
@@ -279,10 +271,7 @@ export async function refundDirectTransfer(
   const [row] = await db
     .select({
       bodyHash: sql<string | null>`coalesce(${terms.bodyHash}, ${expiredAttempt.bodyHash})`,
-      escrowTerms: sql<Record<
-        string,
-        unknown
-      > | null>`coalesce(${terms.escrowTerms}, ${expiredAttempt.escrowTerms})`,
+      escrowTerms: sql<StoredTerms | null>`coalesce(${terms.escrowTerms}, ${expiredAttempt.escrowTerms})`,
       phase: workingContract.phase,
     })
     .from(sql`(select ${escrow} as id) asked`)
@@ -300,7 +289,7 @@ export async function refundDirectTransfer(
     // Its outcome answers the call that is stored with it, so only the creation of this escrow can be that.
     const isOwn = onChain.initiator === payment.from && row.bodyHash === hashOfBody(call.rawBody);
     if (!isOwn || !(await holdsAtLeast(deps, escrow, deposit))) return false;
-    const gasPolicy = await admitRefund(deps, payment.from);
+    const gasPolicy = await admitAnyone(deps, payment.from, "refund");
     const opening = createOperation({
       deployment,
       escrow,
@@ -321,25 +310,25 @@ export async function refundDirectTransfer(
     const answered = await findAnswered(deps, payment);
     if (answered !== null) await mark(deps, answered);
   }
-  await enqueueRefund(deps, payment);
+  await enqueueRefund(deps, payment, "refund");
   return true;
+}
+
+async function enqueueRefund(
+  deps: Deps,
+  payment: PaymentAuthorization,
+  purpose: "refund" | "mark",
+): Promise<OperationRow> {
+  const earlier = await findRefund(deps, payment);
+  if (earlier !== undefined) return earlier;
+  const gasPolicy = await admitAnyone(deps, payment.from, purpose);
+  return (await enqueue(deps.db, { ...refundOf(deps, payment), gasPolicy })).operation;
 }
 
 function refundOf({ deployment }: Deps, payment: PaymentAuthorization): NewOperation {
   const { from: caller, to: escrow, value: amount } = payment;
   const authorization = inTokenForm(payment, deployment);
   return refundDirectTransferOperation({ escrow, caller, amount, authorization });
-}
-
-async function enqueueRefund(
-  deps: Deps,
-  payment: PaymentAuthorization,
-  admit = admitRefund,
-): Promise<OperationRow> {
-  const earlier = await findRefund(deps, payment);
-  if (earlier !== undefined) return earlier;
-  const gasPolicy = await admit(deps, payment.from);
-  return (await enqueue(deps.db, { ...refundOf(deps, payment), gasPolicy })).operation;
 }
 
 /** Its refund, pending or done. */

@@ -9,12 +9,10 @@ import { APPLIED, operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import { PAYMENT_USED } from "../relayer/failures.js";
-import type { GasPolicy } from "../relayer/gas-accounts.js";
 import {
   admitCredit,
   admitPaid,
   admitSigned,
-  assertRelayable,
   type RelayingState,
   readOutboxState,
 } from "../relayer/limits.js";
@@ -80,16 +78,18 @@ export async function performPaidCall<Action extends PaidAction>(
 /** Checks, verifies, stores, waits and responds: a payment that is seen for the first time. */
 async function pay(
   deps: Deps,
-  input: { call: PaidCall; payment: PaymentAuthorization; relaying: RelayingState },
+  { call, payment, relaying }: { call: PaidCall; payment: PaymentAuthorization; relaying: RelayingState },
 ): Promise<StoredResponse> {
-  const { call, payment, relaying } = input;
   const action = await call.check();
   const accepted = await acceptPayment(deps, { call, payment, action });
   if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
 
   // A refused credit can still be refunded: by then the service has to know the terms.
   if (accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
-  const gasPolicy = await admit(deps, { call, action, accepted, relaying });
+  const relayed = { caller: call.caller, kind: action.kind };
+  const gasPolicy = accepted.isDirectTransfer
+    ? await admitCredit(deps, relayed)
+    : (admitPaid(deps, relayed, relaying) ?? (await admitSigned(deps, call.caller)));
   if (!accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
   const fresh = { ...toOperation(deps, { call, action, accepted }), gasPolicy };
   const stored = await storePayment(deps, { action, fresh });
@@ -109,22 +109,11 @@ async function pay(
   throw notPerformed(rejected, verdict);
 }
 
-/** Throws `rate_limited` if the limits refuse the operation; otherwise as {@link admitSigned}. */
-async function admit(
-  deps: Deps,
-  paid: { call: PaidCall; action: PaidAction; accepted: AcceptedPayment; relaying: RelayingState },
-): Promise<GasPolicy | undefined> {
-  const relayed = { caller: paid.call.caller, kind: paid.action.kind };
-  if (paid.accepted.isDirectTransfer) return admitCredit(deps, relayed);
-  return admitPaid(deps, relayed, paid.relaying) ?? admitSigned(deps, relayed.caller);
-}
-
 /** Continues with the operation that this payment was stored in, whatever its state. */
 async function resume(
   deps: Deps,
-  input: { call: PaidCall; payment: PaymentAuthorization; earlier: OperationRow },
+  { call, payment, earlier }: { call: PaidCall; payment: PaymentAuthorization; earlier: OperationRow },
 ): Promise<StoredResponse> {
-  const { call, payment, earlier } = input;
   if (earlier.requestHash !== requestHash(call)) {
     throw new AppError("conflict", {
       message:
@@ -144,15 +133,13 @@ async function resume(
 }
 
 /** A 402, or the operation that the caller has already paid this amount for. */
-type Offer = StoredResponse | { unreported: bigint; amount: bigint };
+type Offer = StoredResponse | { unreported: string; amount: bigint };
 
 /** The quote, and the reason if a payment was refused; unless the caller has already paid for this action. */
 async function findOffer(
   deps: Deps,
-  input: { call: PaidCall; action: PaidAction; rejection: Rejection | null },
+  { call, action, rejection }: { call: PaidCall; action: PaidAction; rejection: Rejection | null },
 ): Promise<Offer> {
-  const { call, action, rejection } = input;
-  const version = responseVersion(call.headers, { v1Bodies: deps.config.x402V1Bodies });
   const { kind, payTo: escrow, amount } = action;
   const state = await readOutboxState(deps.db, {
     caller: call.caller,
@@ -167,14 +154,18 @@ async function findOffer(
       ...state.published,
     });
   }
-  assertRelayable(deps, { caller: call.caller, kind }, state);
+  admitPaid(deps, { caller: call.caller, kind }, state);
   await call.beforeQuote?.(action);
   if (!state.hasRoom) throw queueFull();
   const quote = quoteOf(deps, call, action);
   const extensions = offerExtension(deps.config, quote, deps.clock.now());
+  const version = versionOf(deps, call);
   const { headers, body } = paymentRequired({ quote, version, extensions, ...(rejection && { rejection }) });
   return { status: 402, headers, body: JSON.stringify(body) };
 }
+
+const versionOf = ({ config }: Deps, { headers }: PaidCall) =>
+  responseVersion(headers, { v1Bodies: config.x402V1Bodies });
 
 async function respondWith(deps: Deps, call: PaidCall, offer: Offer): Promise<StoredResponse> {
   if ("status" in offer) return offer;
@@ -182,17 +173,15 @@ async function respondWith(deps: Deps, call: PaidCall, offer: Offer): Promise<St
   if (!APPLIED.includes(unreported.state)) throw settlementPending();
   const outcome = await awaitOutcome(deps, unreported, call.respond);
   if (!outcome.ok) throw settlementPending();
-  const version = responseVersion(call.headers, { v1Bodies: deps.config.x402V1Bodies });
-  const payment = { version, from: call.caller, value: offer.amount };
+  const payment = { version: versionOf(deps, call), from: call.caller, value: offer.amount };
   return withReceipt(deps, { call, payment, ...outcome });
 }
 
 /** Verifies a payment for the action, or finds its money at the escrow. Throws 503 `unavailable` if the node fails. */
 async function acceptPayment(
   deps: Deps,
-  input: { call: PaidCall; payment: PaymentAuthorization; action: PaidAction },
+  { call, payment, action }: { call: PaidCall; payment: PaymentAuthorization; action: PaidAction },
 ): Promise<AcceptedPayment | Rejection> {
-  const { call, payment, action } = input;
   const result = await verifyPayment({
     publicClient: deps.publicClient,
     payment,
@@ -202,20 +191,13 @@ async function acceptPayment(
     isReceivable: action.kind !== "stake",
   });
   if (result.ok) return { ok: true, authorization: result.payment, isDirectTransfer: false };
-  if (result.reason === "unavailable") {
-    const { message, cause } = result;
-    throw new AppError("unavailable", { message, retryAfterSeconds: 2, cause });
-  }
   if (result.reason !== "authorization_used") return result;
 
   if (!(await isCreditable(deps, action, payment))) return result;
   return { ok: true, authorization: inTokenForm(payment, deps.deployment), isDirectTransfer: true };
 }
 
-/**
- * An escrow that is not open credits any money at its address; a live one only a transfer that its payer was seen to
- * make. The registry gets none except by its own call.
- */
+/** An escrow that is not open credits any money at its address, a live one only its payer's transfer; the registry none. */
 async function isCreditable(deps: Deps, action: PaidAction, payment: PaymentAuthorization): Promise<boolean> {
   if (action.kind === "stake") return false;
   if (action.kind === "create" && (await holdsAtLeast(deps, action.payTo, action.amount))) return true;
@@ -242,20 +224,9 @@ async function refusePayment(
 }
 
 async function isPublished(deps: Deps, call: PaidCall, payment: PaymentAuthorization): Promise<boolean> {
-  const key = authorizationKey(deps, call, payment);
-  const published = await deps.db
-    .select({ id: operation.id })
-    .from(operation)
-    .where(
-      and(
-        eq(operation.asset, key.asset),
-        eq(operation.payer, key.payer),
-        eq(operation.nonce, key.nonce),
-        isNotNull(operation.publishedAt),
-      ),
-    )
-    .limit(1);
-  return published.length > 0;
+  const { asset, payer, nonce } = authorizationKey(deps, call, payment);
+  const isSame = and(eq(operation.asset, asset), eq(operation.payer, payer), eq(operation.nonce, nonce));
+  return (await deps.db.$count(operation, and(isSame, isNotNull(operation.publishedAt)))) > 0;
 }
 
 /** Stores the operation, unless the caller's other payment for the action has succeeded (409) or is pending (409). */
@@ -313,13 +284,12 @@ function paymentFate({ publishedAt }: OperationRow): string {
     : " Your payment was not taken, but its authorization was published: cancel it at the token, or do not sign another before it expires.";
 }
 
-function logRejected({ logger }: Deps, { id, kind, reason }: OperationRow): void {
+const logRejected = ({ logger }: Deps, { id, kind, reason }: OperationRow): void =>
   logger.info({ operation: id.toString(), kind, reason }, "paid operation rejected");
-}
 
 /**
- * Handles a refused call whose money is on chain anyway. Responds with success if someone else opened the caller's
- * escrow with the caller's deposit. Otherwise throws the refusal, with a hint if the payment is being refunded.
+ * Handles a refused call whose money is on chain anyway: success if someone else opened the caller's escrow with the
+ * caller's deposit; otherwise throws the refusal, with a hint if the payment is being refunded.
  */
 async function recoverDirectTransfer(
   deps: Deps,

@@ -1,7 +1,4 @@
-/**
- * Relayed calls. The outcome of each: waits for the chain and the indexer, responds once, and replays that response. And
- * the data that a feature hands to the payment flow: the request, its price, and the operation that a payment pays for.
- */
+/** The outcome of relayed calls, responded once and replayed; and the data that a feature hands to the payment flow. */
 import { createHash } from "node:crypto";
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { eq, sql } from "drizzle-orm";
@@ -52,19 +49,17 @@ export function requestHash({ name, caller, rawBody }: CallIdentity): string {
 /** SHA-256 over the body's raw bytes, hex. */
 export const hashOfBody = (rawBody: Uint8Array): string => createHash("sha256").update(rawBody).digest("hex");
 
-type OperationOutcome =
-  | {
-      ok: true;
-      response: StoredResponse;
-      /** Of the first response: a reorg can have moved the operation to another one since. */
-      transaction: Hex;
-      /** When the first response was made, in seconds on the chain's clock. */
-      settledAt: number;
-    }
-  | { ok: false; rejected: OperationRow };
-
 /** An operation that the chain has applied. */
-export type Applied = Extract<OperationOutcome, { ok: true }>;
+export interface Applied {
+  ok: true;
+  response: StoredResponse;
+  /** Of the first response: a reorg can have moved the operation to another one since. */
+  transaction: Hex;
+  /** When the first response was made, in seconds on the chain's clock. */
+  settledAt: number;
+}
+
+type OperationOutcome = Applied | { ok: false; rejected: OperationRow };
 
 /**
  * Waits until `stored` is mined and visible to readers, then responds with the result of `respond`. The first response
@@ -114,9 +109,8 @@ export async function awaitOutcome(
 }
 
 /**
- * The result of `respond`, if the views show `target` before and after it: otherwise the response could describe a
- * contract that does not exist, or an earlier state of it. Throws 503 `settlement_pending` if they do not, or if `respond`
- * did not find it meanwhile.
+ * The result of `respond`, if the views show `target` before and after it: otherwise it could describe another state.
+ * Throws 503 `settlement_pending` if they do not, or if `respond` did not find it meanwhile.
  */
 export async function respondFrom<T>(
   db: Deps["db"],
@@ -171,17 +165,11 @@ const keepResponse = prepareShared<{ id: string }>(
     select n, id from kept`,
 );
 
-/**
- * If several identical calls end together, one stores its response and the others replay it. Retried after a broken
- * connection, it finds the response that it stored. Throws `settlement_pending` if the relayer changed the row meanwhile.
- */
+/** Of identical calls that end together one stores its response, and the others, or its own retry, replay it. */
 async function keepFirst(deps: Deps, row: OperationRow, applied: Applied): Promise<Applied> {
-  const { response, transaction, settledAt } = applied;
-  const { status, body, headers } = response;
-  const [kept] = await keepResponse(deps.db, {
-    id: row.id.toString(),
-    response: { status, body, headers, transaction, settledAt },
-  });
+  const { transaction, settledAt } = applied;
+  const response = { ...applied.response, transaction, settledAt };
+  const [kept] = await keepResponse(deps.db, { id: row.id.toString(), response });
   if (kept !== undefined) return applied;
   // The row was locked, or has a response: the lock waits for whoever changes it.
   const [current] = await deps.db
@@ -275,12 +263,11 @@ export function toOperation(
 
 /** The chain refuses the operation after the action's deadline, and after the authorization has expired. */
 function expiryOf(
-  { lastSecond = Number.MAX_SAFE_INTEGER }: PaidAction,
+  { lastSecond = Number.POSITIVE_INFINITY }: PaidAction,
   { authorization: { validBefore }, isDirectTransfer }: AcceptedPayment,
 ): { notAfter?: number } {
-  const isUnlimited = isDirectTransfer || validBefore > BigInt(Number.MAX_SAFE_INTEGER);
-  const notAfter = isUnlimited ? lastSecond : Math.min(lastSecond, Number(validBefore) - 1);
-  return notAfter === Number.MAX_SAFE_INTEGER ? {} : { notAfter };
+  const notAfter = isDirectTransfer ? lastSecond : Math.min(lastSecond, Number(validBefore) - 1);
+  return Number.isSafeInteger(notAfter) ? { notAfter } : {};
 }
 
 export function assetOf({ deployment }: Deps, { asset }: PaidCall): PaymentAsset {

@@ -15,6 +15,7 @@ import {
 import { movedClockHint } from "../chain/clients.js";
 import { askWallet, callOrRevert, recoverSigner } from "../chain/signatures.js";
 import { tokenAbi } from "../chain/token.js";
+import { AppError } from "../errors.js";
 import {
   type EchoedQuote,
   networkName,
@@ -25,16 +26,8 @@ import {
   reject,
 } from "./x402.js";
 
-/** The node could not answer: nothing is known about the payment, and the same call can succeed later. */
-interface VerificationUnavailable {
-  ok: false;
-  reason: "unavailable";
-  message: string;
-  cause: unknown;
-}
-
 /** `payment` is the one to relay: its signature is in the form that the token accepts. */
-export type Verification = { ok: true; payment: PaymentAuthorization } | Rejection | VerificationUnavailable;
+type Verification = { ok: true; payment: PaymentAuthorization } | Rejection;
 
 interface VerifyPaymentInput {
   publicClient: PublicClient;
@@ -49,9 +42,8 @@ interface VerifyPaymentInput {
 }
 
 /** A payer's two ways to authorize a transfer (EIP-3009). Anyone can use the first at the token; the second only the payee itself. */
-type AuthorizationKind = "TransferWithAuthorization" | "ReceiveWithAuthorization";
-
-const KINDS: readonly AuthorizationKind[] = ["TransferWithAuthorization", "ReceiveWithAuthorization"];
+const KINDS = ["TransferWithAuthorization", "ReceiveWithAuthorization"] as const;
+type AuthorizationKind = (typeof KINDS)[number];
 
 /** Time to bring a payment on chain; the x402 reference implementation keeps the same margin. */
 const SETTLEMENT_MARGIN_SECONDS = 6;
@@ -59,8 +51,8 @@ const HALF_OF_CURVE_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddf
 const ERC1271_MAGIC_VALUE = "0x1626ba7e";
 
 /**
- * Whether the token would accept this payment for exactly this quote now. Never throws for a bad payment; a node that
- * does not answer gives `unavailable`. A good payment costs one simulation; reads only explain refusals.
+ * Whether the token would accept this payment for exactly this quote now. Throws 503 `unavailable` if the node does not
+ * answer: the same call can succeed later. A good payment costs one simulation; reads only explain refusals.
  */
 export async function verifyPayment(input: VerifyPaymentInput): Promise<Verification> {
   try {
@@ -68,22 +60,28 @@ export async function verifyPayment(input: VerifyPaymentInput): Promise<Verifica
   } catch (cause) {
     if (!(cause instanceof BaseError)) throw cause;
     const message = "The payment cannot be checked right now. No funds moved; retry the identical request.";
-    return { ok: false, reason: "unavailable", message, cause };
+    throw new AppError("unavailable", { message, retryAfterSeconds: 2, cause });
   }
 }
 
 async function verify(input: VerifyPaymentInput): Promise<Verification> {
   const { publicClient, payment, quote } = input;
-  const mismatch = requirementsFault(payment, quote) ?? payerFault(input);
+  const mismatch = requirementsFault(payment, quote);
   if (mismatch) return mismatch;
+  if (payment.from !== input.payer.toLowerCase()) {
+    return reject(
+      "payer_mismatch",
+      `The payment is from ${payment.from}, but this call is made by ${input.payer}. Pay from the address that the API key belongs to. No funds moved.`,
+    );
+  }
 
   const found = await findSignature(input);
   if (found === null) return signatureFault(payment);
 
   const { kind, digest, signature } = found;
   const signed: PaymentAuthorization = { ...payment, signature };
-  const fault = authorizationFault(signed, quote);
-  if (fault) return fault;
+  if (payment.value !== quote.amount) return valueFault(payment.value.toString(), quote);
+  if (payment.to !== quote.payTo) return recipientFault(payment.to, quote);
 
   const late = validityFault(signed, Math.floor(input.now));
   if (!late && (await callOrRevert(publicClient, transferCall(signed, quote, kind))) !== null) {
@@ -172,13 +170,10 @@ function requirementsFault(payment: PaymentAuthorization, quote: PaymentQuote): 
       return reject("invalid_scheme", `Pay with the scheme "exact", not "${excerpt(given)}".`);
     }
   }
-  const names = new Set([networkName(quote.chainId, version), networkName(quote.chainId, 2)]);
+  const name = networkName(quote.chainId, version);
   for (const given of [network, echoed.network]) {
-    if (typeof given === "string" && !names.has(given)) {
-      return reject(
-        "invalid_network",
-        `Pay on ${networkName(quote.chainId, version)}, not ${excerpt(given)}.`,
-      );
+    if (typeof given === "string" && given !== name && given !== networkName(quote.chainId, 2)) {
+      return reject("invalid_network", `Pay on ${name}, not ${excerpt(given)}.`);
     }
   }
   if (echoed.asset !== undefined && echoed.asset.toLowerCase() !== quote.asset.address) {
@@ -196,37 +191,18 @@ function requirementsFault(payment: PaymentAuthorization, quote: PaymentQuote): 
   return null;
 }
 
-function payerFault({ payment, payer }: VerifyPaymentInput): Rejection | null {
-  if (payment.from === payer.toLowerCase()) return null;
-  return reject(
-    "payer_mismatch",
-    `The payment is from ${payment.from}, but this call is made by ${payer}. Pay from the address that the API key belongs to. No funds moved.`,
-  );
-}
-
-function authorizationFault(payment: PaymentAuthorization, quote: PaymentQuote): Rejection | null {
-  if (payment.value !== quote.amount) return valueFault(payment.value.toString(), quote);
-  if (payment.to !== quote.payTo) return recipientFault(payment.to, quote);
-  return null;
-}
-
 function validityFault(payment: PaymentAuthorization, now: number): Rejection | null {
   if (payment.validBefore < BigInt(now + SETTLEMENT_MARGIN_SECONDS)) {
+    const nextStep = movedClockHint(
+      now,
+      'Sign with a later validBefore, by the time of GET /v1/network (client library: clock "service"; wcontract: --clock service)',
+    );
     return reject(
       "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization ends at ${payment.validBefore}; the chain's time is ${now} and settling takes up to ${SETTLEMENT_MARGIN_SECONDS} seconds. ${nextStep(now)}`,
+      `The authorization ends at ${payment.validBefore}; the chain's time is ${now} and settling takes up to ${SETTLEMENT_MARGIN_SECONDS} seconds. ${nextStep ?? "Sign a new one."}`,
     );
   }
   return tooEarlyFault(payment, now);
-}
-
-function nextStep(now: number): string {
-  return (
-    movedClockHint(
-      now,
-      'Sign with a later validBefore, by the time of GET /v1/network (client library: clock "service"; wcontract: --clock service)',
-    ) ?? "Sign a new one."
-  );
 }
 
 function tooEarlyFault(payment: PaymentAuthorization, now: number): Rejection | null {
@@ -295,10 +271,7 @@ function separatorOf({ asset, chainId }: Pick<PaymentQuote, "asset" | "chainId">
   return separator;
 }
 
-/**
- * The signature in the token's form if the payer's own key made it, otherwise null. v is normalised only then: in a
- * contract wallet's signature a last byte of 0 or 1 has another meaning (Safe).
- */
+/** The signature in the token's form if the payer's own key made it, otherwise null: a Safe's last byte must stay. */
 function signatureOfKey(payment: PaymentAuthorization, digest: Hex): Hex | null {
   const { signature, from } = payment;
   if (signature.length !== 2 + 2 * 65) return null;
@@ -341,6 +314,4 @@ function transferCall(
 }
 
 /** Client text, short enough to quote in a response header. */
-function excerpt(text: string): string {
-  return text.slice(0, 80);
-}
+const excerpt = (text: string): string => text.slice(0, 80);

@@ -1,9 +1,7 @@
 /**
  * The x402 wire format: quotes, refusals and receipts in our responses, payments in requests. And signed offers and
- * receipts (extension `offer-receipt`), with which an agent can prove later what it was quoted and what it paid; their key is
- * derived from the master key and published as the service's `did:web` document.
+ * receipts (extension `offer-receipt`), whose key the service's `did:web` document publishes.
  */
-
 import { createPrivateKey, createPublicKey, type KeyObject, sign as signBytes } from "node:crypto";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex, RejectionReason } from "@working-contracts/protocol/types";
@@ -33,12 +31,6 @@ export interface PaymentQuote {
   description: string;
 }
 
-/** Headers and body of a 402. The body has neither envelope; in version 2 it is empty, or says why a payment was refused. */
-interface PaymentRequired {
-  headers: Record<string, string>;
-  body: Record<string, unknown>;
-}
-
 const MIME_TYPE = "application/json";
 
 /** The chain's name in x402: CAIP-2 in version 2; in version 1 the short name, if there is one. */
@@ -62,15 +54,15 @@ export interface HeaderReader {
 }
 
 /**
- * The 402 for a quote, with the reason if a payment was refused. The version 2 header is always present, so version 2
- * clients can pay even if version 1 bodies are switched on for everyone.
+ * Headers and body of the 402 for a quote, with the reason if a payment was refused. The version 2 header is always
+ * present, so version 2 clients can pay even if version 1 bodies are switched on for everyone.
  */
 export function paymentRequired(input: {
   quote: PaymentQuote;
   version: X402Version;
   rejection?: Rejection;
   extensions?: Record<string, unknown>;
-}): PaymentRequired {
+}): { headers: Record<string, string>; body: Record<string, unknown> } {
   const { quote, version, rejection, extensions } = input;
   const refusal = rejection && { error: rejection.reason, errorMessage: rejection.message };
   const header = {
@@ -217,10 +209,7 @@ const EnvelopeSchema = z.object({
   payload: PayloadSchema,
 });
 
-/**
- * The payment in a request's `PAYMENT-SIGNATURE` (version 2) or `X-PAYMENT` (version 1) header, or null if there is
- * neither. Never throws: a header that cannot be decoded gives a rejection.
- */
+/** The payment in a `PAYMENT-SIGNATURE` (version 2) or `X-PAYMENT` (version 1) header, if any. Never throws. */
 export function decodePayment(headers: HeaderReader): DecodedPayment | null {
   const v2 = headers.get("PAYMENT-SIGNATURE");
   const v1 = headers.get("X-PAYMENT");
@@ -240,11 +229,11 @@ function decodeHeader(header: { name: string; value: string; version: X402Versio
   const json = parseBase64Json(header);
   if (!json.ok) return json;
 
-  const given = statedVersion(json.value);
+  const given = (json.value as { x402Version?: unknown } | null)?.x402Version;
   if (given !== version) {
     return reject(
       "invalid_x402_version",
-      `The ${name} header carries x402Version ${version}, not ${describe(given)}. Version 2 goes into PAYMENT-SIGNATURE, version 1 into X-PAYMENT.`,
+      `The ${name} header carries x402Version ${version}, not ${typeof given === "number" ? given : "a missing or non-numeric one"}. Version 2 goes into PAYMENT-SIGNATURE, version 1 into X-PAYMENT.`,
     );
   }
 
@@ -286,16 +275,6 @@ function parseBase64Json(header: { name: string; value: string }): { ok: true; v
   } catch {
     return reject("invalid_payload", `The ${name} header must be standard base64 of a JSON object.`);
   }
-}
-
-function statedVersion(value: unknown): unknown {
-  return typeof value === "object" && value !== null && "x402Version" in value
-    ? value.x402Version
-    : undefined;
-}
-
-function describe(version: unknown): string {
-  return typeof version === "number" ? String(version) : "a missing or non-numeric one";
 }
 
 const RECEIPT_VERSION = 1;

@@ -20,16 +20,9 @@ export interface Candidate {
 }
 
 /** An operation whose result is not known yet. */
-export interface BusyOperation {
-  kind: OperationKind;
-  escrow: string | null;
-  caller: string | null;
-}
+export type BusyOperation = Pick<Candidate, "kind" | "escrow" | "caller">;
 
-/**
- * At most one of these at a time per escrow: they exclude each other, or decide whether the next one is possible. Only a
- * settlement can share the batch of the operation that ends its contract.
- */
+/** At most one at a time per escrow; only a settlement can share the batch of the operation that ends its contract. */
 const EXCLUSIVE: ReadonlySet<OperationKind> = new Set([
   "create",
   "accept",
@@ -53,41 +46,27 @@ const PATIENCE = 120;
 /** After this many tries an operation is sent alone, so that it cannot make another batch fail. */
 const SUSPECT_TRIES = 3;
 
-/**
- * Chooses by urgency and returns the ids in ascending order, which is the order of execution: an agent's delegation
- * runs before the action that needs it. On an escrow, operations that failed before come after rivals that did not.
- * Otherwise a contract wallet whose signature is valid only in simulations could block its rivals until their deadline.
- */
-export function chooseOperations({
-  candidates,
-  busy,
-  reportedEscrows = new Set(),
-  signedQuotas = new Map(),
-  batchGasLimit,
-  maxOperations,
-}: {
+interface Choice {
   candidates: readonly Candidate[];
   busy: readonly BusyOperation[];
-  /**
-   * Escrows with an operation that was reported as applied and is waiting to be applied again. Unpublished operations
-   * on the same escrow wait behind it, because they can be its rivals.
-   */
+  /** Escrows with an operation that was reported as applied and has to be applied again: its rivals wait. */
   reportedEscrows?: ReadonlySet<string>;
   /** Maximum signed operations per batch, of each caller that has several. */
   signedQuotas?: ReadonlyMap<string, number>;
   batchGasLimit: number;
   maxOperations: number;
-}): bigint[] {
-  const urgent = byUrgency(candidates);
-  const selection = emptySelection({
-    busy,
-    untried: escrowsWithUntried(urgent),
-    reportedEscrows,
-    signedQuotas,
-  });
-  const limits = { batchGasLimit, maxOperations };
+}
+
+/**
+ * Chooses by urgency and returns the ids in ascending order, which is the order of execution: an agent's delegation
+ * runs before the action that needs it. On an escrow, operations that failed before come after rivals that did not.
+ * Otherwise a contract wallet whose signature is valid only in simulations could block its rivals until their deadline.
+ */
+export function chooseOperations(choice: Choice): bigint[] {
+  const urgent = byUrgency(choice.candidates);
+  const selection = emptySelection(choice, urgent);
   for (const candidate of urgent) {
-    if (isBlocked(candidate, selection, limits)) {
+    if (isBlocked(candidate, selection)) {
       passOver(candidate, selection);
       continue;
     }
@@ -99,16 +78,10 @@ export function chooseOperations({
 
 type Selection = ReturnType<typeof emptySelection>;
 
-function emptySelection({
-  busy,
-  signedQuotas,
-  ...given
-}: {
-  busy: readonly BusyOperation[];
-  untried: ReadonlySet<string | null>;
-  reportedEscrows: ReadonlySet<string>;
-  signedQuotas: ReadonlyMap<string, number>;
-}) {
+function emptySelection(
+  { busy, reportedEscrows = new Set(), signedQuotas, batchGasLimit, maxOperations }: Choice,
+  urgent: readonly Candidate[],
+) {
   const busyEscrows = new Map<string, "shared" | "exclusive">();
   const busyCallers = new Set<string>();
   for (const { kind, escrow, caller } of busy) {
@@ -120,7 +93,10 @@ function emptySelection({
   return {
     busyEscrows,
     busyCallers,
-    ...given,
+    reportedEscrows,
+    batchGasLimit,
+    maxOperations,
+    untried: escrowsWithUntried(urgent),
     chosen: [] as Candidate[],
     gas: 0,
     bytes: 0,
@@ -129,10 +105,7 @@ function emptySelection({
     /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
     passedOver: new Set<string>(),
     closedCallers: new Set<string>(),
-    /**
-     * Callers with an operation that waits behind a reported one. Their operations that were sent before must not wait
-     * for it: the reported one can be one of them, or depend on one.
-     */
+    /** Callers with an operation behind a reported one. Their sent ones must not wait: that one can need them. */
     waitingCallers: new Set<string>(),
     /** Escrows that take no more shared operations until a waiting exclusive operation of an agent is sent. */
     drainedEscrows: new Set<string>(),
@@ -143,13 +116,9 @@ function emptySelection({
 
 const isSuspect = ({ tries }: Candidate): boolean => tries >= SUSPECT_TRIES;
 
-function isBlocked(
-  candidate: Candidate,
-  selection: Selection,
-  { batchGasLimit, maxOperations }: { batchGasLimit: number; maxOperations: number },
-): boolean {
+function isBlocked(candidate: Candidate, selection: Selection): boolean {
   const { kind, escrow, caller } = candidate;
-  const { chosen } = selection;
+  const { chosen, batchGasLimit, maxOperations } = selection;
   const isExclusive = EXCLUSIVE.has(kind);
   if (isBehindReported(candidate, selection)) return true;
   const hasRivals = isExclusive && selection.untried.has(escrow);
@@ -158,7 +127,9 @@ function isBlocked(
     const onEscrow = selection.busyEscrows.get(escrow);
     if (onEscrow === "exclusive") return true;
     if (isExclusive && onEscrow === "shared") return true;
-    if (isExclusive && !canFollow(kind, selection.taken.get(escrow))) return true;
+    const before = selection.taken.get(escrow);
+    const canFollow = before === undefined || (kind === "settle" && ENDING.has(before));
+    if (isExclusive && !canFollow) return true;
     if (!isExclusive && selection.drainedEscrows.has(escrow)) return true;
     if (kind === "settle" && selection.passedOver.has(escrow)) return true;
   }
@@ -203,15 +174,9 @@ function take(candidate: Candidate, selection: Selection): void {
   if (quota !== undefined) selection.quotas.set(caller ?? "", quota - 1);
 }
 
-/** Whether an exclusive operation can be in a batch behind `before`, the last one chosen on its escrow. */
-function canFollow(kind: OperationKind, before: OperationKind | undefined): boolean {
-  return before === undefined || (kind === "settle" && ENDING.has(before));
-}
-
 /**
- * Escrows with a waiting operation that has not failed and is its agent's first. Only the first counts: one behind a
- * failed operation of the same agent would wait for it, and the failed one would wait in turn. So would a settlement,
- * which waits for the more urgent operations on its escrow.
+ * Escrows with a waiting operation that has not failed and is its agent's first: a later one would wait for a failed one of
+ * the same agent, and that in turn for it. So would a settlement, which waits for the more urgent ones on its escrow.
  */
 function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
   const escrows = new Set<string | null>();

@@ -47,10 +47,7 @@ export interface Claim {
   standsOn: BlockRef[];
 }
 
-/**
- * Rejects unsent operations as `Expired` once their deadline has passed on the chain's clock. A published operation is
- * kept, because only the chain can tell whether it was applied.
- */
+/** Rejects expired operations by the chain's clock, but none that was published: only the chain knows its fate. */
 export async function rejectExpired(context: SignerContext, head: Head): Promise<void> {
   const { signer, logger, metrics } = context;
   const ids = await fenced(context, async (tx) => {
@@ -123,10 +120,9 @@ type Surrounding =
   | { role: "newest"; number: string; hash: string };
 
 /**
- * One statement, so that all rows come from one snapshot. A reorg moves an operation from mined to sent; separate
- * queries could see it in neither state and judge the operations behind it as if it did not exist. Sent and mined
- * operations are found by their batches: under load, an index on their state is full of dead rows. A delegation that
- * waits for its retry blocks the actions that need it.
+ * One statement, so that all rows come from one snapshot: a reorg moves operations from mined to sent, and separate queries
+ * could see one in neither state. Sent and mined operations are found by their batches: under load, an index on their state
+ * is full of dead rows. A delegation that waits for its retry blocks the actions that need it.
  */
 const readSurroundings = prepare<Surrounding>(
   "relayer_surroundings",
@@ -216,21 +212,12 @@ function report(context: SignerContext, { rejected, held }: Unsent): void {
   const { logger, metrics } = context;
   if (rejected.length > 0) metrics?.operations("rejected", rejected.length);
   if (held.length > 0) metrics?.operations("held", held.length);
-  for (const { row, reason } of rejected) {
-    logger.info(
-      { operation: row.id.toString(), kind: row.kind, escrow: row.escrow, reason },
-      "operation rejected",
-    );
-  }
+  const factsOf = ({ id, kind, escrow }: OperationRow) => ({ operation: id.toString(), kind, escrow });
+  for (const { row, reason } of rejected) logger.info({ ...factsOf(row), reason }, "operation rejected");
   for (const { row, reason } of held) {
-    const facts = {
-      operation: row.id.toString(),
-      kind: row.kind,
-      escrow: row.escrow,
-      reason,
-      tries: row.tries + 1,
-    };
-    if (row.tries + 1 >= ALARM_TRIES) raiseAlarm(context, "operation_failing", facts);
+    const tries = row.tries + 1;
+    const facts = { ...factsOf(row), reason, tries };
+    if (tries >= ALARM_TRIES) raiseAlarm(context, "operation_failing", facts);
     else logger.warn(facts, "operation held");
   }
 }

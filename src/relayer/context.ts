@@ -1,7 +1,6 @@
 /**
- * State and types shared by the parts of one signer's loop, and its ownership: a Postgres advisory lock on a dedicated
- * connection elects the signer's one owner, and every write checks the owner's epoch. A process that lost its lock while
- * suspended fails that check, because its successor raised the epoch.
+ * State and types shared by the parts of one signer's loop, and its ownership: an advisory lock on a dedicated connection,
+ * and an epoch that every write checks, because a process can lose its lock while it is suspended.
  */
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -104,7 +103,7 @@ export function createMemory() {
     isIdle: false,
     /** Newest block whose timestamp was used to reject expired operations. */
     sweptHead: null as Hex | null,
-    /** Newest block the open batches were checked against, and when that was, as all times here by `performance.now()`. */
+    /** Newest block the open batches were checked against, and when (times here are by `performance.now()`). */
     followedHead: null as Hex | null,
     followedAt: Number.NEGATIVE_INFINITY,
     /** Transactions that were waiting for inclusion at that check, plus those sent since. */
@@ -212,18 +211,12 @@ export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Own
     const heartbeat = setInterval(() => {
       client.query("select 1").catch(() => lost.abort());
     }, HEARTBEAT_MS).unref();
-    lost.signal.addEventListener("abort", () => {
+    const release = async () => {
       clearInterval(heartbeat);
-      void close();
-    });
-    return {
-      epoch: BigInt(taken.rows[0]?.epoch ?? 0),
-      lost: lost.signal,
-      async release() {
-        clearInterval(heartbeat);
-        await close();
-      },
+      await close();
     };
+    lost.signal.addEventListener("abort", release);
+    return { epoch: BigInt(taken.rows[0]?.epoch ?? 0), lost: lost.signal, release };
   } catch (error) {
     void close();
     throw error;

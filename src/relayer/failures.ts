@@ -1,11 +1,7 @@
 /**
- * Names the reason an operation failed, decides whether a retry can help, and bounds the gas that a signer can burn. A
- * contract wallet can accept a signature in every simulation and reject it on chain, and any account can become one for a
- * moment (EIP-7702). A batch carries one more signed operation of a caller than were applied in a row before. If a
- * signature fails on chain, its operation gets no second try, and what else its caller has signed is rejected, but for
- * delegations and refunds.
+ * Names the reason an operation failed, decides whether a retry can help, and bounds the gas that a signer can burn (see
+ * "Contract wallets" in docs/decisions.md).
  */
-
 import type { Address } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import type { Hex, TransactionReceipt } from "viem";
@@ -13,6 +9,7 @@ import { decodeRevert } from "../chain/errors.js";
 import { isPaused, tokenAbi } from "../chain/token.js";
 import type { Transaction } from "../db/client.js";
 import { hasOutcomeOnChain } from "../db/schema.js";
+import { createCounts } from "../scheduling.js";
 import type { Candidate } from "./choose.js";
 import type { Head, SignerContext } from "./context.js";
 import type { OperationRow } from "./outbox.js";
@@ -37,21 +34,14 @@ export const TOO_EARLY: ReadonlySet<string> = new Set([
 export const PAYMENT_USED = "AuthorizationUsed";
 /** Hold reason while the stablecoin is paused. */
 export const TOKEN_PAUSED = "TokenPaused";
-/** Tries of a keeper's operation that is too early (about four minutes); after that the keeper enqueues a new one. */
+/** Of a keeper's operation that is too early: about four minutes, then the keeper enqueues a new one. */
 const EARLY_TRIES = 8;
-/** Tries of an operation that a reorg removed after it was reported as applied: also about four minutes. */
+/** Of an operation that a reorg removed after it was reported as applied: also about four minutes. */
 export const REPORTED_TRIES = 34;
-
-/**
- * Retries of an operation that failed on chain although its simulation succeeded: a reorg or a foreign transaction
- * changed the state it depends on.
- */
+/** Of an operation that failed on chain after its simulation: a reorg or a foreign transaction changed the state. */
 export const FAILED_TRIES = 2;
 
-/**
- * Failures that a signer can cause after its signature passed every simulation: it is refused, the money is gone, or a
- * contract wallet used up the gas.
- */
+/** Failures that a signer can cause after every simulation: by its signature, its money, or a wallet that burns gas. */
 export const SIGNATURE_FAULTS: ReadonlySet<string> = new Set([
   "PaymentFailed",
   "InvalidAuthorization",
@@ -116,21 +106,17 @@ export async function readSignedQuotas(
   tx: Transaction,
   candidates: readonly Candidate[],
 ): Promise<Map<string, number>> {
-  const seen = new Set<string>();
-  const crowded = new Set<string>();
-  for (const { caller, signed } of candidates) {
-    if (!signed || caller === null) continue;
-    if (seen.has(caller)) crowded.add(caller);
-    seen.add(caller);
-  }
-  if (crowded.size === 0) return new Map();
+  const counts = createCounts();
+  for (const { caller, signed } of candidates) if (signed && caller !== null) counts.add(caller, 1);
+  const crowded = counts.at(2);
+  if (crowded.length === 0) return new Map();
   const { rows } = await tx.execute<{ caller: string; quota: number }>(sql`
     select caller, least(${MAX_SIGNED_QUOTA}, 1 + (
       select count(*) filter (where not has_failed)::int from (
         select bool_or(state = 'rejected') over (order by id desc) as has_failed from app.operation
         where operation.caller = asked.caller and signed and ${hasOutcomeOnChain}
         order by id desc limit ${MAX_SIGNED_QUOTA}) newest)) as quota
-    from unnest(${sql.param([...crowded])}::text[]) as asked (caller)`);
+    from unnest(${sql.param(crowded)}::text[]) as asked (caller)`);
   return new Map(rows.map(({ caller, quota }) => [caller, quota]));
 }
 
@@ -165,9 +151,9 @@ interface SignedRow extends Record<string, unknown> {
 }
 
 /**
- * The caller of each of these failed operations whose signature, or whose money, failed on chain after it had passed the
- * simulation. Not if the payment had expired when it was included, if someone else used it first, while the token refuses
- * all transfers, or if a reorg put the operation before its escrow's creation.
+ * The caller of each of these failed operations whose signature, or whose money, failed on chain after its simulation. Not
+ * if the payment had expired, if someone else used it first, while the token refuses all transfers, or if a reorg put the
+ * operation before its escrow's creation.
  */
 export async function signersAtFault(
   context: SignerContext,

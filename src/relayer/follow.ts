@@ -46,10 +46,7 @@ export async function followBatches(context: SignerContext, head: Head): Promise
   memory.followedAt = performance.now();
 }
 
-/**
- * Checks mined and final batches, newest first. The first one whose block is still canonical vouches for all older
- * ones; the newer ones lost their block and are reopened.
- */
+/** Reopens mined and final batches whose block left the chain. The newest that stands vouches for all older ones. */
 async function followMined(context: SignerContext, head: Head): Promise<void> {
   const lost: MinedBatch[] = [];
   for (const mined of await newestMined(context, MAX_OPEN)) {
@@ -285,9 +282,8 @@ async function rebroadcast(context: SignerContext, one: Batch, head: Head): Prom
 }
 
 /**
- * If the chain knows fewer of the signer's transactions than are final here, a reorg beyond our finality removed some.
- * All of them are broadcast again and the final ones are reopened, so that their operations apply and no nonce below
- * the next one stays unused.
+ * If the chain knows fewer of the signer's transactions than are final here, a reorg beyond our finality removed some. All
+ * are broadcast again and the final ones reopened, so that no nonce below the next one stays unused.
  */
 async function checkShortNonces(context: SignerContext, head: Head): Promise<void> {
   const { db, publicClient, signer, memory } = context;

@@ -1,7 +1,4 @@
-/**
- * Accounts of the gas that each address has cost, and has earned by the fees of its contracts. Relaying is free for
- * agents, and so are addresses: gas that is not earned is limited for each address, and for all of them together.
- */
+/** Accounts of the gas that each address has cost, and has earned by the fees of its contracts (docs/decisions.md). */
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
@@ -37,11 +34,10 @@ export interface GasRefusal {
 }
 
 /**
- * SQL: the {@link GasRefusal} of `caller` under the limits `allowance` and `budget`, as JSON; null if
- * nothing refuses, or both limits are 0. The gas limits of pending operations count. An address with gas to spare does not
- * use the common budget; which pending operations are such addresses' is looked up only if all together would exceed it.
- * Sent operations are found by their batches: an index on their state would be full of dead rows. `beside` selects the callers
- * and gas limits of more operations that count.
+ * SQL: the {@link GasRefusal} of `caller` under the limits `allowance` and `budget`, as JSON; null if nothing refuses, or
+ * both limits are 0. The gas limits of pending operations count, and those that `beside` selects with their callers. An
+ * address with gas to spare does not use the common budget; which pending operations are such addresses' is looked up only
+ * if all together would exceed it. Sent operations are found by their batches, as in claim.ts.
  */
 export const gasRefusalOf = ({
   caller,
@@ -202,10 +198,9 @@ const recording = prepare(
 );
 
 /**
- * Records a batch's place on chain, and its gas: an operation's share is that of its gas limit, and the keeper's
- * operations count for whoever posted the contract. Fees that contracts paid in it are credited to their agents. After a
- * reorg only the difference in gas is charged, and no fee is credited again. Without a receipt, what was charged is
- * refunded: the batch is superseded, and never on chain.
+ * Records a batch's place on chain, charges its gas by gas limits (the keeper's operations to whoever posted the contract),
+ * and credits its contracts' fees to their agents. After a reorg only the difference in gas is charged, and no fee is
+ * credited again. Without a receipt the batch is superseded, and its charge is refunded.
  */
 export async function recordBatch(
   tx: Transaction,
@@ -234,10 +229,7 @@ export async function recordBatch(
   });
 }
 
-/**
- * Gas earned by each escrow that settled in this transaction. A forged event earns nothing: only agents with operations
- * on that escrow are credited.
- */
+/** Gas earned by each escrow that settled here. A forged event credits only agents with operations on that escrow. */
 function creditsIn({ logs }: TransactionReceipt, { perFee }: GasPolicy): { escrow: Address; gas: string }[] {
   const settled = logs.filter(({ topics }) => topics[0] === SETTLED);
   return parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractSettled", logs: settled }).flatMap(

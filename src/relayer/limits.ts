@@ -20,10 +20,7 @@ export const hasRoom = (maxQueued: number | Placeholder | SQL) => sql`not exists
 /** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */
 const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
 
-/**
- * The policy for operations of this kind. A vote has a deadline, which gas that others left unpaid must not decide: it counts
- * for its voter alone, who needs a stake from before the match, and a seat.
- */
+/** The policy for operations of this kind. A vote counts for its voter alone: others' debts must not outlast its window. */
 export const policyFor = (kind: OperationKind, policy: GasPolicy): GasPolicy =>
   kind === "vote" ? { ...policy, budget: 0 } : policy;
 
@@ -77,47 +74,44 @@ interface LimitDeps {
   publicClient: Pick<PublicClient, "getCode">;
 }
 
-interface Refusal {
-  fate: string;
-  hint: string;
-}
-
-const ACTION_WAITS: Refusal = {
-  fate: "This action was not relayed.",
-  hint: "You can also send it from your own account: the escrow takes it from its agent.",
+/** For each refusal its consequence, and a way out. */
+const REFUSALS = {
+  action: {
+    fate: "This action was not relayed.",
+    hint: "You can also send it from your own account: the escrow takes it from its agent.",
+  },
+  "sign-in": {
+    fate: "This sign-in leaves less than what is delegated, and nothing was issued.",
+    hint: "Sign in with what is delegated already, or revoke all keys first, or register the new text on chain yourself (`onChain.register` of the client).",
+  },
+  credit: {
+    fate: "Your payment reached the escrow's address by a direct transfer, and this call is not relayed yet.",
+    hint: "Repeat the identical request then. Anyone can also create the contract with this money, or later refund the transfer, on chain (docs/rules.md 12).",
+  },
+  refund: {
+    fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
+    hint: "Repeat the identical request then. Anyone can also open the escrow with it, or later refund it, on chain (docs/rules.md 12).",
+  },
+  mark: {
+    fate: "The contract is open; whether this payment was its deposit is not known yet.",
+    hint: "Repeat the identical request then.",
+  },
 };
-const SIGN_IN_WAITS: Refusal = {
-  fate: "This sign-in leaves less than what is delegated, and nothing was issued.",
-  hint: "Sign in with what is delegated already, or revoke all keys first, or register the new text on chain yourself (`onChain.register` of the client).",
-};
-const CREDIT_WAITS: Refusal = {
-  fate: "Your payment reached the escrow's address by a direct transfer, and this call is not relayed yet.",
-  hint: "Repeat the identical request then. Anyone can also create the contract with this money, or later refund the transfer, on chain (docs/rules.md 12).",
-};
-const REFUND_WAITS: Refusal = {
-  fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
-  hint: "Repeat the identical request then. Anyone can also open the escrow with it, or later refund it, on chain (docs/rules.md 12).",
-};
-const MARK_WAITS: Refusal = {
-  fate: "The contract is open; whether this payment was its deposit is not known yet.",
-  hint: "Repeat the identical request then.",
-};
+type Refused = keyof typeof REFUSALS;
 
 /**
  * Admits an operation that carries the agent's signature, if it is not one of {@link LIMITED_KINDS}. Throws
  * `rate_limited` if it exceeds the gas policy or the agent's operations keep failing; otherwise returns the policy to
- * check again when the operation is stored. None for an ordinary account, or if its newest signature was applied: it
- * must be able to act on the contracts that it has. A contract wallet can accept its signature in simulations only, so
- * any other has to stay within the limits.
+ * check again when the operation is stored. None for an ordinary account, or if its newest signature was applied.
  */
 export async function admitSigned(
   deps: LimitDeps,
   agent: Address,
-  refusal = ACTION_WAITS,
+  refused: Refused = "action",
 ): Promise<GasPolicy | undefined> {
-  const state = await readState(deps, agent, refusal);
+  const state = await readState(deps, agent, refused);
   if (state.isProven || !(await isContract(deps, agent))) return undefined;
-  return requireGas(deps, agent, state, refusal);
+  return requireGas(deps, agent, state, refused);
 }
 
 /**
@@ -128,43 +122,31 @@ export async function admitCredit(
   deps: LimitDeps,
   { caller, kind }: { caller: Address; kind: OperationKind },
 ): Promise<GasPolicy | undefined> {
-  if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller, CREDIT_WAITS);
-  return admitAnyone(
-    { ...deps, config: { gasPolicy: policyFor(kind, deps.config.gasPolicy) } },
-    caller,
-    CREDIT_WAITS,
-  );
+  if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller, "credit");
+  const gasPolicy = policyFor(kind, deps.config.gasPolicy);
+  return admitAnyone({ ...deps, config: { gasPolicy } }, caller, "credit");
 }
 
-/** Admits the refund of a direct transfer as any account's: anyone can transfer the smallest amount to any escrow. */
-export const admitRefund = (deps: LimitDeps, payer: Address): Promise<GasPolicy> =>
-  admitAnyone(deps, payer, REFUND_WAITS);
-
-/** As {@link admitRefund}, if the operation marks which transfer was an open escrow's deposit. */
-export const admitMark = (deps: LimitDeps, payer: Address): Promise<GasPolicy> =>
-  admitAnyone(deps, payer, MARK_WAITS);
-
-/** Throws `rate_limited` if a sign-in that leaves less than what the address has delegated would exceed the limits. */
-export async function assertNarrowable(deps: LimitDeps, agent: Address): Promise<void> {
-  await admitAnyone(deps, agent, SIGN_IN_WAITS);
-}
-
-async function admitAnyone(deps: LimitDeps, agent: Address, refusal: Refusal): Promise<GasPolicy> {
-  return requireGas(deps, agent, await readState(deps, agent, refusal), refusal);
+/**
+ * As {@link admitSigned}, for every account: the refund of a direct transfer, as anyone can transfer the smallest amount to
+ * any escrow; the mark of an open escrow's deposit; a sign-in that leaves less than what the address has delegated.
+ */
+export async function admitAnyone(deps: LimitDeps, agent: Address, refused: Refused): Promise<GasPolicy> {
+  return requireGas(deps, agent, await readState(deps, agent, refused), refused);
 }
 
 /** As {@link admitSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
 export async function admitDelegation(deps: LimitDeps, agent: Address): Promise<GasPolicy | undefined> {
-  const state = await readState(deps, agent, ACTION_WAITS);
+  const state = await readState(deps, agent, "action");
   if (!state.wasToday && (state.isProven || !(await isContract(deps, agent)))) return undefined;
-  return requireGas(deps, agent, state, ACTION_WAITS);
+  return requireGas(deps, agent, state, "action");
 }
 
-async function readState({ db, config }: LimitDeps, caller: Address, refusal: Refusal) {
+async function readState({ db, config }: LimitDeps, caller: Address, refused: Refused) {
   const { allowance, budget } = config.gasPolicy;
   const [state] = await readSignerState(db, { caller, allowance, budget });
   if (state === undefined) throw new Error("A select without a table returned no row");
-  assertNotThrottled(caller, state.failureAge, refusal);
+  assertNotThrottled(caller, state.failureAge, REFUSALS[refused]);
   return state;
 }
 
@@ -177,34 +159,26 @@ function requireGas(
   { config: { gasPolicy } }: LimitDeps,
   agent: Address,
   { gasRefusal: refusal }: RelayingState,
-  texts: Refusal,
+  refused: Refused,
 ): GasPolicy {
-  if (refusal !== null) throw gasExhausted(agent, refusal, gasPolicy, texts);
+  if (refusal !== null) throw gasExhausted(agent, refusal, gasPolicy, REFUSALS[refused]);
   return gasPolicy;
 }
 
 /**
- * Throws `rate_limited` if the agent's operations, of whatever kind, keep failing, or if one of {@link LIMITED_KINDS} would
- * exceed the gas policy.
+ * As {@link admitSigned}, for a paid operation, also before its quote. None if its kind has no limits: then it throws only if
+ * the agent's operations, of whatever kind, keep failing.
  */
-export function assertRelayable(
-  { config: { gasPolicy } }: Pick<LimitDeps, "config">,
+export function admitPaid(
+  { config }: Pick<LimitDeps, "config">,
   { caller, kind }: { caller: Address; kind: OperationKind },
   { failureAge, gasRefusal: refusal }: RelayingState,
-): void {
-  assertNotThrottled(caller, failureAge, { fate: "This call took no payment." });
-  if (!LIMITED_KINDS.has(kind) || refusal === null) return;
-  if (policyFor(kind, gasPolicy)[refusal.limit] > 0) throw gasExhausted(caller, refusal, gasPolicy);
-}
-
-/** As {@link admitSigned}, for a paid operation. Throws as {@link assertRelayable}. None if its kind has no limits. */
-export function admitPaid(
-  deps: Pick<LimitDeps, "config">,
-  paid: { caller: Address; kind: OperationKind },
-  state: RelayingState,
 ): GasPolicy | undefined {
-  assertRelayable(deps, paid, state);
-  return LIMITED_KINDS.has(paid.kind) ? policyFor(paid.kind, deps.config.gasPolicy) : undefined;
+  assertNotThrottled(caller, failureAge, { fate: "This call took no payment." });
+  if (!LIMITED_KINDS.has(kind)) return undefined;
+  const gasPolicy = policyFor(kind, config.gasPolicy);
+  if (refusal !== null && gasPolicy[refusal.limit] > 0) throw gasExhausted(caller, refusal, config.gasPolicy);
+  return gasPolicy;
 }
 
 function assertNotThrottled(
@@ -224,9 +198,9 @@ function assertNotThrottled(
 /** The outbox as a paid call finds it, in one statement: its own earlier operations, recent failures, room in the queue. */
 interface OutboxState extends RelayingState {
   /** The operation of this payment's authorization, which a repeated request resumes. */
-  earlier: bigint | null;
+  earlier: string | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
-  unreported: bigint | null;
+  unreported: string | null;
   /** A payment of the caller for this action that was published and not taken, and has not expired by the newest block. */
   published: { nonce: Hex; notAfter: number | null } | null;
   /** Whether `enqueue` accepts new work. */
@@ -266,9 +240,7 @@ export const outboxStateSql = forEachCall(
     ${throttlingFailure(sql`call.caller`)} as "failureAge", ${gasOfCall} as "gasRefusal",
     ${hasRoom(MAX_QUEUED)} as "hasRoom"`,
 );
-const outboxState = prepareShared<
-  Omit<OutboxState, "earlier" | "unreported"> & { earlier: string | null; unreported: string | null }
->("outbox_state", outboxStateSql);
+const outboxState = prepareShared<OutboxState>("outbox_state", outboxStateSql);
 
 export async function readOutboxState(
   db: Executor,
@@ -287,7 +259,5 @@ export async function readOutboxState(
 ): Promise<OutboxState> {
   const [row] = await outboxState(db, { caller, allowance, budget, ...authorization, ...action });
   if (row === undefined) throw new Error("A select without a table returned no row");
-  return { ...row, earlier: idOf(row.earlier), unreported: idOf(row.unreported) };
+  return row;
 }
-
-const idOf = (text: string | null): bigint | null => (text === null ? null : BigInt(text));

@@ -1,7 +1,4 @@
-/**
- * Builds outbox entries for every call the relayer can send. Pure: features name the action; this module adds calldata,
- * gas limit and once-key.
- */
+/** Builds outbox entries for every call the relayer can send: calldata, gas limit and once-key. Pure. */
 import { delegationAbi, escrowAbi, factoryAbi, registryAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Delegation } from "@working-contracts/protocol/signatures";
@@ -17,9 +14,8 @@ import {
 import type { GasPolicy } from "./gas-accounts.js";
 
 /**
- * Gas limits the Relay enforces per kind of operation. Upper bounds, about twice the costliest ordinary call
- * (test/contracts/snapshots), to leave room for a proxied stablecoin, cold storage and first payments. They are not
- * higher because a batch reserves their sum and a hostile contract wallet can burn its whole limit.
+ * Gas limits the Relay enforces per kind of operation: about twice the costliest ordinary call (test/contracts/snapshots),
+ * for proxied stablecoins, cold storage and first payments. Not more: a hostile contract wallet can burn all of it.
  */
 export const GAS_LIMITS = {
   delegate: 200_000,
@@ -102,10 +98,7 @@ interface AuthorizedAction extends EscrowAction {
 }
 
 interface CreditableAction extends AuthorizedAction {
-  /**
-   * The authorization was executed as a direct transfer to the escrow. If the token rejects the authorization as used,
-   * the escrow credits that transfer instead.
-   */
+  /** The authorization was seen as a direct transfer: the escrow credits it if the token rejects it as used. */
   directTransfer?: boolean;
 }
 

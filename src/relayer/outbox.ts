@@ -65,8 +65,8 @@ const room = prepare<{ has_room: boolean }>(
 /**
  * Stores an action for the relayer, in one statement. If the outbox already has a row with the same authorization or
  * once-key that is not rejected, returns that row with `existing: true`; compare its `requestHash`, `nonce` or `data`
- * before you treat it as your own. Throws, without storing anything, `unavailable` (503, Retry-After) if the queue is full,
- * and `rate_limited` if its caller exceeds the operation's gas limits, all operations that are stored by then included.
+ * before you treat it as your own. Throws `unavailable` (503) if the queue is full, and `rate_limited` if its caller
+ * exceeds the operation's gas limits.
  */
 export async function enqueue(
   db: Executor,
@@ -76,25 +76,19 @@ export async function enqueue(
   for (let attempt = 0; attempt < INSERT_TRIES; attempt += 1) {
     const [row] = await insertion(db, { ...valuesOf(newOperation), maxQueued });
     if (row !== undefined) return { operation: rowOf(operation, row), existing: false };
-    const existing = await findExisting(db, newOperation);
+    const { payment, onceKey, caller, gasPolicy } = newOperation;
+    const existing =
+      (payment && (await findByAuthorization(db, payment))) ??
+      (onceKey === undefined ? undefined : await findByOnceKey(db, onceKey));
     if (existing !== undefined) return { operation: existing, existing: true };
-    await assertQueueCapacity(db, { maxQueued });
-    const { caller, gasPolicy } = newOperation;
+    const [queue] = await room(db, { maxQueued });
+    if (queue?.has_room !== true) throw queueFull();
     if (caller !== null && gasPolicy !== undefined) await assertGas(db, caller, gasPolicy);
   }
   throw new AppError("unavailable", {
     message: "A previous operation for this action is still being finished. Retry in a second.",
     retryAfterSeconds: 1,
   });
-}
-
-/** Throws `unavailable` if {@link enqueue} would refuse a new action. Call it before quoting a payment. */
-export async function assertQueueCapacity(
-  db: Executor,
-  { maxQueued = MAX_QUEUED }: { maxQueued?: number } = {},
-): Promise<void> {
-  const [row] = await room(db, { maxQueued });
-  if (row?.has_room !== true) throw queueFull();
 }
 
 const operationById = prepareRows(
@@ -104,7 +98,7 @@ const operationById = prepareRows(
 );
 
 /** The operation with this id: one that a caller waits for is never deleted. */
-export async function readOperation(db: Executor, id: bigint): Promise<OperationRow> {
+export async function readOperation(db: Executor, id: string): Promise<OperationRow> {
   const [row] = await operationById(db, { id });
   if (row === undefined) throw new Error(`Operation ${id} vanished`);
   return row;
@@ -151,17 +145,6 @@ export async function findByAuthorization(
 ): Promise<OperationRow | undefined> {
   const [row] = await byAuthorization(db, payment);
   return row;
-}
-
-async function findExisting(
-  db: Executor,
-  { payment, onceKey }: NewOperation,
-): Promise<OperationRow | undefined> {
-  if (payment !== undefined) {
-    const row = await findByAuthorization(db, payment);
-    if (row !== undefined) return row;
-  }
-  return onceKey === undefined ? undefined : findByOnceKey(db, onceKey);
 }
 
 const byOnceKey = prepareRows(
@@ -259,10 +242,7 @@ export function createOutboxWaiter({ db, notifications }: { db: Executor; notifi
   });
 
   return {
-    /**
-     * Resolves to the operation once it is mined, final or rejected; to null after `timeoutMs`. If it was stored just now,
-     * only its notification, or a later poll, can find it done.
-     */
+    /** Resolves to the operation once it is mined, final or rejected; null after `timeoutMs`. `isNew`: just stored. */
     waitFor(
       id: bigint,
       { timeoutMs, isNew = false }: { timeoutMs: number; isNew?: boolean },

@@ -198,10 +198,8 @@ async function mayRelay(context: SignerContext): Promise<boolean> {
 }
 
 /**
- * Follows the transactions of signers that no process owns. Removing a key leaves signed batches behind, and their
- * operations must not stay `sent` forever. Without the key nothing can be replaced, so the caretaker only rebroadcasts
- * the signed bytes and records receipts. Any number can run: each signer's ownership lock admits one caretaker, and none
- * while the signer has an owner.
+ * Follows the transactions of signers that no process owns, as after the removal of a key: rebroadcasts the signed bytes and
+ * records receipts. Any number can run: a signer's lock admits one caretaker, and none while the signer has an owner.
  */
 export function createCaretaker({
   unattendedSeconds = UNATTENDED_SECONDS,

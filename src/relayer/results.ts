@@ -1,5 +1,4 @@
 /** Records the on-chain results of a batch and its operations. */
-
 import { relayAbi } from "@working-contracts/protocol/abi";
 import { and, arrayOverlaps, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
@@ -183,12 +182,11 @@ async function storeApplied(
 export async function finaliseBatches(context: SignerContext, ids: bigint[]): Promise<void> {
   const finalised = await fenced(context, async (tx) => {
     await tx.update(batch).set({ state: "final", updatedAt: sql`now()` }).where(inArray(batch.id, ids));
-    const rows = await tx
+    const { rowCount } = await tx
       .update(operation)
       .set({ state: "final", updatedAt: sql`now()` })
-      .where(and(inArray(operation.batchId, ids), eq(operation.state, "mined")))
-      .returning({ id: operation.id });
-    return rows.length;
+      .where(and(inArray(operation.batchId, ids), eq(operation.state, "mined")));
+    return rowCount ?? 0;
   });
   for (const _ of ids) context.metrics?.batches("final");
   if (finalised > 0) context.metrics?.operations("final", finalised);

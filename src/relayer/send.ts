@@ -1,5 +1,4 @@
 /** From the queue to the node: claim, simulate, sign, commit, broadcast, strictly in this order. */
-
 import { sql } from "drizzle-orm";
 import { keccak256, type TransactionSerializableEIP1559 } from "viem";
 import { isCanonical } from "../chain/clients.js";
@@ -180,10 +179,7 @@ async function judge(
   return judged;
 }
 
-/**
- * Sends an empty batch to fill an account nonce below ours. A foreign transaction had used that nonce and a reorg
- * removed it; until it is used again, none of our later transactions can be mined.
- */
+/** Sends an empty batch with an account nonce below ours, which a foreign transaction used until a reorg removed it. */
 export async function fillGap(context: SignerContext, head: Head): Promise<void> {
   const { publicClient, options, memory } = context;
   const nonce = memory.gap?.nonce;
@@ -199,10 +195,7 @@ export async function fillGap(context: SignerContext, head: Head): Promise<void>
   if (isSent) raiseAlarm(context, "foreign_nonce", { nonce });
 }
 
-/**
- * Whether the signer can pay this much for a batch, beside what it has committed to others. Nodes refuse a transaction, and
- * its simulation, if the balance does not cover it and the pending ones before it. Alarms if it cannot pay at all.
- */
+/** Whether the signer can pay this for a batch, beside its pending ones, as nodes require. Alarms if it never can. */
 async function canPay(context: SignerContext, cost: bigint, committed = 0n): Promise<boolean> {
   const { publicClient, signer, memory } = context;
   const balance = await publicClient.getBalance({ address: signer });
@@ -301,9 +294,8 @@ export async function signAttempt(
 }
 
 /**
- * Sends signed bytes to the node, of a batch's transactions oldest first: if the node lost them and the signer cannot
- * afford the newest, an older one can still be mined. Its response does not matter: receipts decide, and the bytes can
- * be sent again.
+ * Sends signed bytes to the node, of one batch oldest first: if the signer cannot afford the newest, an older one can still
+ * be mined. The response does not matter: receipts decide, and the bytes can be sent again.
  */
 export async function broadcast(
   { publicClient, logger, signer }: SignerContext,
@@ -316,10 +308,7 @@ export async function broadcast(
   }
 }
 
-/**
- * Returns the lowest unused account nonce that none of our batches holds; null if the chain knows fewer of our
- * transactions than are final here, because it is out of date or lost some.
- */
+/** The lowest account nonce that no batch of ours holds; null if the chain knows fewer than are final here. */
 async function nextNonce({ db, signer }: SignerContext, chainNonce: number): Promise<number | null> {
   const { rows } = await db.execute<{ account_nonce: string; state: string }>(sql`
     select account_nonce::text, state from app.batch where signer = ${signer} and account_nonce >= ${chainNonce}

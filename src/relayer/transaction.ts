@@ -1,7 +1,6 @@
 /**
- * A batch's transaction and the chain: its gas, fees and calldata; the simulation of each operation at a block, before its
- * authorization leaves the process; and what became of it, by its receipt, its block, or what used its account nonce
- * instead.
+ * A batch's transaction and the chain: gas, fees and calldata; the simulation of its operations before an authorization
+ * leaves the process; and its fate, by its receipt, its block, or what used its account nonce instead.
  */
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Address } from "@working-contracts/protocol/types";
@@ -117,9 +116,8 @@ const MARKET_MULTIPLE = 8n;
 
 /**
  * Fees of a replacement: 25% more on both fields (nodes require 12.5%), or market fees if those are higher. Null if the
- * caps leave no room for an increase that nodes accept, or if the fees are far above the market already: then another
- * reason keeps the transaction from its block, and its tip would be paid in full. The tip's cap does not depend on the
- * market, which a node can name as it likes.
+ * caps leave no room for an increase that nodes accept, or if the fees are far above the market already (see "Replacements
+ * stop at eight times the market" in docs/decisions.md).
  */
 export function replacementFees({
   previous,

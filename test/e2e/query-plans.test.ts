@@ -7,7 +7,8 @@ import { readEarnings } from "../../src/features/records/routes.js";
 import { countLate, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
-import { assertQueueCapacity, readOpenOperations } from "../../src/relayer/outbox.js";
+import { readOutboxState } from "../../src/relayer/limits.js";
+import { readOpenOperations } from "../../src/relayer/outbox.js";
 import { recordAbandoned } from "../../src/relayer/results.js";
 import { claimDue } from "../../src/webhooks/deliveries.js";
 import { sharedStack } from "../support/world.js";
@@ -215,7 +216,8 @@ it("claims a batch beside 100,000 finished operations", async () => {
   const head = { number: 5n, hash: "0x", timestamp: NOW, gasLimit: 60_000_000n, baseFeePerGas: 1n } as const;
   let claimed = 0;
   const read = await rowsRead(async () => {
-    await assertQueueCapacity(database.db);
+    const gasPolicy = { allowance: 0, budget: 0, perFee: 0 };
+    expect((await readOutboxState(database.db, { caller: SIGNER, gasPolicy })).hasRoom).toBe(true);
     const [queued] = await readOpenOperations(database.db);
     expect(queued).toMatchObject({ state: "queued", kind: "settle", count: OPEN / 2 });
     expect(await readWork(context as SignerContext)).toEqual({ isOpen: false, isWaiting: true });

@@ -148,7 +148,7 @@ test("calls that ask the outbox in one turn of the event loop share a statement,
   const asked = { caller: client.address, gasPolicy: { allowance: 0, budget: 0, perFee: 0 } };
   const ask = (authorization: typeof newer) => readOutboxState(db, { ...asked, authorization });
   const { result, sent } = await costOf(() => Promise.all([newer, unknown, older].map(ask)));
-  expect(result.map(({ earlier }) => earlier)).toEqual([BigInt(newer.id), null, BigInt(older.id)]);
+  expect(result.map(({ earlier }) => earlier)).toEqual([newer.id, null, older.id]);
   expect(sent).toEqual(["outbox_state"]);
 });
 
@@ -174,7 +174,7 @@ test("responses that are ready in one turn of the event loop share a statement; 
     "update app.operation set response = null where escrow = any($1) and kind = 'create' returning id",
     [created],
   );
-  const operations = await Promise.all(rows.map(({ id }) => readOperation(db, BigInt(id))));
+  const operations = await Promise.all(rows.map(({ id }) => readOperation(db, id)));
   type Row = (typeof operations)[number];
   const [locked, ...free] = operations as [Row, Row, Row];
   const deps = {

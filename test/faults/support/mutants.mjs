@@ -134,7 +134,7 @@ const BY_TEST_FILE = {
       file: "src/payments/direct-transfer.ts",
       edits: [
         [
-          "  const gasPolicy = await admit(deps, payment.from);\n  return",
+          "  const gasPolicy = await admitAnyone(deps, payment.from, purpose);\n  return",
           "  const gasPolicy = undefined;\n  return",
         ],
       ],
