@@ -157,10 +157,12 @@ export interface PaymentAuthorization {
 
 type DecodedPayment = { ok: true; payment: PaymentAuthorization } | Rejection;
 
-const AddressSchema = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{40}$/, "expected an address")
-  .transform((text) => text.toLowerCase() as Address);
+const hex = (pattern: RegExp, message: string) =>
+  z
+    .string()
+    .regex(pattern, message)
+    .transform((text) => text.toLowerCase() as Hex);
+const AddressSchema = hex(/^0x[0-9a-fA-F]{40}$/, "expected an address");
 
 const Uint256Schema = z
   .string()
@@ -169,24 +171,17 @@ const Uint256Schema = z
   .refine((value) => value < 2n ** 256n, "exceeds uint256");
 
 const PayloadSchema = z.object({
-  signature: z
-    .string()
-    .regex(/^0x(?:[0-9a-fA-F]{2})+$/, "expected a signature in hex")
-    .refine(
-      (hex) => hex.length <= 2 + 2 * LIMITS.paymentSignatureBytes,
-      `exceeds ${LIMITS.paymentSignatureBytes} bytes`,
-    )
-    .transform((hex) => hex.toLowerCase() as Hex),
+  signature: hex(/^0x(?:[0-9a-fA-F]{2})+$/, "expected a signature in hex").refine(
+    (text) => text.length <= 2 + 2 * LIMITS.paymentSignatureBytes,
+    `exceeds ${LIMITS.paymentSignatureBytes} bytes`,
+  ),
   authorization: z.object({
     from: AddressSchema,
     to: AddressSchema,
     value: Uint256Schema,
     validAfter: Uint256Schema,
     validBefore: Uint256Schema,
-    nonce: z
-      .string()
-      .regex(/^0x[0-9a-fA-F]{64}$/, "expected 32 bytes in hex")
-      .transform((hex) => hex.toLowerCase() as Hex),
+    nonce: hex(/^0x[0-9a-fA-F]{64}$/, "expected 32 bytes in hex"),
   }),
 });
 

@@ -3,12 +3,13 @@
  * "Contract wallets" in docs/decisions.md).
  */
 import type { Address } from "@working-contracts/protocol/types";
-import { sql } from "drizzle-orm";
+import { and, sql } from "drizzle-orm";
 import type { Hex, TransactionReceipt } from "viem";
 import { decodeRevert } from "../chain/errors.js";
 import { isPaused, tokenAbi } from "../chain/token.js";
 import type { Transaction } from "../db/client.js";
-import { hasOutcomeOnChain } from "../db/schema.js";
+import { hasOutcomeOnChain, operation } from "../db/schema.js";
+import { isOneOf } from "../db/statements.js";
 import { createCounts } from "../scheduling.js";
 import type { Candidate } from "./choose.js";
 import type { Head, SignerContext } from "./context.js";
@@ -139,17 +140,6 @@ export async function usedPayments(
   return new Set((await Promise.all(used)).flat());
 }
 
-interface SignedRow extends Record<string, unknown> {
-  id: string;
-  caller: string;
-  target: Address;
-  asset: Address | null;
-  payer: Address | null;
-  nonce: Hex | null;
-  /** Seconds from which on the payment is no longer valid. */
-  not_after: string | null;
-}
-
 /**
  * The caller of each of these failed operations whose signature, or whose money, failed on chain after its simulation. Not
  * if the payment had expired, if someone else used it first, while the token refuses all transfers, or if a reorg put the
@@ -161,19 +151,20 @@ export async function signersAtFault(
   block: Pick<TransactionReceipt, "blockHash" | "blockNumber">,
 ): Promise<Map<bigint, string>> {
   const reasons = new Map([...failures].map(([id, data]) => [id, failureReason(data)]));
-  const ids = [...reasons].flatMap(([id, reason]) => (SIGNATURE_FAULTS.has(reason) ? [id.toString()] : []));
+  const ids = [...reasons].flatMap(([id, reason]) => (SIGNATURE_FAULTS.has(reason) ? [id] : []));
   if (ids.length === 0) return new Map();
-  const { rows } = await context.db.execute<SignedRow>(sql`
-    select id::text, caller, target, asset, payer, nonce, not_after::text from app.operation
-    where id = any(${sql.param(ids)}::bigint[]) and caller is not null and signed`);
+  const rows = await context.db
+    .select()
+    .from(operation)
+    .where(and(isOneOf(operation.id, ids), operation.signed));
   const judged = await Promise.all(
     rows.map(async (row): Promise<[bigint, string][]> => {
-      const id = BigInt(row.id);
+      const { id, caller } = row;
       const reason = reasons.get(id) ?? "";
       const isExcused =
         (REFUSED_PAYMENT.has(reason) && (await isBeyondPayer(context, row, block))) ||
         (reason === "Reverted" && (await isBeforeTarget(context, row, block)));
-      return isExcused ? [] : [[id, row.caller]];
+      return caller === null || isExcused ? [] : [[id, caller]];
     }),
   );
   return new Map(judged.flat());
@@ -182,10 +173,10 @@ export async function signersAtFault(
 /** Whether there was no contract to call yet. */
 const isBeforeTarget = (
   { publicClient }: SignerContext,
-  { target }: SignedRow,
+  { target }: OperationRow,
   { blockNumber }: Pick<TransactionReceipt, "blockNumber">,
 ): Promise<boolean> =>
-  publicClient.getCode({ address: target, blockNumber: blockNumber - 1n }).then(
+  publicClient.getCode({ address: target as Address, blockNumber: blockNumber - 1n }).then(
     (code) => code === undefined,
     () => false,
   );
@@ -193,12 +184,12 @@ const isBeforeTarget = (
 /** A node that cannot say excuses nothing: its answer must not keep a receipt from being recorded. */
 async function isBeyondPayer(
   { publicClient, deployment }: SignerContext,
-  { asset, payer, nonce, not_after }: SignedRow,
+  { asset, payer, nonce, notAfter }: OperationRow,
   { blockHash, blockNumber }: Pick<TransactionReceipt, "blockHash" | "blockNumber">,
 ): Promise<boolean> {
-  const token = asset ?? deployment.asset.address;
+  const token = (asset ?? deployment.asset.address) as Address;
   const isExpired = async () =>
-    not_after !== null && (await publicClient.getBlock({ blockHash })).timestamp >= BigInt(not_after);
+    notAfter !== null && (await publicClient.getBlock({ blockHash })).timestamp >= BigInt(notAfter);
   const isUsed = async () =>
     payer !== null &&
     nonce !== null &&
@@ -207,7 +198,7 @@ async function isBeyondPayer(
         address: token,
         abi: tokenAbi,
         eventName: "AuthorizationUsed",
-        args: { authorizer: payer, nonce },
+        args: { authorizer: payer as Address, nonce: nonce as Hex },
         fromBlock: blockNumber > USED_BLOCKS ? blockNumber - USED_BLOCKS : 0n,
         toBlock: blockNumber,
       })

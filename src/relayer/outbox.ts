@@ -198,7 +198,6 @@ export function createOutboxWaiter({ db, notifications }: { db: Executor; notifi
   const waiting = new Map<bigint, Set<Resolve>>();
   /** Ids not looked up yet: their operation might have finished before the wait began. */
   const fresh = new Set<bigint>();
-  let freshScheduled = false;
   let polling = false;
   let stopped = false;
 
@@ -216,14 +215,8 @@ export function createOutboxWaiter({ db, notifications }: { db: Executor; notifi
   };
 
   const lookAtFresh = (): void => {
-    if (freshScheduled) return;
-    freshScheduled = true;
-    setImmediate(() => {
-      freshScheduled = false;
-      const ids = [...fresh];
-      fresh.clear();
-      void look(ids);
-    });
+    void look([...fresh]);
+    fresh.clear();
   };
 
   const poll = setInterval(() => {
@@ -259,8 +252,8 @@ export function createOutboxWaiter({ db, notifications }: { db: Executor; notifi
         const timer = setTimeout(resolve, timeoutMs, null);
         waiting.set(id, (waiting.get(id) ?? new Set()).add(resolve));
         if (isNew) return;
+        if (fresh.size === 0) setImmediate(lookAtFresh);
         fresh.add(id);
-        lookAtFresh();
       });
     },
     /** Resolves all waits with null. */
