@@ -62,93 +62,59 @@ const CALLS: Record<string, () => Promise<PaidCall>> = {
 
 for (const [name, prepare] of Object.entries(CALLS)) {
   describe(`Payment mechanics / ${name}`, () => {
-    const call = lazy(async () => {
-      const { agent, path, body, amount } = await prepare();
-      const unpaid = await agent.post(path, body, asVersion2());
-      return { agent, path, body, amount, unpaid, before: await scene.usdOf(agent.address) };
-    });
-    const paid = lazy(async () => {
-      const { agent, path, body } = await call();
-      const { send } = await signedCall<Json>(agent, path, body, scene);
-      return { send, answer: await send() };
-    });
-
-    withJury("Call without payment. Response is `402`.", async () => {
-      expect((await call()).unpaid.status).toBe(402);
-    });
-
     withJury(
-      "The quote (payTo, amount, asset, network) is in a base64-encoded `Payment-Required` response header (x402 version 2), and the body is `{}`.",
+      [
+        "Call without payment. Response is `402`.",
+        "The quote (payTo, amount, asset, network) is in a base64-encoded `Payment-Required` response header (x402 version 2), and the body is `{}`.",
+        "When the transfer settles into the per-contract escrow the operation applies and its normal response is returned.",
+        "the same payment sent twice at the same moment is one payment",
+        "a repeated payment gets the same response, and no second one is taken",
+      ],
       async () => {
-        const { unpaid, amount } = await call();
+        const { agent, path, body, amount } = await prepare();
+        const unpaid = await agent.post(path, body, asVersion2());
+        expect(unpaid.status).toBe(402);
         expect(unpaid.headers.get("payment-required")).toMatch(/^[A-Za-z0-9+/]+=*$/);
-        const { x402Version, accepts } = paymentRequired(unpaid);
-        expect(x402Version).toBe(2);
-        expect(accepts).toHaveLength(1);
-        expect(accepts[0]).toMatchObject({
-          payTo: expect.stringMatching(/^0x[0-9a-f]{40}$/),
-          amount,
-          maxAmountRequired: amount,
-          asset: expect.stringMatching(/^0x[0-9a-f]{40}$/),
-          network: `eip155:${scene.chainId}`,
+        const address = expect.stringMatching(/^0x[0-9a-f]{40}$/);
+        const quote = { payTo: address, asset: address, network: `eip155:${scene.chainId}` };
+        expect(paymentRequired(unpaid)).toMatchObject({
+          x402Version: 2,
+          accepts: [{ ...quote, amount, maxAmountRequired: amount }],
         });
         expect(unpaid.body).toEqual({});
+
+        const before = await scene.usdOf(agent.address);
+        const { send } = await signedCall<Json>(agent, path, body, scene);
+        const answers = await Promise.all([send(), send(), send()]);
+        expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+        expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
+        for (const { headers } of answers) expect(headers.get("payment-response")).toBeTruthy();
+        for (const replay of await Promise.all([send(), send()])) {
+          expect(replay.status).toBe(200);
+          expect(replay.body).toEqual(answers[0]?.body);
+          expect(replay.headers.get("idempotent-replay")).toBe("true");
+        }
+        expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
       },
     );
 
     withJury(
-      "The older version 1 form puts the quote in the body as `{ x402Version, accepts: [quote] }`.",
+      [
+        "The older version 1 form puts the quote in the body as `{ x402Version, accepts: [quote] }`.",
+        "the `X-PAYMENT` header (v1, base64-encoded). Both are accepted.",
+      ],
       async () => {
         const { agent, path, body, amount } = await prepare();
         const unpaid = await agent.post(path, body, { "x-402-version": "1" });
         expect(unpaid.status).toBe(402);
-        const quote = { maxAmountRequired: amount, maxTimeoutSeconds: 60 };
-        expect(unpaid.body).toMatchObject({ x402Version: 1, accepts: [quote] });
+        const quoted = { maxAmountRequired: amount, maxTimeoutSeconds: 60 };
+        expect(unpaid.body).toMatchObject({ x402Version: 1, accepts: [quoted] });
+        const [quote] = (unpaid.body as { accepts: [Quote] }).accepts;
+        const answer = await agent.post(path, body, version1(quote, await authorize(agent, quote, scene)));
+        expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+        expect(answer.headers.get("x-payment-response")).toBeTruthy();
       },
     );
-
-    withJury(
-      "When the transfer settles into the per-contract escrow the operation applies and its normal response is returned.",
-      async () => {
-        const { agent, amount, before } = await call();
-        const { answer } = await paid();
-        expect(answer.status).toBe(200);
-        expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
-        expect(answer.headers.get("payment-response")).toBeTruthy();
-      },
-    );
-
-    withJury("the `X-PAYMENT` header (v1, base64-encoded). Both are accepted.", async () => {
-      const { agent, path, body } = await prepare();
-      const v1 = await agent.post<Json>(path, body, { "x-402-version": "1" });
-      const [quote] = (v1.body as unknown as { accepts: [Quote] }).accepts;
-      const headers = version1(quote, await authorize(agent, quote, scene));
-      const answer = await agent.post(path, body, headers);
-      expect(answer.status, JSON.stringify(answer.body)).toBe(200);
-      expect(answer.headers.get("x-payment-response")).toBeTruthy();
-    });
-
-    withJury("a repeated payment gets the same response, and no second one is taken", async () => {
-      const { agent } = await call();
-      const { send, answer } = await paid();
-      const before = await scene.usdOf(agent.address);
-      for (const replay of await Promise.all([send(), send()])) {
-        expect(replay.status).toBe(200);
-        expect(replay.body).toEqual(answer.body);
-        expect(replay.headers.get("idempotent-replay")).toBe("true");
-      }
-      expect(await scene.usdOf(agent.address)).toBe(before);
-    });
-
-    withJury("the same payment sent twice at the same moment is one payment", async () => {
-      const { agent, path, body, amount } = await prepare();
-      const before = await scene.usdOf(agent.address);
-      const { send } = await signedCall(agent, path, body, scene);
-      const answers = await Promise.all([send(), send(), send()]);
-      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-      expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
-      expect(await scene.usdOf(agent.address)).toBe(before - BigInt(amount));
-    });
 
     withJury("two payments at the same moment: one is taken, the other call is rejected", async () => {
       const { agent, path, body, amount } = await prepare();
@@ -174,34 +140,30 @@ describe("Payment mechanics / rejected payments", () => {
   const stranger = lazy(() => scene.newAgent({ usd: "100" }));
   type Payment = (quote: Quote) => Promise<Record<string, string>>;
 
-  const changes: [string, string, Partial<Authorization>][] = [
-    ["too little", "invalid_exact_evm_payload_authorization_value", { value: 2_499_999n }],
-    ["too much", "invalid_exact_evm_payload_authorization_value", { value: 2_500_001n }],
-    ["an expired authorization", "invalid_exact_evm_payload_authorization_valid_before", { validBefore: 1n }],
+  const paying =
+    (changes: Partial<Authorization>, chainId = scene.chainId): Payment =>
+    async (quote) =>
+      version2(quote, await authorize((await pair()).worker, quote, { chainId, changes }));
+  const otherAmount = "invalid_exact_evm_payload_authorization_value";
+  const faults: [string, string, Payment][] = [
+    ["too little", otherAmount, paying({ value: 2_499_999n })],
+    ["too much", otherAmount, paying({ value: 2_500_001n })],
+    [
+      "an expired authorization",
+      "invalid_exact_evm_payload_authorization_valid_before",
+      paying({ validBefore: 1n }),
+    ],
     [
       "a payment to someone else",
       "invalid_exact_evm_payload_recipient_mismatch",
-      { to: `0x${"ab".repeat(20)}` },
+      paying({ to: `0x${"ab".repeat(20)}` }),
     ],
-  ];
-  const paying = async (quote: Quote, changed: { chainId?: number; changes?: Partial<Authorization> }) =>
-    version2(quote, await authorize((await pair()).worker, quote, { ...scene, ...changed }));
-  const faults: [string, string, Payment][] = [
-    ...changes.map(([name, reason, changes]): [string, string, Payment] => [
-      name,
-      reason,
-      (quote) => paying(quote, { changes }),
-    ]),
     [
       "a payment from another address",
       "payer_mismatch",
       async (quote) => version2(quote, await authorize(await stranger(), quote, scene)),
     ],
-    [
-      "a signature over another chain",
-      "invalid_exact_evm_payload_signature",
-      (quote) => paying(quote, { chainId: scene.chainId + 1 }),
-    ],
+    ["a signature over another chain", "invalid_exact_evm_payload_signature", paying({}, scene.chainId + 1)],
     ["no base64", "invalid_payload", async () => ({ "payment-signature": "{not base64}" })],
     [
       "base64 that is not a payment",
@@ -242,15 +204,5 @@ describe("Payment mechanics / rejected payments", () => {
     ]) {
       expect(refused.error?.code).toBe("conflict");
     }
-  });
-
-  withMoney("Repeat the call, with a byte-identical body", async () => {
-    const client = await scene.newAgent({ usd: "100" });
-    const body = await draft(scene);
-    const { quote, headers } = await signedCall(client, "/v1/contracts", JSON.stringify(body), scene);
-    const reformatted = await client.post("/v1/contracts", JSON.stringify(body, null, 1), headers);
-    expect(reformatted.status).toBe(402);
-    expect(quoteOf(reformatted).payTo).not.toBe(quote.payTo);
-    expect(await scene.usdOf(client.address)).toBe(100_000_000n);
   });
 });

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import type { Agent } from "../support/agent.js";
 import { created, DAY, draft, HOUR, type Json, newPair, ok, posted, quoteFor } from "../support/contracts.js";
-import { signedCall } from "../support/payment.js";
+import { quoteOf, signedCall } from "../support/payment.js";
 import { lazy, openScene } from "../support/world.js";
 import { chapter, says, withMoney } from "./support/spec.js";
 
@@ -74,6 +74,7 @@ chapter("POST /v1/contracts", () => {
     [
       "409 `duplicate_contract` (an identical contract by the caller exists and no different idempotencyKey was given)",
       "Errors > | 409 | duplicate_contract | Identical contract by the same caller without a distinct idempotencyKey. |",
+      "POST /v1/contracts / Body > To post several otherwise identical contracts give each its own key.",
     ],
     async () => {
       const { client, worker } = await newPair(scene);
@@ -85,8 +86,12 @@ chapter("POST /v1/contracts", () => {
         "duplicate_contract",
         { contractId: id },
       ]);
-      const other = JSON.stringify({ ...JSON.parse(body), idempotencyKey: "another" });
-      expect((await client.post("/v1/contracts", other)).status).toBe(402);
+      const others = await Promise.all(
+        ["a", "b"].map((idempotencyKey) =>
+          client.pay<Json>("/v1/contracts", { ...JSON.parse(body), idempotencyKey }),
+        ),
+      );
+      expect(new Set([id, ...others.map((other) => ok(other).id)]).size).toBe(3);
       // The same bytes from another caller are another contract.
       expect((await worker.post("/v1/contracts", body)).status).toBe(402);
     },
@@ -137,14 +142,19 @@ chapter("POST /v1/contracts / Body", () => {
     },
   );
   withMoney(
-    "Byte-identical bodies from the same caller are the same creation attempt (needed so the 402 and its retry resolve to the same payTo).",
+    [
+      "Byte-identical bodies from the same caller are the same creation attempt (needed so the 402 and its retry resolve to the same payTo).",
+      "Payment mechanics / rejected payments > Repeat the call, with a byte-identical body",
+    ],
     async () => {
-      const agent = await scene.newAgent();
+      const agent = await scene.newAgent({ usd: "100" });
       const body = JSON.stringify(await draft(scene));
       const quotes = await Promise.all([1, 2, 3].map(() => quoteFor(agent, "/v1/contracts", body)));
-      expect(new Set(quotes.map(({ payTo }) => payTo)).size).toBe(1);
-      const spaced = await quoteFor(agent, "/v1/contracts", `${body} `);
-      expect(spaced.payTo).not.toBe(quotes[0]?.payTo);
+      const { quote, headers } = await signedCall(agent, "/v1/contracts", body, scene);
+      expect(new Set([quote, ...quotes].map(({ payTo }) => payTo)).size).toBe(1);
+      const spaced = await agent.post("/v1/contracts", `${body} `, headers);
+      expect(quoteOf(spaced).payTo).not.toBe(quote.payTo);
+      expect(await scene.usdOf(agent.address)).toBe(100_000_000n);
     },
   );
   withMoney("Not stored and not returned.", async () => {
@@ -175,15 +185,6 @@ chapter("POST /v1/contracts / Body", () => {
       expect(ok(await send()).id).toBe(quote.payTo);
     },
   );
-  withMoney("To post several otherwise identical contracts give each its own key.", async () => {
-    const { client } = await pair();
-    const body = await draft(scene);
-    const ids = [];
-    for (const idempotencyKey of ["a", "b", "c"]) {
-      ids.push(ok(await client.pay<Json>("/v1/contracts", { ...body, idempotencyKey })).id);
-    }
-    expect(new Set(ids).size).toBe(3);
-  });
   says("`client` (default) or `worker`.", async () => {
     await refusedFor("initiator", { initiator: "judge" });
     await refusedFor("initiator", { initiator: 1 });

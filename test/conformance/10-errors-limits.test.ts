@@ -267,7 +267,10 @@ chapter("Versioning", () => {
     expect((await fetch(`${scene.url}/protocol`)).status).toBe(404);
   });
   withMoney(
-    "Two payment-protocol versions are accepted: version 2 (`PAYMENT-SIGNATURE` request header, base64 `Payment-Required` response header, empty `{}` body on 402) and version 1 (`X-PAYMENT` request header, quote in the 402 body).",
+    [
+      "Two payment-protocol versions are accepted: version 2 (`PAYMENT-SIGNATURE` request header, base64 `Payment-Required` response header, empty `{}` body on 402) and version 1 (`X-PAYMENT` request header, quote in the 402 body).",
+      "Endpoints / Small print > Payment-carrying calls additionally carry a signed transfer authorization in `PAYMENT-SIGNATURE` or `X-PAYMENT`.",
+    ],
     async () => {
       const { client } = await newPair(scene);
       for (const version of [1, 2]) {
@@ -277,6 +280,12 @@ chapter("Versioning", () => {
         const quote = version === 2 ? quoteOf(answer) : (answer.body as Json).accepts[0];
         const signed = await authorize(client, quote, scene);
         const headers = version === 2 ? version2(quote, signed) : version1(quote, signed);
+        // The key says who calls, the payment who pays. Neither replaces the other.
+        expect(refusal(await scene.call("POST", "/v1/contracts", { body, headers }))).toBe(
+          "401 unauthorized",
+        );
+        const misplaced = { payment: Object.values(headers)[0] as string };
+        expect((await client.post("/v1/contracts", body, misplaced)).status).toBe(402);
         expect((await client.post("/v1/contracts", body, headers)).status).toBe(200);
       }
     },
