@@ -1,10 +1,11 @@
 /** Endpoints of challenges and API keys. */
+import { verifyMessage } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect } from "vitest";
 import { type Agent, caller } from "../support/agent.js";
-import { type Json, ok, signedChallenge } from "../support/contracts.js";
+import { type Json, ok, signedChallenge, UNKNOWN } from "../support/contracts.js";
 import { lazy, openScene } from "../support/world.js";
-import { chapter, refusal, says } from "./support/spec.js";
+import { chapter, codes, refusal, says } from "./support/spec.js";
 
 const scene = await openScene();
 const bystander = lazy(() => scene.newAgent());
@@ -37,15 +38,21 @@ chapter("POST /v1/agents/{address}/challenge", () => {
       "No auth. Path: `address` string. No body. Response 200: `{ challengeId: string, message: string }`.",
       "The server stores a random nonce for 5 minutes and returns `challengeId` and `message`.",
       "Resources and their fields / Challenge > | challengeId | string |",
+      "The same request twice > POST /v1/agents/{address}/challenge: each is a separate challenge, and each can be redeemed",
     ],
     async () => {
-      const path = `/v1/agents/${newAddress().address}/challenge`;
+      const { address, account } = newAddress();
+      const path = `/v1/agents/${address}/challenge`;
       const answers = await Promise.all(Array.from({ length: 10 }, () => scene.call<Json>("POST", path)));
       const given = answers.map((answer) => ok(answer));
       for (const challenge of given)
         expect(challenge).toEqual({ challengeId: expect.any(String), message: expect.any(String) });
       for (const field of ["challengeId", "message"])
         expect(new Set(given.map((challenge) => challenge[field])).size).toBe(10);
+      for (const { challengeId, message } of given.slice(0, 3)) {
+        const body = { challengeId, signature: await account.signMessage({ message }) };
+        ok(await scene.call("POST", `/v1/agents/${address}/api-key`, { body }), 201);
+      }
     },
   );
 
@@ -106,14 +113,17 @@ chapter("POST /v1/agents/{address}/api-key", () => {
     [
       "A challenge is redeemable once.",
       "Authentication > A challenge is single-use; every new key or revocation needs a fresh challenge.",
+      "The same request twice > POST /v1/agents/{address}/api-key/revoke: one is executed, the others find no challenge",
     ],
     async () => {
       const agent = newAddress();
-      const body = await signedChallenge(scene, agent);
-      const answers = await Promise.all([1, 2, 3, 4].map(() => scene.call("POST", keyPath(agent), { body })));
-      expect(answers.map(({ status }) => status).sort()).toEqual([201, 400, 400, 400]);
-      for (const path of [keyPath(agent), `${keyPath(agent)}/revoke`]) {
-        expect((await scene.call("POST", path, { body })).error?.code).toBe("invalid_challenge");
+      const statuses = { [keyPath(agent)]: 201, [`${keyPath(agent)}/revoke`]: 200 };
+      for (const [path, done] of Object.entries(statuses)) {
+        const body = await signedChallenge(scene, agent);
+        const answers = await Promise.all([1, 2, 3, 4].map(() => scene.call("POST", path, { body })));
+        expect(codes(answers)).toEqual([done, ...Array(3).fill("invalid_challenge")]);
+        for (const again of Object.keys(statuses))
+          expect((await scene.call("POST", again, { body })).error?.code).toBe("invalid_challenge");
       }
     },
   );
@@ -122,6 +132,8 @@ chapter("POST /v1/agents/{address}/api-key", () => {
     [
       "Verification: the signing address is recovered from the signature and must equal the address the challenge was issued to.",
       "Keys / Small print > The server recovers the signer and requires it to equal the address the challenge was issued to.",
+      "Keys / Small print > Sign `message` locally with the address's private key using EIP-191 personal_sign.",
+      "What the service does > An agent proves control of its address by signing a server-issued challenge off-chain (no transaction, no gas) and receives an API key.",
     ],
     async () => {
       const [agent, other] = [newAddress(), newAddress()];
@@ -131,8 +143,13 @@ chapter("POST /v1/agents/{address}/api-key", () => {
       const foreign = await other.account.signMessage({ message });
       const refused = await scene.call("POST", keyPath(agent), { body: { challengeId, signature: foreign } });
       expect(refusal(refused)).toBe("401 invalid_signature");
+      for (const line of [agent.address, `Chain ID: ${scene.chainId}`]) expect(message).toContain(line);
       const own = await agent.account.signMessage({ message });
-      ok(await scene.call("POST", keyPath(agent), { body: { challengeId, signature: own } }), 201);
+      expect(await verifyMessage({ address: agent.address, message, signature: own })).toBe(true);
+      const issued = await scene.call<Json>("POST", keyPath(agent), {
+        body: { challengeId, signature: own },
+      });
+      expect(ok(issued, 201).apiKey).toEqual(expect.any(String));
     },
   );
 
@@ -188,43 +205,56 @@ chapter("GET /v1/agents/me/api-keys", () => {
     },
   );
 
-  says("Bearer key required (any active key of the caller).", async () => {
-    const agent = newAddress();
-    const [one, other] = [await issue(agent), await issue(agent)];
-    expect(await Promise.all([works(one.apiKey), works(other.apiKey)])).toEqual([true, true]);
-    expect((await scene.call("GET", "/v1/agents/me/api-keys?limit=0")).status).toBe(401);
-  });
-
-  says("lists the caller's keys and no one else's", async () => {
-    const agent = newAddress();
-    const { apiKey, keyId } = await issue(agent);
-    const theirs = ok(await (await bystander()).get<Json[]>("/v1/agents/me/api-keys"));
-    expect(theirs.map(({ id }) => id)).not.toContain(keyId);
-    const call = caller(scene.url, { authorization: `Bearer ${apiKey}` });
-    expect(ok(await call<Json[]>("GET", "/v1/agents/me/api-keys"))).toHaveLength(1);
-  });
+  says(
+    ["Bearer key required (any active key of the caller).", "lists the caller's keys and no one else's"],
+    async () => {
+      const agent = newAddress();
+      const issued = [await issue(agent), await issue(agent)];
+      for (const { apiKey } of issued) {
+        const call = caller(scene.url, { authorization: `Bearer ${apiKey}` });
+        const listed = ok(await call<Json[]>("GET", "/v1/agents/me/api-keys"));
+        expect(listed.map(({ id }) => id)).toEqual(issued.map(({ keyId }) => keyId));
+      }
+      expect((await scene.call("GET", "/v1/agents/me/api-keys?limit=0")).status).toBe(401);
+      const theirs = ok(await (await bystander()).get<Json[]>("/v1/agents/me/api-keys"));
+      for (const { keyId } of issued) expect(theirs.map(({ id }) => id)).not.toContain(keyId);
+    },
+  );
 });
 
 chapter("POST /v1/agents/{address}/api-key/revoke", () => {
-  says("No bearer key; a fresh challenge and signature are required (same flow as issuance).", async () => {
-    const agent = newAddress();
-    const { apiKey } = await issue(agent);
-    const bearer = { authorization: `Bearer ${apiKey}` };
-    const byKey = await scene.call("POST", `${keyPath(agent)}/revoke`, { body: {}, headers: bearer });
-    expect(byKey.error?.code).toBe("invalid_request");
-    expect(await works(apiKey)).toBe(true);
-    expect((await revoke(agent)).data).toEqual({ address: agent.address, revokedCount: 1 });
-  });
+  says(
+    [
+      "No bearer key; a fresh challenge and signature are required (same flow as issuance).",
+      "Authentication > Revocation is authorised by a fresh signature, not by the key.",
+    ],
+    async () => {
+      const agent = newAddress();
+      const { apiKey } = await issue(agent);
+      const bearer = { authorization: `Bearer ${apiKey}` };
+      const byKey = await scene.call("POST", `${keyPath(agent)}/revoke`, { body: {}, headers: bearer });
+      expect(byKey.error?.code).toBe("invalid_request");
+      expect(await works(apiKey)).toBe(true);
+      expect((await revoke(agent)).data).toEqual({ address: agent.address, revokedCount: 1 });
+      expect(await works(apiKey)).toBe(false);
+      // With no key left the address can still revoke, and get new keys.
+      expect((await revoke(agent)).data.revokedCount).toBe(0);
+      expect(await works((await issue(agent)).apiKey)).toBe(true);
+    },
+  );
 
   says(
     [
       "With `keyId`, revokes only that key; without it, revokes every active key of the address.",
       "Response 200: `{ address, revokedCount: number }` (0 or 1 when keyId is given).",
+      "Keys / Small print > `keyId` string optional.",
     ],
     async () => {
       const agent = newAddress();
       const keys = [await issue(agent), await issue(agent), await issue(agent)];
       const state = () => Promise.all(keys.map(({ apiKey }) => works(apiKey)));
+      for (const keyId of [null, 5, {}])
+        expect((await revoke(agent, { keyId })).error?.code).toBe("invalid_request");
       const one = await revoke(agent, { keyId: keys[1]?.keyId });
       expect([one.status, one.data]).toEqual([200, { address: agent.address, revokedCount: 1 }]);
       expect(await state()).toEqual([true, false, true]);
@@ -279,7 +309,7 @@ chapter("Authentication", () => {
     ["GET", "/v1/agents/me/api-keys"],
     ["POST", "/v1/contracts"],
     ["GET", "/v1/contracts"],
-    ["GET", `/v1/contracts/0x${"ab".repeat(20)}`],
+    ["GET", `/v1/contracts/${UNKNOWN}`],
     ...[
       "accept",
       "delivery",
@@ -290,12 +320,12 @@ chapter("Authentication", () => {
       "checkpoint",
       "complaints",
       "votes",
-    ].map((act): [string, string] => ["POST", `/v1/contracts/0x${"ab".repeat(20)}/${act}`]),
-    ["GET", `/v1/contracts/0x${"ab".repeat(20)}/votes`],
-    ["GET", `/v1/contracts/0x${"ab".repeat(20)}/keys`],
+    ].map((act): [string, string] => ["POST", `/v1/contracts/${UNKNOWN}/${act}`]),
+    ["GET", `/v1/contracts/${UNKNOWN}/votes`],
+    ["GET", `/v1/contracts/${UNKNOWN}/keys`],
     ["GET", "/v1/votes"],
     ["POST", "/v1/agents/me/profile"],
-    ["GET", `/v1/agents/0x${"ab".repeat(20)}/workload`],
+    ["GET", `/v1/agents/${UNKNOWN}/workload`],
   ];
   says(
     "All others use the bearer key; the caller's address is the authenticated address, and role rules (client, worker, initiator, matched worker) are checked against it.",
@@ -312,16 +342,21 @@ chapter("Authentication", () => {
   );
 
   says(
-    "Endpoints without a bearer key: challenge, issue key, revoke key, List Checkpoints, List Complaints, Read Profile.",
+    [
+      "Endpoints without a bearer key: challenge, issue key, revoke key, List Checkpoints, List Complaints, Read Profile.",
+      "Keys / Small print > No bearer key (signature-based).",
+    ],
     async () => {
       const agent = newAddress();
       await issue(agent);
+      const body = await signedChallenge(scene, agent);
+      const headers = { authorization: "Bearer nonsense" };
+      ok(await scene.call("POST", keyPath(agent), { body, headers }), 201);
       ok(await revoke(agent));
       ok(await scene.call("GET", `/v1/agents/${agent.address}/profile`));
       for (const list of ["checkpoints", "complaints"]) {
-        expect((await scene.call("GET", `/v1/contracts/0x${"ab".repeat(20)}/${list}`)).error?.code).toBe(
-          "not_found",
-        );
+        const refused = await scene.call("GET", `/v1/contracts/${UNKNOWN}/${list}`);
+        expect(refused.error?.code).toBe("not_found");
       }
     },
   );
@@ -353,16 +388,6 @@ chapter("Authentication", () => {
       ),
     );
     expect(statuses).toEqual([200, 200, 200, ...Array(8).fill(401)]);
-  });
-
-  says("Revocation is authorised by a fresh signature, not by the key.", async () => {
-    const agent = newAddress();
-    const { apiKey } = await issue(agent);
-    ok(await revoke(agent));
-    expect(await works(apiKey)).toBe(false);
-    // With no key left the address can still revoke, and get new keys.
-    expect((await revoke(agent)).data.revokedCount).toBe(0);
-    expect(await works((await issue(agent)).apiKey)).toBe(true);
   });
 
   says(

@@ -1,9 +1,9 @@
 /** Accept, delivery, approve, dispute, withdraw and cancel: roles, states, responses, races. */
 import { expect } from "vitest";
+import type { Agent, ApiResponse } from "../support/agent.js";
 import {
   created,
   delivered,
-  disputed,
   eventually,
   type Json,
   matched,
@@ -20,9 +20,10 @@ const pair = lazy(() => newPair(scene));
 const stranger = lazy(() => scene.newAgent({ usd: "100" }));
 const open = lazy(async () => created(scene, (await pair()).client));
 const match = lazy(async () => matched(scene, await pair()));
-const delivery = lazy(async () => delivered(scene, await pair()));
 
 const award = ({ worker }: Pair) => ({ awardMethod: "direct_award", worker: worker.address });
+type Response = Promise<ApiResponse>;
+const accepting = (by: Agent, path: string): Response => by.pay(`${path}/accept`, { accept: true });
 
 chapter("POST /v1/contracts/{id}/accept", () => {
   withMoney("Body: `accept` boolean required.", async () => {
@@ -77,26 +78,6 @@ chapter("POST /v1/contracts/{id}/accept", () => {
       await eventually(() => scene.usdOf(worker.address), 2_500_000n);
     },
   );
-
-  withMoney("Contract not in `created`: 409 `conflict`.", async () => {
-    const parties = await pair();
-    const { id } = await matched(scene, parties, award(parties));
-    for (const accept of [true, false]) {
-      const refused = await parties.worker.post(`/v1/contracts/${id}/accept`, { accept });
-      expect(refusal(refused)).toBe("409 conflict");
-    }
-  });
-
-  withMoney("accepting and declining at the same moment: one of them happens", async () => {
-    const parties = await newPair(scene);
-    const { id } = await created(scene, parties.client, award(parties));
-    const path = `/v1/contracts/${id}/accept`;
-    const answers = await Promise.all([
-      parties.worker.pay<Json>(path, { accept: true }),
-      parties.worker.post<Json>(path, { accept: false }),
-    ]);
-    expect(codes(answers)).toEqual([200, "conflict"]);
-  });
 });
 
 chapter("POST /v1/contracts/{id}/delivery", () => {
@@ -106,14 +87,6 @@ chapter("POST /v1/contracts/{id}/delivery", () => {
       const refused = await worker.post(`/v1/contracts/${(await match()).id}/delivery`, body);
       expect(refusal(refused)).toBe("400 invalid_request");
     }
-  });
-
-  withMoney("Only valid in `matched` (else 409 `conflict`)", async () => {
-    const { worker } = await pair();
-    const refused = await worker.post(`/v1/contracts/${(await delivery()).id}/delivery`, {
-      delivery: "again",
-    });
-    expect(refusal(refused)).toBe("409 conflict");
   });
 
   withMoney(
@@ -150,23 +123,19 @@ chapter("POST /v1/contracts/{id}/delivery", () => {
 });
 
 chapter("POST /v1/contracts/{id}/approve", () => {
-  withMoney("Valid only in `under-review` before reviewDeadline (else 409).", async () => {
-    const { client } = await pair();
-    for (const { id } of [await open(), await match()]) {
-      expect(refusal(await client.post(`/v1/contracts/${id}/approve`))).toBe("409 conflict");
-    }
-  });
-
   withMoney(
     [
+      "No body, no payment.",
       "Response 200: Contract with status `resolved` and criteriaMet all `met` (for the usage-ticket application the result computed at delivery is used).",
       "States and transitions / Rows > | under-review | Approve | caller is the Client, before reviewDeadline | resolved | criteriaMet set to `met` for every criterion (for the usage-ticket application the criteriaMet computed at delivery is kept). |",
     ],
     async () => {
-      const parties = await pair();
+      const parties = await newPair(scene);
       const plain = await delivered(scene, parties);
+      const before = await scene.usdOf(parties.client.address);
       const approved = ok(await parties.client.post<Json>(`/v1/contracts/${plain.id}/approve`));
       expect(approved).toEqual({ ...plain, status: "resolved", criteriaMet: ["met", "met", "met"] });
+      expect(await scene.usdOf(parties.client.address)).toBe(before);
 
       const criteria = [{ metric: "tokens", op: ">=", target: 1 }, null, null];
       const ticket = await delivered(scene, parties, {
@@ -179,15 +148,6 @@ chapter("POST /v1/contracts/{id}/approve", () => {
       expect(outcome.criteriaMet).toEqual(["not met", "unclear", "unclear"]);
     },
   );
-
-  withMoney("No body, no payment.", async () => {
-    const parties = await newPair(scene);
-    const { client } = parties;
-    const { id } = await delivered(scene, parties);
-    const before = await scene.usdOf(client.address);
-    expect((await client.post(`/v1/contracts/${id}/approve`)).status).toBe(200);
-    expect(await scene.usdOf(client.address)).toBe(before);
-  });
 });
 
 chapter("POST /v1/contracts/{id}/dispute", () => {
@@ -211,34 +171,9 @@ chapter("POST /v1/contracts/{id}/dispute", () => {
       expect(after).toEqual({ ...before, status: "disputed", disputeBond: "2.5", backupAgents: [] });
     },
   );
-
-  withMoney("approving and disputing at the same moment: one of them happens", async () => {
-    const { client } = await newPair(scene);
-    const { worker } = await pair();
-    const { id } = await delivered(scene, { client, worker });
-    const answers = await Promise.all([
-      client.post(`/v1/contracts/${id}/approve`),
-      client.pay(`/v1/contracts/${id}/dispute`),
-    ]);
-    expect(codes(answers)).toEqual([200, "conflict"]);
-  });
-});
-
-chapter("POST /v1/contracts/{id}/withdraw", () => {
-  withMoney("Valid only in `matched` before withdrawalDeadline (else 409 `conflict`).", async () => {
-    const refused = await (await pair()).worker.post(`/v1/contracts/${(await delivery()).id}/withdraw`);
-    expect(refusal(refused)).toBe("409 conflict");
-  });
 });
 
 chapter("POST /v1/contracts/{id}/cancel", () => {
-  withMoney("Valid only in `created` (else 409).", async () => {
-    const { client } = await pair();
-    for (const { id } of [await match(), await delivery(), await disputed(scene, await pair())]) {
-      expect(refusal(await client.post(`/v1/contracts/${id}/cancel`))).toBe("409 conflict");
-    }
-  });
-
   withMoney(
     [
       "Response 200: Contract with status `cancelled-by-initiator`; the Initiator's own commitment is refunded in full.",
@@ -258,13 +193,29 @@ chapter("POST /v1/contracts/{id}/cancel", () => {
     },
   );
 
-  withMoney("cancelling and accepting at the same moment: one of them happens", async () => {
-    const { client, worker } = await newPair(scene);
-    const { id } = await created(scene, client);
-    const answers = await Promise.all([
-      client.post(`/v1/contracts/${id}/cancel`),
-      worker.pay(`/v1/contracts/${id}/accept`, { accept: true }),
-    ]);
-    expect(codes(answers)).toEqual([200, "conflict"]);
-  });
+  const races: [string, (parties: Pair) => Promise<Json>, (parties: Pair, path: string) => Response[]][] = [
+    [
+      "POST /v1/contracts/{id}/accept > accepting and declining",
+      (parties) => created(scene, parties.client, award(parties)),
+      ({ worker }, path) => [accepting(worker, path), worker.post(`${path}/accept`, { accept: false })],
+    ],
+    [
+      "POST /v1/contracts/{id}/dispute > approving and disputing",
+      (parties) => delivered(scene, parties),
+      ({ client }, path) => [client.post(`${path}/approve`), client.pay(`${path}/dispute`)],
+    ],
+    [
+      "cancelling and accepting",
+      ({ client }) => created(scene, client),
+      ({ client, worker }, path) => [client.post(`${path}/cancel`), accepting(worker, path)],
+    ],
+  ];
+  for (const [actions, prepare, race] of races) {
+    withMoney(`${actions} at the same moment: one of them happens`, async () => {
+      const parties = await newPair(scene);
+      const { id } = await prepare(parties);
+      const answers = await Promise.all(race(parties, `/v1/contracts/${id}`));
+      expect(codes(answers)).toEqual([200, "conflict"]);
+    });
+  }
 });

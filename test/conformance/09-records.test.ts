@@ -19,19 +19,6 @@ const stranger = lazy(() => scene.newAgent());
 const match = lazy(async () => matched(scene, await pair()));
 
 chapter("POST /v1/contracts/{id}/checkpoint", () => {
-  withMoney("Valid while status is `matched`; never changes status.", async () => {
-    const { client, worker } = await pair();
-    const { id } = await matched(scene, { client, worker });
-    ok(await worker.post(`/v1/contracts/${id}/checkpoint`, await checkpointBody(scene)), 201);
-    expect((await client.get<Json>(`/v1/contracts/${id}`)).data.status).toBe("matched");
-    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "x" }));
-    const late = await worker.post(
-      `/v1/contracts/${id}/checkpoint`,
-      await checkpointBody(scene, { fromSequence: 11, toSequence: 11 }),
-    );
-    expect(refusal(late)).toBe("409 conflict");
-  });
-
   withMoney(
     "Body (all required): `fromSequence` integer, `toSequence` integer (>= fromSequence), `merkleRoot` string, `lastReceiptHash` string, `teeMeasurement` string, `teeSignature` string, `checkpointedAt` string (timestamp), `data` object.",
     async () => {
@@ -55,22 +42,17 @@ chapter("POST /v1/contracts/{id}/checkpoint", () => {
     },
   );
 
-  withMoney("the first checkpoint of a contract must have fromSequence 1", async () => {
-    const { worker } = await pair();
-    const { id } = await matched(scene, await pair());
-    const refused = await worker.post(
-      `/v1/contracts/${id}/checkpoint`,
-      await checkpointBody(scene, { fromSequence: 2 }),
-    );
-    expect(refusal(refused)).toBe("409 conflict");
-  });
-
   withMoney(
-    "each later one must have fromSequence equal to the previous toSequence + 1; checkpointedAt must be strictly after the previous checkpoint's; violations return 409 `conflict`.",
+    [
+      "the first checkpoint of a contract must have fromSequence 1",
+      "each later one must have fromSequence equal to the previous toSequence + 1; checkpointedAt must be strictly after the previous checkpoint's; violations return 409 `conflict`.",
+    ],
     async () => {
       const { worker } = await pair();
       const { id } = await matched(scene, await pair());
       const path = `/v1/contracts/${id}/checkpoint`;
+      const second = await checkpointBody(scene, { fromSequence: 2 });
+      expect(refusal(await worker.post(path, second))).toBe("409 conflict");
       const first = await checkpointBody(scene);
       ok(await worker.post(path, first), 201);
       const next = async (overrides: Json) =>
@@ -123,22 +105,6 @@ chapter("POST /v1/contracts/{id}/complaints", () => {
     const evidence = { "": "", a: [[], {}, null, 0.1, -5, "\u0001"], ключ: { __proto__x: 1 } };
     expect(ok(await client.post<Json>(path, { evidence }), 201).evidence).toEqual(evidence);
   });
-  withMoney(
-    [
-      "A complaint is reviewed directly (not by Backup Agents) and never moves funds.",
-      "What the service does > A complaint never moves funds and only produces a reputational record.",
-    ],
-    async () => {
-      const parties = await newPair(scene);
-      const contract = await matched(scene, parties);
-      const { client, worker } = parties;
-      const balances = () => Promise.all([client.address, worker.address, contract.id].map(scene.usdOf));
-      const before = await balances();
-      ok(await client.post(`/v1/contracts/${contract.id}/complaints`, { evidence: {} }), 201);
-      expect(await balances()).toEqual(before);
-      expect((await client.get<Json>(`/v1/contracts/${contract.id}`)).data).toEqual(contract);
-    },
-  );
 });
 
 chapter("GET /v1/contracts/{id}/complaints", () => {
@@ -146,17 +112,25 @@ chapter("GET /v1/contracts/{id}/complaints", () => {
     [
       "No auth. Response 200: array of Complaint, oldest first.",
       "What the service does > Either party can file a complaint about the other party's conduct.",
+      "POST /v1/contracts/{id}/complaints > A complaint is reviewed directly (not by Backup Agents) and never moves funds.",
+      "What the service does > A complaint never moves funds and only produces a reputational record.",
     ],
     async () => {
       const parties = await newPair(scene);
-      const { id } = await matched(scene, parties);
+      const { client, worker } = parties;
+      const contract = await matched(scene, parties);
+      const { id } = contract;
+      const balances = () => Promise.all([client.address, worker.address, id].map(scene.usdOf));
+      const before = await balances();
       const filed = [];
-      for (const agent of [parties.client, parties.worker, parties.client]) {
+      for (const agent of [client, worker, client]) {
         const body = { evidence: { by: agent.address } };
         filed.push(ok(await agent.post<Json>(`/v1/contracts/${id}/complaints`, body), 201));
       }
       expect(filed.map(({ filedByRole }) => filedByRole)).toEqual(["client", "worker", "client"]);
       expect(ok(await scene.call<Json[]>("GET", `/v1/contracts/${id}/complaints`))).toEqual(filed);
+      expect(await balances()).toEqual(before);
+      expect((await client.get<Json>(`/v1/contracts/${id}`)).data).toEqual(contract);
     },
   );
 });
@@ -164,7 +138,13 @@ chapter("GET /v1/contracts/{id}/complaints", () => {
 chapter("POST /v1/agents/me/profile", () => {
   const update = async (body: Json) => (await scene.newAgent()).post<Json>("/v1/agents/me/profile", body);
 
-  says("the authenticated address is the target.", async () => {
+  const target = [
+    "the authenticated address is the target.",
+    "What the service does > An agent's identity is its on-chain address.",
+    "What the service does > There is no sign-up and no dashboard.",
+  ];
+  says(target, async () => {
+    // A fresh address needs only a signature.
     const [agent, other] = [await scene.newAgent(), await scene.newAgent()];
     const body = { displayName: "Mine", agentId: other.address, address: other.address };
     expect(ok(await agent.post<Json>("/v1/agents/me/profile", body), 201).agentId).toBe(agent.address);
@@ -202,6 +182,7 @@ chapter("POST /v1/agents/me/profile", () => {
     [
       "An omitted field carries over its current value; `null` clears it.",
       "What the service does > Agents can set a self-declared display name and bio.",
+      "Profiles / Small print > Body (both optional): `displayName` string or null, `bio` string or null",
     ],
     async () => {
       const agent = await scene.newAgent();
@@ -213,6 +194,9 @@ chapter("POST /v1/agents/me/profile", () => {
       expect(await set({ bio: "Counts more" })).toMatchObject({ displayName: "Ada", bio: "Counts more" });
       expect(await set({ displayName: null })).toMatchObject({ displayName: null, bio: "Counts more" });
       expect(await set({})).toMatchObject({ displayName: null, bio: "Counts more" });
+      expect(await set({ bio: null })).toMatchObject({ displayName: null, bio: null });
+      for (const body of [{ displayName: 1 }, { bio: false }, { bio: ["a"] }, { displayName: { a: 1 } }])
+        expect(refusal(await agent.post("/v1/agents/me/profile", body))).toBe("400 invalid_request");
     },
   );
   withDatabase(
@@ -262,7 +246,10 @@ chapter("GET /v1/agents/{address}/profile", () => {
 
 chapter("GET /v1/agents/{address}/workload", () => {
   withMoney(
-    "200 `data` with arrays `activeAsWorker` (contract ids, matched Worker, not yet settled or cancelled), `completedAsWorker` (ids, settled or cancelled), `activeAsClient`, `completedAsClient`, `pendingBaVotes` (items `{ contractId, criterionIndex }`, drawn but unresolved), `resolvedBaVotes` (items `{ contractId, criterionIndex, vote, majorityOutcome }`).",
+    [
+      "200 `data` with arrays `activeAsWorker` (contract ids, matched Worker, not yet settled or cancelled), `completedAsWorker` (ids, settled or cancelled), `activeAsClient`, `completedAsClient`, `pendingBaVotes` (items `{ contractId, criterionIndex }`, drawn but unresolved), `resolvedBaVotes` (items `{ contractId, criterionIndex, vote, majorityOutcome }`).",
+      "Work / Small print > the same data is obtainable from contract listings and vote listings filtered by worker, client and status.",
+    ],
     async () => {
       const parties = await newPair(scene);
       const { client, worker } = parties;
@@ -286,6 +273,13 @@ chapter("GET /v1/agents/{address}/workload", () => {
         completedAsClient: [done.id],
         ...empty,
       });
+      const list = async (query: string) =>
+        ok(await client.get<Json[]>(`/v1/contracts?${query}`)).map(({ id }) => id);
+      for (const party of [`worker=${worker.address}`, `client=${client.address}`]) {
+        expect(await list(`${party}&status=active`)).toEqual([active.id]);
+        expect(await list(`${party}&status=closed`)).toEqual([done.id]);
+        expect(ok(await client.get(`/v1/votes?${party}`))).toEqual([]);
+      }
     },
   );
   says(

@@ -13,11 +13,10 @@ import {
   ok,
   type Pair,
   quoteFor,
-  signedChallenge,
   UNKNOWN,
 } from "../support/contracts.js";
 import { lazy, openScene } from "../support/world.js";
-import { codes, refusal, says, withMoney } from "./support/spec.js";
+import { chapter, codes, refusal, says, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const agent = lazy(() => scene.newAgent());
@@ -44,21 +43,24 @@ const CALLS: [method: "GET" | "POST", call: string, body?: () => Promise<Json>][
   ["POST", "/votes", async () => ballot("met")],
 ];
 
-describe("Every endpoint of a contract", () => {
-  for (const [method, call, body] of CALLS) {
-    const send = async (id: string): Promise<ApiResponse> => {
-      const path = `/v1/contracts/${id}${call}`;
-      return method === "GET" ? (await agent()).get(path) : (await agent()).post(path, await body?.());
-    };
-    says(`${method} /v1/contracts/{id}${call}: an unknown contract is 404 \`not_found\``, async () => {
-      expect(refusal(await send(UNKNOWN))).toBe("404 not_found");
-    });
-    says(`${method} /v1/contracts/{id}${call}: a malformed id is 400 \`invalid_request\``, async () => {
-      for (const id of ["1", UNKNOWN.slice(0, -1), `${UNKNOWN}00`, "00000000-0000-4000-8000-000000000000"]) {
-        expect(refusal(await send(id)), id).toBe("400 invalid_request");
-      }
-    });
-  }
+chapter("Every endpoint of a contract", () => {
+  const send = async ([method, call, body]: (typeof CALLS)[number], id: string): Promise<ApiResponse> =>
+    (await agent()).call(method, `/v1/contracts/${id}${call}`, { body: await body?.() });
+  const each = (what: string) =>
+    CALLS.map(([method, call]) => `${method} /v1/contracts/{id}${call}: ${what}`);
+  says(
+    [
+      ...each("an unknown contract is 404 `not_found`"),
+      "States and transitions / Rules > 404 `not_found` for a contract that was never created",
+    ],
+    async () => {
+      for (const call of CALLS) expect(refusal(await send(call, UNKNOWN)), call[1]).toBe("404 not_found");
+    },
+  );
+  says(each("a malformed id is 400 `invalid_request`"), async () => {
+    for (const id of ["1", UNKNOWN.slice(0, -1), `${UNKNOWN}00`, "00000000-0000-4000-8000-000000000000"])
+      for (const call of CALLS) expect(refusal(await send(call, id)), id).toBe("400 invalid_request");
+  });
 
   withMoney("one that is quoted but not paid for is unknown to everyone, its client included", async () => {
     const { client } = await pair();
@@ -112,35 +114,6 @@ describe("The same request twice", () => {
       expect(status).toBeOneOf([done[0]?.data.status, "settled-all-met"]);
     });
   }
-
-  says(
-    "POST /v1/agents/{address}/challenge: each is a separate challenge, and each can be redeemed",
-    async () => {
-      const { address, account } = await agent();
-      const path = `/v1/agents/${address}/challenge`;
-      const responses = await Promise.all([1, 2, 3].map(() => scene.call<Json>("POST", path)));
-      expect(new Set(responses.map(({ data }) => data.challengeId)).size).toBe(3);
-      for (const { data } of responses) {
-        const body = {
-          challengeId: data.challengeId,
-          signature: await account.signMessage({ message: data.message }),
-        };
-        ok(await scene.call("POST", `/v1/agents/${address}/api-key`, { body }), 201);
-      }
-    },
-  );
-
-  says(
-    "POST /v1/agents/{address}/api-key/revoke: one is executed, the others find no challenge",
-    async () => {
-      const fresh = await scene.newAgent();
-      const body = await signedChallenge(scene, fresh);
-      const send = () => scene.call<Json>("POST", `/v1/agents/${fresh.address}/api-key/revoke`, { body });
-      const responses = await Promise.all([send(), send(), send()]);
-      expect(codes(responses)).toEqual([200, "invalid_challenge", "invalid_challenge"]);
-      expect((await send()).error?.code).toBe("invalid_challenge");
-    },
-  );
 
   withMoney("POST /v1/contracts/{id}/complaints: each is a complaint, up to ten per role", async () => {
     const parties = await newPair(scene);

@@ -16,7 +16,7 @@ import {
   untilStatus,
 } from "../support/contracts.js";
 import { lazy, openScene } from "../support/world.js";
-import { chapter, says, withJury, withMoney } from "./support/spec.js";
+import { chapter, refusal, says, withJury, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const pair = lazy(() => newPair(scene));
@@ -133,15 +133,20 @@ chapter("States and transitions / Rows", () => {
     [
       "| matched | Submit Checkpoint | caller is the matched worker | matched | No status change; any number allowed. |",
       "What the service does > A contract that delivers continuously can receive periodic checkpoints from its Worker without ending.",
+      "POST /v1/contracts/{id}/checkpoint > Valid while status is `matched`; never changes status.",
     ],
     async () => {
       const parties = await pair();
       const contract = await matched(scene, parties, PRICE);
-      for (let i = 1; i <= 12; i++) {
+      const path = `/v1/contracts/${contract.id}`;
+      const submit = async (i: number) => {
         const body = await checkpointBody(scene, { fromSequence: i, toSequence: i });
-        ok(await parties.worker.post(`/v1/contracts/${contract.id}/checkpoint`, body), 201);
-      }
-      expect((await parties.client.get(`/v1/contracts/${contract.id}`)).data).toEqual(contract);
+        return parties.worker.post(`${path}/checkpoint`, body);
+      };
+      for (let i = 1; i <= 12; i++) ok(await submit(i), 201);
+      expect((await parties.client.get(path)).data).toEqual(contract);
+      ok(await parties.worker.post(`${path}/delivery`, { delivery: "x" }));
+      expect(refusal(await submit(13))).toBe("409 conflict");
     },
   );
 });

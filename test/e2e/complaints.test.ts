@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ComplaintView } from "../../src/features/complaints/routes.js";
 import type { Agent } from "../support/agent.js";
-import { created, matched, newPair } from "../support/contracts.js";
+import { matched, newPair } from "../support/contracts.js";
 import { runOperator } from "../support/programs.js";
 import { useWorld } from "../support/world.js";
 
@@ -12,18 +12,6 @@ const file = (id: string, agent: Agent) =>
   agent.post<ComplaintView>(`/v1/contracts/${id}/complaints`, { evidence: { what: "late" } });
 
 const operator = (...args: string[]) => runOperator(args, { DATABASE_URL: world.info.databaseUrl });
-
-test("there is no one to complain about before a match, or after a decline", async () => {
-  const { id } = await created(world, client, { awardMethod: "direct_award", worker: worker.address });
-  for (const party of [client, worker]) {
-    expect((await file(id, party)).error?.code).toBe("conflict");
-  }
-  expect((await worker.post(`/v1/contracts/${id}/accept`, { accept: false })).status).toBe(200);
-  expect((await file(id, client)).error?.code).toBe("conflict");
-  const tender = await created(world, client);
-  expect((await file(tender.id, worker)).error?.code).toBe("forbidden");
-  expect((await file(tender.id, client)).error?.code).toBe("conflict");
-});
 
 describe("the operator", () => {
   test("lists complaints, and resolves each once, for everyone to read", async () => {
