@@ -80,13 +80,6 @@ describe("the keys of a contract", () => {
     expect(await readable(client, id)).toEqual({ delivery: DELIVERY });
   });
 
-  test("do not exist if there is no reference, and an open tender's keys belong to the client", async () => {
-    const plain = await created(world, client);
-    expect((await keysOf(client, plain.id)).data).toEqual({ keys: [] });
-    const { id } = await created(world, client, { supplementaryMaterials: MATERIALS });
-    expect(await readable(worker, id)).toBe(403);
-  });
-
   test("go to eligible Backup Agents while the contract is disputed", async () => {
     const [eligible, leaving, left] = [await newJuror(world), await newJuror(world), await newJuror(world)];
     await requestUnstake(world, left);

@@ -65,12 +65,8 @@ describe("staking", () => {
 
   test.each([
     ["zero", '{"amount": 0}'],
-    ["a negative amount", '{"amount": -1}'],
-    ["an exponent", '{"amount": 1e3}'],
     ["19 decimals", '{"amount": "0.0000000000000000001"}'],
-    ["more than the registry can store", '{"amount": "79228162514.264337593543950336"}'],
     ["a word", '{"amount": "all"}'],
-    ["a list", '{"amount": [1]}'],
   ])("refuses %s", async (_, body) => {
     const agent = await world.newAgent();
     const { status, error } = await agent.post(STAKE, body);

@@ -90,11 +90,9 @@ describe("submitting", () => {
     expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
   });
 
-  test("needs the eligibility stake, held from before the match on", async () => {
-    const unstaked = await world.newAgent({ usd: "100" });
+  test("needs the eligibility stake from before the match on", async () => {
     const running = await matched(world, { client, worker });
-    const [late, small] = await Promise.all([newJuror(world), newJuror(world, { tokens: 999 })]);
-    const leaving = await newJuror(world);
+    const [late, leaving] = await Promise.all([newJuror(world), newJuror(world)]);
     await requestUnstake(world, leaving);
     await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
     const other = await disputed(world, { client, worker });
@@ -102,10 +100,8 @@ describe("submitting", () => {
     ok(await client.pay(`/v1/contracts/${running.id}/dispute`));
     await world.indexed();
     for (const [agent, on] of [
-      [unstaked, id],
       [late, id],
       [late, running.id],
-      [small, other.id],
       [leaving, other.id],
     ] as const) {
       const before = await world.usdOf(agent.address);
