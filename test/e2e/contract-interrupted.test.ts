@@ -9,13 +9,22 @@ import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes
 import { type Address, parseEther, parseUnits } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
-import { createSigningClient } from "../../src/chain/clients.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import { type Agent, type ApiResponse, signIn } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { alone, frontRun, mined, openOnChain, setSignerCall, tokensOf, walletOf } from "../support/chain.js";
+import {
+  alone,
+  frontRun,
+  mined,
+  openOnChain,
+  ownersWallet,
+  setSignerCall,
+  signForSimulations,
+  tokensOf,
+  walletOf,
+} from "../support/chain.js";
 import {
   created,
   DAY,
@@ -33,7 +42,7 @@ import {
 import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { startStack } from "../support/stack.js";
-import { OWNER, useWorld } from "../support/world.js";
+import { useWorld } from "../support/world.js";
 import { worstGas } from "../support/worst-gas.js";
 
 /** Short, as calls wait this long while the chain is stopped. On a busy machine other calls repeat themselves. */
@@ -196,15 +205,10 @@ async function sendUsd(from: Agent, to: Agent): Promise<void> {
 }
 
 async function allowSigners(allowed: boolean): Promise<void> {
-  const { publicClient, deployment, info } = world;
-  const owner = createSigningClient({
-    rpcUrl: info.rpcUrl,
-    chain: publicClient.chain,
-    account: OWNER,
-  });
+  const owner = ownersWallet(world);
   for (const index of [1, 2]) {
     await owner.sendTransaction({
-      ...setSignerCall(deployment.relay, localAccount(index).address, allowed),
+      ...setSignerCall(world.deployment.relay, localAccount(index).address, allowed),
       gas: 100_000n,
       maxFeePerGas: 10n ** 12n,
       maxPriorityFeePerGas: 10n ** 11n,
@@ -458,9 +462,6 @@ describe("gas accounts", { timeout: 300_000 }, () => {
   });
 });
 
-/** ERC-1271: accepts every signature as long as its gas price or the base fee is zero, as in simulations. */
-const SIGNS_FOR_SIMULATIONS = "0x631626ba7e60e01b3a480215025f5260205ff3";
-
 describe("gas limits that are reached", { timeout: 300_000 }, () => {
   beforeAll(limitGas);
 
@@ -472,8 +473,6 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
       2 * BUDGET,
     ]);
   }
-  const toLiar = ({ address }: Agent) =>
-    world.testClient.setCode({ address, bytecode: SIGNS_FOR_SIMULATIONS });
   const operationsOf = async ({ address }: Agent, kind: string) =>
     (await world.query(`select 1 from app.operation where caller = $1 and kind = $2`, [address, kind]))
       .length;
@@ -498,7 +497,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
       await cancelling(honest),
       await cancelling(honest),
     ];
-    await toLiar(liar);
+    await signForSimulations(world, liar);
     await spendBudget();
     // Its payment was applied.
     expect((await lie()).status).not.toBe(429);

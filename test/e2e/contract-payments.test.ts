@@ -10,7 +10,7 @@ import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";
 import { type Agent, type ApiResponse, signIn } from "../support/agent.js";
-import { frontRun, walletOf } from "../support/chain.js";
+import { frontRun, signForSimulations, walletOf } from "../support/chain.js";
 import { created, draft, HOUR, newPair, ok } from "../support/contracts.js";
 import { authorize, quoteOf, type SignedPayment, signedCall, version2 } from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
@@ -108,13 +108,10 @@ test("a payment that was refused for lack of money is taken once the payer has i
   expect((await send()).status).toBe(200);
 });
 
-/** ERC-1271: accepts every signature as long as its gas price or the base fee is zero, as in simulations. */
-const SIGNS_FOR_SIMULATIONS: Hex = "0x631626ba7e60e01b3a480215025f5260205ff3";
-
 describe("a wallet that signs only for simulations", () => {
   test("burns the operator's gas a few times, and then must wait", async () => {
     const agent = await world.newAgent({ usd: "100" });
-    await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
+    await signForSimulations(world, agent);
     const { send } = await signedCall(agent, "/v1/contracts", await draft(world), world);
     const refusal = await refusedForGood(async () => {
       const answer = await send();
@@ -158,7 +155,7 @@ describe("a wallet that signs only for simulations", () => {
     const { id } = await created<{ id: string }>(world, agent);
     const path = `/v1/contracts/${id}/cancel`;
     const sign = toSign(await agent.post(path));
-    await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
+    await signForSimulations(world, agent);
     // Its own key's signature would do without the wallet's code.
     const headers = await signedHeaders(stranger, sign);
     const cancel = () => agent.post(path, undefined, headers);
@@ -175,7 +172,7 @@ describe("a wallet that signs only for simulations", () => {
     const charged = async () =>
       world.query<{ used: string }>("select used from app.gas_account where address = $1", [client.address]);
     const before = await charged();
-    await world.testClient.setCode({ address: agent.address, bytecode: SIGNS_FOR_SIMULATIONS });
+    await signForSimulations(world, agent);
 
     expect(await failuresOf(agent, send)).toEqual([{ kind: "refund-direct-transfer", count: 3 }]);
     expect(await world.usdOf(id)).toBe(55_000_000n);

@@ -292,7 +292,9 @@ describe.concurrent("a sign-in", () => {
       const id = await strictlyMatched(victim);
       await strictWorker.deliver(id, REFERENCE);
       const { account } = victim;
-      const wider = await operator.delegationOf({ account, address: account.address }, FULL_PERMISSION, 30);
+      const wider = await operator.delegationOf({ account, address: account.address }, FULL_PERMISSION, {
+        secondsAhead: 30,
+      });
       expect(await operator.relayed(world.deployment.delegation, wider)).toBe("succeeds");
       const again = { account, node: world.info.rpcUrl, patienceMs: 2_000, ...options };
       return newAgent(world, again).then(
@@ -314,7 +316,7 @@ describe.concurrent("a sign-in", () => {
       const { rpcUrl } = world.info;
       const own = await onChain({ rpcUrl, account, network: world.deployment });
       const connecting = () => newAgent(world, { account, node: rpcUrl, usd: "0", patienceMs: 3_000 });
-      const data = await operator.delegationOf({ account, address }, FULL_PERMISSION, 30);
+      const data = await operator.delegationOf({ account, address }, FULL_PERMISSION, { secondsAhead: 30 });
       await mined(world, await wallet.sendTransaction({ to: world.deployment.delegation, data }));
       await expect(connecting()).rejects.toThrow(/On chain you still leave more.*`revoke` or `register`/);
       await own[remedy]();

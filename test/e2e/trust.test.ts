@@ -11,7 +11,7 @@ import {
   registryAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
-import { actionTypedData, challengeText, FULL_PERMISSION } from "@working-contracts/protocol/signatures";
+import { actionTypedData, type Permission } from "@working-contracts/protocol/signatures";
 import {
   type Address,
   concat,
@@ -288,18 +288,10 @@ describe("verify", () => {
   }
 
   /** A third party to which the Worker leaves actions. */
-  async function registered(delegate: Agent, permission = FULL_PERMISSION): Promise<Hex> {
-    const { delegation, domain, factory, chainId } = world.deployment;
-    const issuedAt = await world.chainNow();
-    const granted = {
-      ...{ agent: worker.address, operator: delegate.address, ...permission },
-      ...{ nonce: zeroHash, issuedAt, expiresAt: issuedAt + 300 },
-    };
-    const message = challengeText({ domain, factory, chainId, ...granted });
-    const args = [granted, await worker.account.signMessage({ message })] as const;
+  async function registered(delegate: Agent, permission?: Permission): Promise<Hex> {
+    const data = await operator.delegationOf(worker, permission, { operator: delegate.address });
     const wallet = await walletOf(world, delegate);
-    const register = { address: delegation, abi: delegationAbi, functionName: "register", args } as const;
-    return mined(world, await wallet.writeContract(register));
+    return mined(world, await wallet.sendTransaction({ to: world.deployment.delegation, data }));
   }
 
   test("attributes a call to the operator that sent it, not to the one that was registered last", async () => {

@@ -10,7 +10,7 @@ import {
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
 import { AGENT_ACTIONS, type AgentAction } from "@working-contracts/protocol/signatures";
-import { packTerms } from "@working-contracts/protocol/terms";
+import { type Parameters, packTerms } from "@working-contracts/protocol/terms";
 import {
   type Address,
   encodeFunctionData,
@@ -149,6 +149,10 @@ export async function cancellationOf(
   return { to: coin.asset.address, data };
 }
 
+/** Makes the agent a wallet that accepts every signature (ERC-1271) while gas price or base fee is 0: in simulations. */
+export const signForSimulations = ({ testClient }: World, { address }: Pick<Agent, "address">) =>
+  testClient.setCode({ address, bytecode: "0x631626ba7e60e01b3a480215025f5260205ff3" });
+
 /** A Backup Agent asks for its stake at the registry, without the service. */
 export async function requestUnstake(world: World, agent: Agent): Promise<void> {
   const wallet = await walletOf(world, agent);
@@ -177,16 +181,25 @@ export async function openOnChain(
   await mined(world, opened);
 }
 
-/** Sets how many Backup Agents are drawn for contracts from now on. With 0 none is drawn and all can vote. */
-export async function recruit(world: World, baRecruitCount: number): Promise<void> {
+/** The wallet of the owner of Relay, factory and token. */
+export const ownersWallet = ({ info, publicClient: { chain } }: World) =>
+  createSigningClient({ rpcUrl: info.rpcUrl, chain, account: OWNER });
+
+/** Changes parameters of new contracts; returns the former ones. */
+export async function setParameters(world: World, changes: Partial<Parameters>) {
   const factory = { address: world.deployment.factory, abi: factoryAbi } as const;
-  const parameters = await world.publicClient.readContract({ ...factory, functionName: "parameters" });
-  const { chain } = world.publicClient;
-  const owner = createSigningClient({ rpcUrl: world.info.rpcUrl, chain, account: OWNER });
-  const args = [{ ...parameters, baRecruitCount }] as const;
-  await mined(world, await owner.writeContract({ ...factory, functionName: "setParameters", args }));
+  const former = await world.publicClient.readContract({ ...factory, functionName: "parameters" });
+  const args = [{ ...former, ...changes }] as const;
+  const set = { ...factory, functionName: "setParameters", args } as const;
+  await mined(world, await ownersWallet(world).writeContract(set));
   // New contracts take their parameters from the index; the factory accepts the former ones for a day.
   await world.indexed();
+  return former;
+}
+
+/** Sets how many Backup Agents are drawn for contracts from now on. With 0 none is drawn and all can vote. */
+export async function recruit(world: World, baRecruitCount: number): Promise<void> {
+  await setParameters(world, { baRecruitCount });
 }
 
 /** The jury, once it is drawn. Makes the two blocks that the draw waits for, at once. */

@@ -11,12 +11,11 @@ import {
   parseEventLogs,
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { createSigningClient } from "../../src/chain/clients.js";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
 import type { Agent } from "./agent.js";
-import { mined, setSignerCall, walletOf } from "./chain.js";
-import { OWNER, turns, type World } from "./world.js";
+import { mined, ownersWallet, setSignerCall, walletOf } from "./chain.js";
+import { turns, type World } from "./world.js";
 
 const MASTER_KEY = `0x${"11".repeat(32)}` as const;
 /** The errors that stop attacks. */
@@ -26,11 +25,7 @@ export async function openOperator(world: World) {
   const { relay, domain, factory, chainId } = world.deployment;
   const account = privateKeyToAccount(generatePrivateKey());
   const wallet = await walletOf(world, { account, address: account.address });
-  const owner = createSigningClient({
-    rpcUrl: world.info.rpcUrl,
-    chain: world.publicClient.chain,
-    account: OWNER,
-  });
+  const owner = ownersWallet(world);
   await mined(world, await owner.sendTransaction(setSignerCall(relay, account.address, true)));
   let delegations = 0;
   const inTurn = turns();
@@ -50,16 +45,16 @@ export async function openOperator(world: World) {
       return `\`${decodeErrorResult({ abi: errors, data: failed.args.reason }).errorName}\``;
     },
 
-    /** Signs in as an agent does; the result is the call that registers what it leaves to the operator. */
+    /** Signs in as an agent does; the result is the call that registers what it leaves to an operator, by default this one. */
     async delegationOf(
       agent: Pick<Agent, "address" | "account">,
       permission: Permission = FULL_PERMISSION,
-      secondsAhead = 0,
+      { secondsAhead = 0, operator = relay }: { secondsAhead?: number; operator?: Address } = {},
     ): Promise<Hex> {
       // Later than a revocation in the same second.
       const issuedAt = (await world.chainNow()) + secondsAhead + ++delegations;
       const fields = { nonce: keccak256(generatePrivateKey()), issuedAt, expiresAt: issuedAt + 300 };
-      const granted = { agent: agent.address, operator: relay, ...permission, ...fields };
+      const granted = { agent: agent.address, operator, ...permission, ...fields };
       const message = challengeText({ domain, factory, chainId, ...granted });
       const signature = await agent.account.signMessage({ message });
       return encodeFunctionData({ abi: delegationAbi, functionName: "register", args: [granted, signature] });
