@@ -47,6 +47,25 @@ async function expectVerified(user: User, id: string) {
   };
 }
 
+/** A user that can vote on contracts that are matched from now on. */
+async function newJuror(stake = ["--yes", "stake"]): Promise<User> {
+  const juror = await newUser();
+  await world.grantTokens(juror.address, 1000);
+  await laterThan(world, (await juror.json<{ stakedSince: string }>(...stake)).stakedSince);
+  return juror;
+}
+
+/** A disputed contract of two new users. */
+async function disputed(): Promise<{ client: User; worker: User; id: string }> {
+  const [client, worker] = await Promise.all([newUser(), newUser()]);
+  const { id } = await client.json<Shown>(...POST);
+  await worker.json("--yes", "accept", id);
+  await worker.json("deliver", id, "ipfs://summary");
+  expect((await client.json<Shown>("--yes", "dispute", id)).status).toBe("disputed");
+  return { client, worker, id };
+}
+
+const GONE = ["--url", "http://127.0.0.1:9"];
 const paid = "its payment authorization";
 const signed = "its signed action";
 const byAnyone = "no one: anyone can send it";
@@ -83,25 +102,18 @@ describe("a contract by command line", () => {
   });
 
   it("is disputed, judged and settled, down to each voter's payout", async () => {
-    const [client, worker, juror, other] = await Promise.all([newUser(), newUser(), newUser(), newUser()]);
-    for (const { address } of [juror, other]) await world.grantTokens(address, 1000);
-    await juror.json("stake", "1000");
-    const { stakedSince } = await other.json<{ stakedSince: string }>("--yes", "stake");
-    await laterThan(world, stakedSince);
-    const { id } = await client.json<Shown>(...POST);
-    await worker.json("--yes", "accept", id);
-    await worker.json("deliver", id, "ipfs://summary");
-    expect((await client.json<Shown>("--yes", "dispute", id)).status).toBe("disputed");
+    const [juror, other, alone] = await Promise.all([newJuror(["stake", "1000"]), newJuror(), newJuror()]);
+    const { client, worker, id } = await disputed();
     await Promise.all([
       juror.json("--yes", "vote", "--no-wait", id, "met", "not-met"),
       other.json("--yes", "vote", "--entrust", id, "met", "unclear"),
+      alone.json("--yes", "vote", "--no-wait", id, "met", "not-met"),
     ]);
     const copies = mkdtempSync(join(tmpdir(), "copies-"));
     const { shared } = await worker.json<{ shared: string[] }>("share", id, "--save", copies);
-    expect(shared.sort()).toEqual([juror.address, other.address].sort());
+    expect(shared.sort()).toEqual([juror.address, other.address, alone.address].sort());
     const copy = join(copies, `${id}-${juror.address}.json`);
-    const gone = ["--url", "http://127.0.0.1:9"];
-    expect((await juror.json<Shown>(...gone, "show", id, "--copy", copy)).plain).toEqual({
+    expect((await juror.json<Shown>(...GONE, "show", id, "--copy", copy)).plain).toEqual({
       delivery: "ipfs://summary",
     });
     expect((await other.run("show", id, "--copy", copy)).code).not.toBe(0);
@@ -109,9 +121,12 @@ describe("a contract by command line", () => {
     await expectVerified(client, id);
     await world.increaseTime(86_400);
     expect(await juror.json("open-votes")).toEqual({ opened: [id] });
+    // Without the service.
+    await world.testClient.setBalance({ address: alone.address, value: 10n ** 18n });
+    await alone.json(...GONE, "on-chain", "open-vote", id);
 
     const { legs } = await client.json<{ legs: { name: string; state: string }[] }>("settle", id);
-    expect(legs.filter(({ name }) => name === "jury-payout")).toHaveLength(2);
+    expect(legs.filter(({ name }) => name === "jury-payout")).toHaveLength(3);
     const { fields, steps } = await expectVerified(client, id);
     expect(fields).toContain(`transferred to ${juror.address}`);
     expect(steps.slice(3)).toEqual(
@@ -132,14 +147,8 @@ describe("a contract by command line", () => {
         if (path.startsWith("/v1/votes?") && Array.isArray(data)) data.length = 0;
       },
     });
-    const [client, worker, juror] = await Promise.all([newUser(), newUser(), newUser()]);
-    await world.grantTokens(juror.address, 1000);
-    const { stakedSince } = await juror.json<{ stakedSince: string }>("--yes", "stake");
-    await laterThan(world, stakedSince);
-    const { id } = await client.json<Shown>(...POST);
-    await worker.json("--yes", "accept", id);
-    await worker.json("deliver", id, "ipfs://summary");
-    await client.json("--yes", "dispute", id);
+    const juror = await newJuror();
+    const { id } = await disputed();
     const at = { address: id as Address, abi: escrowAbi } as const;
     const opened = () => world.publicClient.readContract({ ...at, functionName: "openedVotes" });
     const voting = juror.run("--url", hiding.url, "--yes", "vote", id, "met", "not-met");
@@ -153,18 +162,6 @@ describe("a contract by command line", () => {
     expect(code, stderr).toBe(0);
     expect(stderr).toContain("waiting until voting has ended");
     expect(await opened()).toBe(1n);
-  });
-
-  it("is withdrawn, declined or cancelled", async () => {
-    const [client, worker] = await Promise.all([newUser({ usd: "200" }), newUser()]);
-    const award = await client.json<Shown>(...POST, "--worker", worker.address);
-    expect((await worker.json<Shown>("decline", award.id)).status).toBe("cancelled-unmatched");
-    const tender = await client.json<Shown>(...POST);
-    expect((await client.json<Shown>("cancel", tender.id)).status).toBe("cancelled-by-initiator");
-    const given = await client.json<Shown>(...POST);
-    await worker.json("--yes", "accept", given.id);
-    expect((await worker.json<Shown>("withdraw", given.id)).status).toBe("cancelled-withdrawn");
-    for (const { id } of [award, tender, given]) await expectVerified(client, id);
   });
 
   it("ends by time: no one accepts, nothing is delivered, no one reviews", async () => {
@@ -184,31 +181,12 @@ describe("a contract by command line", () => {
 });
 
 describe("a service", () => {
-  it("that is gone is not needed to open a vote on chain", async () => {
-    const [client, worker, juror] = await Promise.all([newUser(), newUser(), newUser()]);
-    await world.grantTokens(juror.address, 1000);
-    await laterThan(world, (await juror.json<{ stakedSince: string }>("--yes", "stake")).stakedSince);
-    const { id } = await client.json<Shown>(...POST);
-    await worker.json("--yes", "accept", id);
-    await worker.json("deliver", id, "ipfs://summary");
-    await client.json("--yes", "dispute", id);
-    await juror.json("--yes", "vote", "--no-wait", id, "met", "not-met");
-    await world.testClient.setBalance({ address: juror.address, value: 10n ** 18n });
-    await world.increaseTime(86_400);
-    const gone = await openMiddle(world, { loses: () => true });
-    const { code, stderr } = await juror.run("--url", gone.url, "on-chain", "open-vote", id);
-    expect(code, stderr).toBe(0);
-    expect(await client.json("settle", id)).toMatchObject({ ending: "dispute" });
-  });
-
   it("that is gone is not needed to settle on chain", async () => {
     const client = await newUser();
     await world.testClient.setBalance({ address: client.address, value: 10n ** 18n });
     const { id } = await client.json<Shown>(...POST, "--on-chain");
-    const gone = await openMiddle(world, { loses: () => true });
-    await client.json("--url", gone.url, "on-chain", "cancel", id);
-    const { transactionHash } = await client.json(...["--url", gone.url, "on-chain", "settle", id]);
-    gone.close();
+    await client.json(...GONE, "on-chain", "cancel", id);
+    const { transactionHash } = await client.json(...GONE, "on-chain", "settle", id);
     expect([null, expect.stringMatching(/^0x/)]).toContainEqual(transactionHash);
     expect(await client.json("settle", id)).toMatchObject({ ending: "cancelled" });
   });
@@ -216,8 +194,7 @@ describe("a service", () => {
   it("that is gone is not needed to change what it may do", async () => {
     const user = await newUser();
     await world.testClient.setBalance({ address: user.address, value: 10n ** 18n });
-    const gone = await openMiddle(world, { loses: () => true });
-    const onChain = (...args: string[]) => user.json("--url", gone.url, "on-chain", ...args);
+    const onChain = (...args: string[]) => user.json(...GONE, "on-chain", ...args);
     const grant = () => isDelegated(world, user, "approve");
     await onChain("register", "--operator", "all");
     expect(await grant()).toBe(true);
@@ -225,7 +202,6 @@ describe("a service", () => {
     expect(await grant()).toBe(false);
     await onChain("register", "--operator", "all");
     await onChain("revoke");
-    gone.close();
     expect(await grant()).toBe(false);
   });
 
@@ -353,7 +329,9 @@ describe.concurrent("verify", () => {
   });
 
   it("names the party whose signature allowed each step, and what kind of signature it was", async () => {
-    const [client, plain] = [await newUser(), await newUser({ env: { WC_OPERATOR: "all" } })];
+    const [client, plain] = [await newUser({ usd: "200" }), await newUser({ env: { WC_OPERATOR: "all" } })];
+    const award = await client.json<Shown>(...POST, "--worker", plain.address);
+    expect((await plain.json<Shown>("decline", award.id)).status).toBe("cancelled-unmatched");
     const { id } = await client.json<Shown>(...POST);
     await plain.json("--yes", "accept", id);
     await plain.json("withdraw", id);
@@ -366,6 +344,11 @@ describe.concurrent("verify", () => {
 
     const { steps } = await expectVerified(client, id);
     const delegation = expect.stringMatching(/^its delegation to the operator, registered in 0x/);
+    expect((await expectVerified(client, award.id)).steps[1]).toEqual([
+      "Declined",
+      plain.address,
+      delegation,
+    ]);
     expect(steps.slice(0, 3)).toEqual([
       ["Created", client.address, paid],
       ["Matched", plain.address, paid],
@@ -401,7 +384,7 @@ describe("a payment", () => {
   it("leaves a receipt that is checked without the service, and not if it was changed", async () => {
     const client = await newUser();
     const { id } = await client.json<Shown>(...POST);
-    const alone = ["--url", "http://127.0.0.1:9", "receipts", "check"];
+    const alone = [...GONE, "receipts", "check"];
     const kept = await client.json<unknown[]>(...alone);
     const transaction = expect.stringMatching(/^0x/);
     expect(kept).toMatchObject([{ payTo: id, amount: "50000000", transaction, fault: null }]);
@@ -451,9 +434,7 @@ describe("exit codes", () => {
     expect(JSON.parse(unknown.stderr)).toMatchObject({ error: { code: "not_found" } });
     const other = await newUser({ usd: "0", env: { WC_PRIVATE_KEY: "" } });
     expect((await other.run("list")).code).toBe(2);
-    const silent = await openMiddle(world, { loses: () => true });
-    expect((await user.run("--url", silent.url, "--patience", "0s", "list")).code).toBe(5);
-    silent.close();
+    expect((await user.run(...GONE, "--patience", "0s", "list")).code).toBe(5);
   });
 });
 

@@ -37,29 +37,25 @@ function deploymentWith(changes: object): string {
 
 const OTHER_HASH = `0x${"11".repeat(32)}`;
 
-/** Contracts of the same deployer have the same addresses on it. */
-function otherChain(): string {
-  const { startBlock, startBlockHash } = world.deployment;
-  return `DEPLOYMENT: block ${startBlock} is ${OTHER_HASH}, but on the chain of the node at RPC_URL it is ${startBlockHash}: another chain with the same id`;
-}
-
 function databaseWith(changes: Partial<Record<"username" | "password" | "pathname", string>>): string {
   return Object.assign(new URL(world.info.databaseUrl), changes).href;
 }
 
 type Fault = [what: string, settings: () => Record<string, string>, line: () => string];
 
-const WRONG_CHAINS: Fault[] = [
-  [
-    "another chain",
-    () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
-    () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
-  ],
-  [
-    "a chain that was reset",
-    () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
-    otherChain,
-  ],
+const OTHER_CHAIN: Fault = [
+  "another chain",
+  () => ({ DEPLOYMENT: deploymentWith({ chainId: 1 }) }),
+  () => `DEPLOYMENT: is for chain 1, but the node at RPC_URL serves chain ${world.chainId}`,
+];
+/** Contracts of the same deployer have the same addresses on it. */
+const RESET_CHAIN: Fault = [
+  "a chain that was reset",
+  () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
+  () => {
+    const { startBlock, startBlockHash } = world.deployment;
+    return `DEPLOYMENT: block ${startBlock} is ${OTHER_HASH}, but on the chain of the node at RPC_URL it is ${startBlockHash}: another chain with the same id`;
+  },
 ];
 const UNKNOWN_DATABASE: Fault = [
   "an unknown database",
@@ -83,7 +79,8 @@ test.each<Fault>([
     () => ({ HOST: "192.0.2.1" }),
     () => "HOST: 192.0.2.1 is no address of this machine",
   ],
-  ...WRONG_CHAINS,
+  OTHER_CHAIN,
+  RESET_CHAIN,
   [
     "another deployment",
     () => ({ DEPLOYMENT: deploymentWith({ relay: EMPTY }) }),
@@ -124,7 +121,7 @@ test("a start with one signer of several that the Relay does not allow raises an
 
 // The others start processes, one of which waits for its port.
 test.concurrent.each<Fault>([
-  ...WRONG_CHAINS,
+  RESET_CHAIN,
   NO_NODE,
   [
     "a port in use",
@@ -170,7 +167,7 @@ for (const { args, faults } of [
           "RPC_URL: must be a URL starting with http:// or https://\n(or run npm start in another terminal and set none of them)",
       ],
       NO_NODE,
-      ...WRONG_CHAINS,
+      OTHER_CHAIN,
     ] satisfies Fault[],
   },
 ])
