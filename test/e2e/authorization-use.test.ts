@@ -1,6 +1,7 @@
 /** Finds the transaction that used a payment, on nodes that serve few blocks per request, or do not respond. */
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
+import { text } from "node:stream/consumers";
 import { type Address, type Hex, keccak256 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, describe, expect, test } from "vitest";
@@ -77,10 +78,8 @@ async function provider(
 ) {
   const asked: number[] = [];
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString("utf8");
-    const calls = [JSON.parse(text)].flat() as RpcRequest[];
+    const body = await text(request);
+    const calls = [JSON.parse(body)].flat() as RpcRequest[];
     const logs = calls.find(({ method, params }) => method === "eth_getLogs" && params[0]?.fromBlock);
     const range = logs?.params[0];
     const blocks = range === undefined ? 0 : Number(range.toBlock) - Number(range.fromBlock) + 1;
@@ -90,13 +89,13 @@ async function provider(
       const { status, error } = refuse(logs);
       response.statusCode = status;
       const answers = calls.map(({ id }) => ({ jsonrpc: "2.0", id, error }));
-      response.end(JSON.stringify(text.startsWith("[") ? answers : answers[0]));
+      response.end(JSON.stringify(body.startsWith("[") ? answers : answers[0]));
       return;
     }
     const upstream = await fetch(world.info.rpcUrl, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: text,
+      body,
     });
     response.end(await upstream.text());
   });

@@ -1,6 +1,7 @@
 /** People and programs at the command line, each with a separate key, folder and settings. */
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { run as runCommand } from "@working-contracts/cli/main";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -108,8 +109,7 @@ export async function openMiddle(
   },
 ) {
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const sent = await buffer(request);
     const passed = ["authorization", "content-type", "payment-signature"].flatMap((name) => {
       const value = request.headers[name];
       return typeof value === "string" ? [[name, value] as [string, string]] : [];
@@ -117,7 +117,7 @@ export async function openMiddle(
     const honest = await fetch(to + request.url, {
       method: request.method ?? "GET",
       headers: passed,
-      ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+      ...(sent.length > 0 && { body: sent }),
     });
     // A stream has no end to wait for; without it, the client polls.
     if (honest.headers.get("content-type")?.startsWith("text/event-stream") === true) {

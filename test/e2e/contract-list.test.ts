@@ -4,12 +4,13 @@ import { STATUS_GROUPS } from "@working-contracts/protocol/status";
 import { beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../tools/local/processes.js";
-import { created, HOUR, matched, newPair, untilStatus } from "../support/contracts.js";
+import { created, delivered, HOUR, matched, newPair, untilStatus } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
 /** Every contract in this file has this client or lists it as reserved buyer. */
-const { client, worker } = await newPair(world);
+const pair = await newPair(world);
+const { client, worker } = pair;
 const ids: Record<string, string> = {};
 
 /** Deadlines in hours from now. Each list's order differs from that of the others, and from creation's. */
@@ -24,28 +25,18 @@ beforeAll(async () => {
   const title = "Draw 100% of a_map";
   ids.open = (await created(world, client, { budgetOrPrice: 10, title, ...(await deadlines(5, 40, 80)) })).id;
   await nextSecond();
-  ids.matched = (
-    await matched(world, { client, worker }, { budgetOrPrice: 20, ...(await deadlines(3, 30, 60)) })
-  ).id;
+  ids.matched = (await matched(world, pair, { budgetOrPrice: 20, ...(await deadlines(3, 30, 60)) })).id;
   await nextSecond();
-  ids.resolved = (
-    await matched(world, { client, worker }, { budgetOrPrice: 30, ...(await deadlines(4, 28, 100)) })
-  ).id;
-  await worker.post(`/v1/contracts/${ids.resolved}/delivery`, { delivery: "ipfs://x" });
+  ids.resolved = (await delivered(world, pair, { budgetOrPrice: 30, ...(await deadlines(4, 28, 100)) })).id;
   await client.post(`/v1/contracts/${ids.resolved}/approve`);
   await untilStatus(client, ids.resolved as string, "settled-all-met");
   await nextSecond();
   ids.cancelled = (await created(world, client, { budgetOrPrice: 40, ...(await deadlines(2, 44, 90)) })).id;
   await client.post(`/v1/contracts/${ids.cancelled}/cancel`);
   await nextSecond();
-  ids.ticket = (
-    await created(world, client, {
-      budgetOrPrice: 50,
-      ...(await deadlines(1, 48, 72)),
-      application: "usageticket",
-      applicationTerms: { criteria: [] },
-    })
-  ).id;
+  const ticket = { application: "usageticket", applicationTerms: { criteria: [] } };
+  const terms = { budgetOrPrice: 50, ...ticket, ...(await deadlines(1, 48, 72)) };
+  ids.ticket = (await created(world, client, terms)).id;
 });
 
 /** Contracts of the same second are ordered by id. */

@@ -36,18 +36,13 @@ import {
 import { useWorld, type World } from "../support/world.js";
 
 const world = await useWorld();
-const { client, worker } = await newPair(world);
+const pair = await newPair(world);
+const { client, worker } = pair;
 const stranger = await world.newAgent();
 
 describe("the log", () => {
   test("reports a contract's lifecycle in order, with the chain's facts of each step", async () => {
-    const { id } = await matched(
-      world,
-      { client, worker },
-      {
-        matchDeadline: await world.inSeconds(2 * HOUR),
-      },
-    );
+    const { id } = await matched(world, pair, { matchDeadline: await world.inSeconds(2 * HOUR) });
     const checkpoint = await worker.post<{ id: string }>(
       `/v1/contracts/${id}/checkpoint`,
       await checkpointBody(world, { toSequence: 5 }),
@@ -128,7 +123,7 @@ describe("the log", () => {
     ok(await client.post(`/v1/contracts/${cancelled.id}/cancel`));
     const declined = await created(world, client, { awardMethod: "direct_award", worker: worker.address });
     ok(await worker.post(`/v1/contracts/${declined.id}/accept`, { accept: false }));
-    const withdrawn = await matched(world, { client, worker });
+    const withdrawn = await matched(world, pair);
     ok(await worker.post(`/v1/contracts/${withdrawn.id}/withdraw`));
 
     for (const [contract, type, payees] of [
@@ -147,7 +142,7 @@ describe("the log", () => {
 
   test("reports that an agent voted, and nothing of its votes before the tally", async () => {
     const jurors = [await newJuror(world), await newJuror(world)] as const;
-    const { id } = await disputed(world, { client, worker });
+    const { id } = await disputed(world, pair);
     for (const juror of jurors) await vote(juror, id, "met", "not met", "unclear");
     const sealedVotes = () => allEvents(stranger, `contractId=${id}&type=vote.*`);
     await eventually("both votes are reported", async () => (await sealedVotes()).length === 2);
@@ -182,7 +177,7 @@ describe("the log", () => {
   });
 
   test("reports releases of keys to the parties alone", async () => {
-    const { id } = await delivered(world, { client, worker });
+    const { id } = await delivered(world, pair);
     ok(await client.get(`/v1/contracts/${id}/keys`));
     const events = await untilEvent(worker, id, "key.released");
     expect(events.filter(({ type }) => type === "key.released")).toMatchObject([
@@ -195,8 +190,8 @@ describe("the log", () => {
   test("reports time events: deadlines that come near, and ends before the money moves", async () => {
     const soon = { matchDeadline: await world.inSeconds(2 * HOUR) };
     const unmatched = await created(world, client, soon);
-    const absent = await matched(world, { client, worker });
-    const silent = await delivered(world, { client, worker });
+    const absent = await matched(world, pair);
+    const silent = await delivered(world, pair);
     const before = await allEvents(client, `contractId=${unmatched.id}`);
     expect(typesOf(before)).toEqual(["contract.created"]);
 
@@ -233,13 +228,7 @@ describe("the log", () => {
 describe("reading it", () => {
   test("resumes where it stopped, filters, and reports its position", async () => {
     const start = await latest(client);
-    const { id } = await matched(
-      world,
-      { client, worker },
-      {
-        matchDeadline: await world.inSeconds(2 * HOUR),
-      },
-    );
+    const { id } = await matched(world, pair, { matchDeadline: await world.inSeconds(2 * HOUR) });
     await untilEvent(client, id, "contract.accepted");
 
     const first = await listEvents(client, `after=${start}&contractId=${id}&limit=1`);
@@ -365,7 +354,7 @@ describe("the stream", () => {
     const mine = await stream(worker, `agent=${worker.address}&type=contract.*`);
     expect(all.status).toBe(200);
     expect(all.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
-    const { id } = await matched(world, { client, worker });
+    const { id } = await matched(world, pair);
     await eventually("both have received it", async () =>
       [all, mine].every(({ messages }) => messages.some(({ event }) => event === "contract.accepted")),
     );
@@ -378,7 +367,7 @@ describe("the stream", () => {
   test("resumes after Last-Event-ID, without a gap and without a repetition", async () => {
     const start = await latest(client);
     const first = await stream(client, "", start);
-    const { id } = await matched(world, { client, worker });
+    const { id } = await matched(world, pair);
     await eventually("it has received it", async () =>
       first.messages.some(({ event }) => event === "contract.accepted"),
     );
@@ -406,7 +395,7 @@ describe("the stream", () => {
   });
 
   test("leaves room for parties, however many addresses a client takes streams with", async () => {
-    await matched(world, { client, worker });
+    await matched(world, pair);
     const former = await world.newAgent({ usd: "100" });
     const { id } = await created(world, former);
     ok(await former.post(`/v1/contracts/${id}/cancel`));

@@ -5,23 +5,17 @@
 import pg from "pg";
 import type { Address } from "viem";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { parseConfig } from "../../src/config.js";
-import { createLogger } from "../../src/logger.js";
-import { createService } from "../../src/main.js";
 import { createConcurrencyLimit } from "../../src/scheduling.js";
-import { freePort } from "../../tools/local/ports.js";
 import { draft, newPair } from "../support/contracts.js";
 import { signedCall } from "../support/payment.js";
-import { serviceEnvironment } from "../support/stack.js";
+import { startApi } from "../support/stack.js";
 import { openScene, useWorld } from "../support/world.js";
 
 const query = pg.Client.prototype.query;
 const world = await useWorld();
-const network = { ...world.info, wsRpcUrl: world.info.rpcUrl.replace("http", "ws") };
-const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "api" };
 /** Turns without a time limit. */
 const quoting = createConcurrencyLimit(4);
-const service = await createService(parseConfig(environment), { logger: createLogger("fatal"), quoting });
+const service = await startApi(world.info, { quoting });
 const scene = await openScene({ ...world.target, url: service.url });
 const { client, worker } = await newPair(scene);
 

@@ -13,7 +13,7 @@ import { createService } from "../../src/main.js";
 import { ROOT } from "../../src/root.js";
 import { startIndexer } from "../../tools/local/indexer.js";
 import { freePort } from "../../tools/local/ports.js";
-import { matched } from "../support/contracts.js";
+import { matched, newPair } from "../support/contracts.js";
 import { type DebianPostgres, postgresTools, startDebianPostgres } from "../support/debian-postgres.js";
 import { type Stack, serviceEnvironment, startStack } from "../support/stack.js";
 import { codeBlocks } from "../support/text-blocks.js";
@@ -69,15 +69,9 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
   });
 
   test("restores a service that responds as before, from the dump and the chain", async () => {
-    const client = await world.newAgent({ usd: "100" });
-    const worker = await world.newAgent({ usd: "100" });
-    const { id } = await matched(
-      world,
-      { client, worker },
-      {
-        supplementaryMaterials: "ipfs://materials",
-      },
-    );
+    const pair = await newPair(world);
+    const { client } = pair;
+    const { id } = await matched(world, pair, { supplementaryMaterials: "ipfs://materials" });
     const paths = ["", `/${id}`, `/${id}/terms`, `/${id}/keys`].map((path) => `/v1/contracts${path}`);
     const before = await Promise.all(paths.map((path) => client.get(path)));
     await stack.service.stop();

@@ -1,5 +1,6 @@
 /** Webhooks from registration to delivery, with targets that respond, fail, hang and recover. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import { eq } from "drizzle-orm";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -44,37 +45,26 @@ interface Received {
   event: EventView;
 }
 
-interface Receiver {
-  url: string;
-  received: Received[];
-  /** Sets the response to the next calls. */
-  answer(respond: (response: ServerResponse, received: Received) => void): void;
-  close(): void;
-}
+type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-async function startReceiver(host = "127.0.0.1"): Promise<Receiver> {
+async function startReceiver(host = "127.0.0.1") {
   const received: Received[] = [];
   let respond = (response: ServerResponse, _received: Received): unknown => response.writeHead(204).end();
-  const listener = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    let body = "";
-    for await (const chunk of request) body += chunk;
-    const message = {
-      headers: request.headers as Record<string, string>,
-      body,
-      event: JSON.parse(body) as EventView,
-    };
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    const message = { headers: request.headers as Record<string, string>, body, event: JSON.parse(body) };
     received.push(message);
     respond(response, message);
-  };
-  const server: Server = createServer((request, response) => void listener(request, response));
+  });
   const { url } = await listen(server, host);
-  const receiver: Receiver = {
+  const receiver = {
     url: `${url}/hook`,
     received,
-    answer: (next) => {
+    /** Sets the response to the next calls. */
+    answer(next: typeof respond): void {
       respond = next;
     },
-    close: () => {
+    close(): void {
       server.closeAllConnections();
       server.close();
     },
@@ -154,7 +144,7 @@ describe("a webhook", () => {
     for (const { headers, body, event } of receiver.received) {
       expect(headers["content-type"]).toBe("application/json");
       expect(headers["webhook-id"]).toBe(`evt_${event.id}`);
-      const verify = (text: string) => byWallClock(() => new Webhook(secret).verify(text, headers));
+      const verify = (payload: string) => byWallClock(() => new Webhook(secret).verify(payload, headers));
       expect(verify(body)).toEqual(event);
       expect(() => verify(body.replace("contract", "contrakt"))).toThrow("No matching signature found");
     }

@@ -2,21 +2,18 @@
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseConfig } from "../../src/config.js";
 import { databaseOn } from "../../src/db/client.js";
 import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import { viewContract } from "../../src/features/contracts/view.js";
 import { createLogger } from "../../src/logger.js";
-import { createService } from "../../src/main.js";
 import { awaitOutcome } from "../../src/payments/relayed-call.js";
 import { readOutboxState } from "../../src/relayer/limits.js";
 import { cancelOperation } from "../../src/relayer/operations.js";
 import { enqueue, readOperation } from "../../src/relayer/outbox.js";
-import { freePort } from "../../tools/local/ports.js";
 import type { Agent } from "../support/agent.js";
 import { ballot, draft, matched, newJuror, newPair, UNKNOWN, untilStatus } from "../support/contracts.js";
 import { signedCall } from "../support/payment.js";
-import { serviceEnvironment } from "../support/stack.js";
+import { startApi } from "../support/stack.js";
 import { openScene, useWorld } from "../support/world.js";
 
 /** Not of one call: polls for index and operations serve all that wait, and a key is looked up once for many calls. */
@@ -24,11 +21,8 @@ const SHARED = /^(index_shows|api_key_owner|operations_awaited)$/;
 const statements: string[] = [];
 const query = pg.Client.prototype.query;
 const world = await useWorld();
-const network = { ...world.info, wsRpcUrl: world.info.rpcUrl.replace("http", "ws") };
-const environment = { ...serviceEnvironment(network, await freePort()), ROLES: "api" };
-const service = await createService(parseConfig(environment), { logger: createLogger("fatal") });
-const { url } = service;
-const place = await openScene({ ...world.target, url });
+const service = await startApi(world.info);
+const place = await openScene({ ...world.target, url: service.url });
 const { client, worker } = await newPair(place);
 /** Its statements count like those of the process. */
 const pool = new pg.Pool({

@@ -1,12 +1,13 @@
 /** An HTTP load balancer: each request goes to the next server in turn, streams included. */
-import { createServer, request, type Server } from "node:http";
+import { once } from "node:events";
+import { createServer, request } from "node:http";
 
 export type LoadBalancer = Awaited<ReturnType<typeof startLoadBalancer>>;
 
 export async function startLoadBalancer(targets: readonly string[], port: number) {
   const counts = targets.map(() => 0);
   let turn = 0;
-  const server: Server = createServer((incoming, answer) => {
+  const server = createServer((incoming, answer) => {
     const index = turn++ % targets.length;
     counts[index] = (counts[index] ?? 0) + 1;
     const forwarded = request(new URL(incoming.url ?? "/", targets[index]), {
@@ -21,10 +22,8 @@ export async function startLoadBalancer(targets: readonly string[], port: number
     answer.on("close", () => forwarded.destroy());
     incoming.pipe(forwarded);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, "127.0.0.1", () => resolve());
-  });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
   return {
     url: `http://127.0.0.1:${port}`,
     /** Requests per server, in the order of `targets`. */

@@ -10,13 +10,6 @@ import { until } from "../../tools/local/processes.js";
 import { startTestNetwork } from "./network.js";
 import { partition } from "./partition.js";
 
-export interface StackOptions {
-  /** A database to use instead of a new Postgres. */
-  databaseUrl?: string;
-  /** Settings of the service, by environment variable. */
-  env?: Record<string, string>;
-}
-
 /** Plain data: it crosses from the process that runs the stack into the test processes. */
 export interface StackInfo {
   url: string;
@@ -61,8 +54,26 @@ export function serviceEnvironment(
   };
 }
 
-/** Starts a separate stack. The caller must stop it. */
-export async function startStack({ databaseUrl, env = {} }: StackOptions = {}) {
+/** Starts another service with the role `api` on a stack's network, in this process. The caller must stop it. */
+export async function startApi(
+  info: StackInfo,
+  options: Omit<NonNullable<Parameters<typeof createService>[1]>, "logger"> = {},
+  port?: number,
+): Promise<Service> {
+  const network = { ...info, wsRpcUrl: info.rpcUrl.replace("http", "ws") };
+  const environment = serviceEnvironment(network, port ?? (await freePort()));
+  const config = parseConfig({ ...environment, ROLES: "api" });
+  return createService(config, { logger: createLogger("fatal"), ...options });
+}
+
+/** Starts a separate stack, on a new Postgres unless a database is given. The caller must stop it. */
+export async function startStack({
+  databaseUrl,
+  env = {},
+}: {
+  databaseUrl?: string;
+  env?: Record<string, string>;
+} = {}) {
   const { network, logs, stop } = await startTestNetwork({ databaseUrl });
   const logPath = join(logs, "service.log");
   if (process.env.DATABASE_LAYOUT === "partitioned") await partition(network.databaseUrl);
