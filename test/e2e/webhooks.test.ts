@@ -32,7 +32,7 @@ const PATH = "/v1/agents/me/webhooks";
 
 const world = await useWorld();
 const { client, worker } = await newPair(world);
-const open: Receiver[] = [];
+const open: { close(): void }[] = [];
 afterEach(async () => {
   for (const receiver of open.splice(0)) receiver.close();
   await world.pool.query("delete from app.webhook");
