@@ -72,21 +72,6 @@ const lowerCased = (terms: EscrowTerms): EscrowTerms => ({
 });
 
 describe("terms", () => {
-  it("escrowAddress returns the address that the factory predicts", async () => {
-    await fc.assert(
-      fc.asyncProperty(termsArbitrary, async (terms) => {
-        const predicted = await client.readContract({
-          address: deployment.factory,
-          abi: factoryAbi,
-          functionName: "predict",
-          args: [terms],
-        });
-        expect(escrowAddress({ ...deployment, terms })).toBe(predicted.toLowerCase());
-      }),
-      { numRuns: RUNS },
-    );
-  });
-
   it("packTerms and unpackTerms match TermsCodec", async () => {
     await fc.assert(
       fc.asyncProperty(termsArbitrary, async (terms) => {

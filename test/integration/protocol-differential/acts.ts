@@ -12,13 +12,7 @@ import {
   statusOf,
 } from "@working-contracts/protocol/status";
 import { type Address, type Hex, ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import {
-  type EncodeFunctionDataParameters,
-  encodeFunctionData,
-  type Log,
-  type PrivateKeyAccount,
-  parseEventLogs,
-} from "viem";
+import { type Log, type PrivateKeyAccount, parseEventLogs } from "viem";
 import {
   type Authorization,
   domainOf,
@@ -38,7 +32,7 @@ import {
   payoutAt,
   workerOf,
 } from "./model.js";
-import type { Call } from "./node.js";
+import { type Call, callOf } from "./node.js";
 
 export interface Attempt {
   name: string;
@@ -46,42 +40,12 @@ export interface Attempt {
   call: Call;
   /** Whether the model expects the chain to accept it. */
   allowed: boolean;
-  /** Advances the model. Returns the expected and the actual content of the events. */
-  apply: (logs: Log[]) => { expected: unknown; actual: unknown } | undefined;
+  /** Advances the model. */
+  apply: () => void;
+  /** The actual and the expected content of the events, once the model has advanced. */
+  events?: (logs: Log[]) => [actual: unknown, expected: unknown];
 }
 
-export interface Acts {
-  /** A likely action for the escrow's state, sometimes an action out of place. Several if voters act in parallel. */
-  random: (life: Life, now: number) => Promise<Attempt[]>;
-  tally: (life: Life, now: number) => Attempt;
-  settle: (life: Life, now: number) => Attempt;
-  claim: (life: Life, ballot: Ballot, now: number) => Attempt;
-}
-
-const ANYTHING = [
-  "accept",
-  "decline",
-  "cancel",
-  "deliver",
-  "withdraw",
-  "approve",
-  "dispute",
-  "vote",
-  "openVote",
-  "tally",
-  "settle",
-  "claim",
-] as const;
-type ActName = (typeof ANYTHING)[number];
-
-/** The usual actions in each state. The rest of the time any action is tried. */
-const LIKELY: Record<string, readonly ActName[]> = {
-  created: ["accept", "accept", "accept", "accept", "accept", "decline", "cancel"],
-  matched: ["deliver", "deliver", "deliver", "deliver", "deliver", "withdraw"],
-  "under-review": ["dispute", "dispute", "dispute", "approve"],
-  disputed: ["vote", "vote", "vote", "openVote", "openVote", "tally"],
-  resolved: ["settle", "claim"],
-};
 const OUT_OF_PLACE = 0.15;
 
 export function createActs({
@@ -92,30 +56,31 @@ export function createActs({
   deployment: Deployment;
   random: Chance;
   voters: readonly PrivateKeyAccount[];
-}): Acts {
-  const acts: Record<ActName, (life: Life, now: number) => Attempt[] | Promise<Attempt[]>> = {
-    accept: async (life, now) => [await accept(life, now)],
-    decline: (life, now) => [decline(life, now)],
-    cancel: (life, now) => [cancel(life, now)],
-    deliver: (life, now) => [deliver(life, now)],
-    withdraw: (life, now) => [withdraw(life, now)],
-    approve: (life, now) => [approve(life, now)],
-    dispute: async (life, now) => [await dispute(life, now)],
-    vote: async (life, now) => vote(life, now),
-    openVote: (life, now) => openVotes(life, now),
-    tally: (life, now) => [tally(life, now)],
-    settle: (life, now) => [settle(life, now)],
-    claim: (life, now) => life.ballots.map((ballot) => claim(life, ballot, now)),
+}) {
+  const acts = {
+    ...{ accept, decline, cancel, deliver, withdraw, approve },
+    ...{ dispute, vote, openVote, tally, settle, claim },
+  };
+  type ActName = keyof typeof acts;
+  const anything = Object.keys(acts) as ActName[];
+  /** The usual actions in each state. The rest of the time any action is tried. */
+  const usual: Record<string, readonly ActName[]> = {
+    created: ["accept", "accept", "accept", "accept", "accept", "decline", "cancel"],
+    matched: ["deliver", "deliver", "deliver", "deliver", "deliver", "withdraw"],
+    "under-review": ["dispute", "dispute", "dispute", "approve"],
+    disputed: ["vote", "vote", "vote", "openVote", "openVote", "tally"],
   };
 
   return {
-    random: async (life, now) => {
-      const likely = LIKELY[lifeStatus(life, now)] ?? (["settle", "claim"] as const);
-      return acts[random.pick(random.hits(OUT_OF_PLACE) ? ANYTHING : likely)](life, now);
-    },
     tally,
     settle,
     claim,
+    /** A likely action for the escrow's state, sometimes one out of place. Several if voters act in parallel. */
+    async random(life: Life, now: number): Promise<Attempt[]> {
+      const likely = usual[lifeStatus(life, now)] ?? (["settle", "claim"] as const);
+      const act = acts[random.pick(random.hits(OUT_OF_PLACE) ? anything : likely)];
+      return [await act(life, now)].flat();
+    },
   };
 
   async function accept(life: Life, now: number): Promise<Attempt> {
@@ -130,7 +95,6 @@ export function createActs({
         life.counterparty = party;
         life.matched = true;
         life.facts.phase = "matched";
-        return undefined;
       },
     };
   }
@@ -167,7 +131,6 @@ export function createActs({
       apply: () => {
         life.facts.phase = "delivered";
         life.facts.outcomes = outcomes;
-        return undefined;
       },
     };
   }
@@ -186,12 +149,14 @@ export function createActs({
     return {
       ...attempt(life, "approve", caller),
       allowed: lifeStatus(life, now) === "under-review",
-      apply: (logs) => {
+      apply: () => {
         // A Client accepts the effect of time: its approval gives the same outcomes as the review time-out.
         life.facts.outcomes = effectiveOutcomes(life.facts, life.terms.reviewDeadline);
         end(life, "approved", now)();
+      },
+      events: (logs) => {
         const approved = parseEventLogs({ abi: escrowAbi, logs, eventName: "WorkingContractApproved" });
-        return { expected: [life.facts.outcomes], actual: approved.map((event) => event.args.outcomes) };
+        return [approved.map(({ args }) => args.outcomes), [life.facts.outcomes]];
       },
     };
   }
@@ -205,7 +170,6 @@ export function createActs({
       apply: () => {
         life.facts.phase = "disputed";
         life.disputedAt = BigInt(now);
-        return undefined;
       },
     };
   }
@@ -243,16 +207,13 @@ export function createActs({
             voters.includes(voter) &&
             voter !== life.counterparty &&
             life.ballots.every((other) => other.voter !== voter),
-          apply: () => {
-            life.ballots.push(ballot);
-            return undefined;
-          },
+          apply: () => life.ballots.push(ballot),
         };
       }),
     );
   }
 
-  function openVotes(life: Life, now: number): Attempt[] {
+  function openVote(life: Life, now: number): Attempt[] {
     return life.ballots
       .filter(() => random.hits(0.8))
       .map((ballot) => {
@@ -268,7 +229,6 @@ export function createActs({
             !wrong,
           apply: () => {
             ballot.opened = true;
-            return undefined;
           },
         };
       });
@@ -279,11 +239,13 @@ export function createActs({
     return {
       ...attempt(life, "tally", life.initiator),
       allowed: lifeStatus(life, now) === "disputed" && (allOpen || now >= openableUntil(life)),
-      apply: (logs) => {
+      apply: () => {
         life.facts.outcomes = duesOf(life).outcomes;
         end(life, "tallied", now)();
+      },
+      events: (logs) => {
         const tallied = parseEventLogs({ abi: escrowAbi, logs, eventName: "WorkingContractTallied" });
-        return { expected: [life.facts.outcomes], actual: tallied.map((event) => event.args.outcomes) };
+        return [tallied.map(({ args }) => args.outcomes), [life.facts.outcomes]];
       },
     };
   }
@@ -293,33 +255,33 @@ export function createActs({
     return {
       ...attempt(life, "settle", life.counterparty),
       allowed: !life.facts.settled && payable !== null && now >= payable,
-      apply: (logs) => {
-        const payout = payoutAt(life, now);
+      apply: () => {
         life.facts.settled = true;
+      },
+      events: (logs) => {
         const settled = parseEventLogs({ abi: escrowAbi, logs, eventName: "WorkingContractSettled" });
         const deferred = parseEventLogs({ abi: escrowAbi, logs, eventName: "PayoutDeferred" });
-        return {
-          expected: [
-            [statusOf(life.facts, now), partyOf(clientOf(life)), partyOf(workerOf(life)), payout],
-            0,
-          ],
-          actual: [
-            ...settled.map(({ args }) => [
-              STATUSES[args.status - 1],
-              lower(args.client),
-              lower(args.worker),
-              args.payout,
-            ]),
-            deferred.length,
-          ],
-        };
+        const shown = settled.map(({ args }) => [
+          STATUSES[args.status - 1],
+          lower(args.client),
+          lower(args.worker),
+          args.payout,
+        ]);
+        const parties = [clientOf(life), workerOf(life)].map((party) =>
+          lower(party?.address ?? ZERO_ADDRESS),
+        );
+        const expected = [statusOf(life.facts, now), ...parties, payoutAt(life, now)];
+        return [
+          [shown, deferred],
+          [[expected], []],
+        ];
       },
     };
   }
 
-  function claim(life: Life, ballot: Ballot, now: number): Attempt {
+  function claim(life: Life, now: number): Attempt[] {
     const payable = payableAt(life, now);
-    return {
+    return life.ballots.map((ballot, index) => ({
       ...attempt(life, "claim", random.pick(voters), [ballot.voter.address]),
       allowed:
         life.facts.phase === "tallied" &&
@@ -327,16 +289,18 @@ export function createActs({
         !ballot.claimed &&
         payable !== null &&
         now >= payable,
-      apply: (logs) => {
-        const due = duesOf(life).dues[life.ballots.indexOf(ballot)];
+      apply: () => {
         ballot.claimed = true;
-        const claimed = parseEventLogs({ abi: escrowAbi, logs, eventName: "VoteClaimed" });
-        return {
-          expected: [[due?.amount, BigInt(due?.reward ?? 0)]],
-          actual: claimed.map(({ args }) => [args.amount, args.reward]),
-        };
       },
-    };
+      events: (logs) => {
+        const due = duesOf(life).dues[index];
+        const claimed = parseEventLogs({ abi: escrowAbi, logs, eventName: "VoteClaimed" });
+        return [
+          claimed.map(({ args }) => [args.amount, args.reward]),
+          [[due?.amount, BigInt(due?.reward ?? 0)]],
+        ];
+      },
+    }));
   }
 
   function randomOutcomes(life: Life): Outcome[] {
@@ -347,11 +311,10 @@ export function createActs({
     );
   }
 
-  function end(life: Life, phase: Life["facts"]["phase"], now: number): () => undefined {
+  function end(life: Life, phase: Life["facts"]["phase"], now: number): () => void {
     return () => {
       life.facts.phase = phase;
       life.facts.endedAt = now;
-      return undefined;
     };
   }
 
@@ -360,18 +323,8 @@ export function createActs({
   }
 }
 
-function attempt(
-  life: Life,
-  name: ActName,
-  from: PrivateKeyAccount,
-  args: readonly unknown[] = [],
-): Pick<Attempt, "name" | "life" | "call"> {
-  const data = encodeFunctionData({
-    abi: escrowAbi,
-    functionName: name,
-    args,
-  } as EncodeFunctionDataParameters);
-  return { name, life, call: { from: lower(from.address), to: life.id, data } };
+function attempt(life: Life, name: string, from: PrivateKeyAccount, args: readonly unknown[] = []) {
+  return { name, life, call: callOf(lower(from.address), { address: life.id, abi: escrowAbi }, name, args) };
 }
 
 export function randomWord(random: Chance): Hex {
@@ -386,10 +339,6 @@ export const authorizePayment = (
   fields: Pick<Authorization, "to" | "value" | "nonce">,
 ): Promise<SignedPayment> =>
   signAuthorization(payer, domainOf(deployment), { ...fields, validBefore: 2n ** 255n });
-
-function partyOf(account: PrivateKeyAccount | null): Address {
-  return account === null ? ZERO_ADDRESS : lower(account.address);
-}
 
 function lower(address: Address): Address {
   return address.toLowerCase() as Address;

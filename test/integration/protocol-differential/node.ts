@@ -1,7 +1,15 @@
 /** A private anvil that mines one block per call, at the given time. */
 import { spawn } from "node:child_process";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import type { Chain, Hash, Log, PublicClient, Transport } from "viem";
+import {
+  type Abi,
+  type Chain,
+  encodeFunctionData,
+  type Hash,
+  type Log,
+  type PublicClient,
+  type Transport,
+} from "viem";
 import { LOCAL_CHAIN_ID } from "../../../tools/local/chain.js";
 import { foundryBinary } from "../../../tools/local/foundry.js";
 
@@ -41,25 +49,30 @@ export interface Receipt {
   logs: Log[];
 }
 
-export interface Stepper {
-  /** Time of the newest block. */
-  time: () => number;
-  /** Mines all calls in one block at `now`, in the given order per sender. Receipts come in the order of the calls. */
-  mine: (calls: readonly Call[], now: number) => Promise<Receipt[]>;
-}
+/** A call of a contract, encoded. */
+export const callOf = (
+  from: Address,
+  { address, abi }: { address: Address; abi: Abi },
+  functionName: string,
+  args: readonly unknown[],
+): Call => ({ from, to: address, data: encodeFunctionData({ abi, functionName, args }) });
+
+export type Stepper = Awaited<ReturnType<typeof createStepper>>;
 
 const GAS: Hex = "0x4c4b40";
 
 /** Takes over block production. Nothing else may send to the node afterwards. */
-export async function createStepper(client: PublicClient<Transport, Chain>): Promise<Stepper> {
+export async function createStepper(client: PublicClient<Transport, Chain>) {
   const request = client.request as (call: { method: string; params: unknown[] }) => Promise<unknown>;
   await request({ method: "evm_setAutomine", params: [false] });
   const nonces = new Map<Address, number>();
   let newest = Number((await client.getBlock()).timestamp);
 
   return {
+    /** Time of the newest block. */
     time: () => newest,
-    async mine(calls, now) {
+    /** Mines all calls in one block at `now`, in the given order per sender. Receipts come in the order of the calls. */
+    async mine(calls: readonly Call[], now: number): Promise<Receipt[]> {
       for (const from of new Set(calls.map((call) => call.from))) {
         if (!nonces.has(from)) nonces.set(from, await client.getTransactionCount({ address: from }));
       }
