@@ -5,67 +5,25 @@ import { describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { NETWORKS } from "../../../src/chain/deployment.js";
 import { parseConfig } from "../../../src/config.js";
+import { ROOT } from "../../../src/root.js";
+import type { Json } from "../../support/contracts.js";
 
-const ROOT = join(import.meta.dirname, "../../..");
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
-const compose = parse(read("deploy/compose.yaml"), { merge: true }) as {
-  services: Record<string, ComposeService>;
-};
-const manifests = parseAllDocuments(read("deploy/kubernetes.yaml")).map((document) => {
+const compose: { services: Record<string, Json> } = parse(read("deploy/compose.yaml"), { merge: true });
+const manifests = parseAllDocuments(read("deploy/kubernetes.yaml")).map((document): Json => {
   expect(document.errors).toEqual([]);
-  return document.toJS() as Manifest;
+  return document.toJS();
 });
 const deployments = manifests.filter(({ kind }) => kind === "Deployment");
-const podOf = ({ spec, metadata }: Manifest): Pod => {
-  if (spec.template === undefined) throw new Error(`${metadata.name} has no pod`);
-  return spec.template.spec;
-};
-const pods = manifests.flatMap(({ spec }) => (spec.template === undefined ? [] : [spec.template.spec]));
+const pods: Json[] = manifests.flatMap(({ spec }) => spec.template?.spec ?? []);
+const containers: Json[] = pods.flatMap((pod) => pod.containers);
+/** The names of a container's variables. */
+const namesIn = ({ env = [] }: Json): string[] => env.map(({ name }: Json) => name);
 const envFiles = Object.keys(NETWORKS).map((name) => `deploy/${name}.env`);
-
-interface ComposeService {
-  command?: string[];
-  environment?: Record<string, string>;
-  env_file?: (string | { path: string; required: boolean })[];
-  deploy?: { replicas: number };
-  healthcheck: { test?: string[]; disable?: boolean };
-  stop_grace_period: string;
-  read_only?: boolean;
-}
-
-interface Manifest {
-  kind: string;
-  metadata: { name: string; labels: Record<string, string> };
-  spec: {
-    replicas: number;
-    template?: { metadata: { labels: Record<string, string> }; spec: Pod };
-    selector: { matchLabels: Record<string, string> } & Record<string, string>;
-  };
-}
-
-interface Pod {
-  terminationGracePeriodSeconds: number;
-  securityContext: Record<string, unknown>;
-  containers: {
-    name: string;
-    command: string[];
-    env?: { name: string; value?: string; valueFrom?: object }[];
-    envFrom?: object[];
-    securityContext: Record<string, unknown>;
-    startupProbe?: Probe;
-    livenessProbe?: Probe;
-    readinessProbe?: Probe;
-    lifecycle?: { preStop: { exec: { command: string[] } } };
-  }[];
-}
 
 /** Those of the indexer, the signers' locks, and a few for operators. */
 const OTHER_CONNECTIONS = 40;
-
-type Probe = { httpGet: { path: string } };
-
-const containers = pods.flatMap((pod) => pod.containers);
 
 /** The environment variables that the service or the indexer reads. */
 const known = new Set(
@@ -137,7 +95,7 @@ describe("settings", () => {
 
   test("every variable is read by the code", () => {
     const names = [
-      ...containers.flatMap(({ env = [] }) => env.map(({ name }) => name)),
+      ...containers.flatMap(namesIn),
       ...Object.entries(compose.services)
         .filter(([name]) => name !== "postgres")
         .flatMap(([, { environment = {} }]) => Object.keys(environment)),
@@ -195,7 +153,7 @@ describe("settings", () => {
 
   test("only the relayer has the signers' keys", () => {
     const holders = [
-      ...containers.filter(({ env = [] }) => env.some(({ name }) => name === "RELAYER_PRIVATE_KEYS")),
+      ...containers.filter((container) => namesIn(container).includes("RELAYER_PRIVATE_KEYS")),
       ...Object.entries(compose.services)
         .filter(([, { environment = {} }]) => "RELAYER_PRIVATE_KEYS" in environment)
         .map(([name]) => ({ name })),
@@ -215,7 +173,7 @@ describe("settings", () => {
     ] as const) {
       const container = containers.find((each) => each.name === name);
       expect(container?.envFrom).toEqual(envFrom);
-      expect(container?.env?.map((variable) => variable.name)).toEqual(names);
+      expect(namesIn(container ?? {})).toEqual(names);
     }
   });
 });
@@ -229,8 +187,8 @@ describe("the layout", () => {
       ["postgres", "migrate"].includes(name) ? [] : [roleOf(environment, command)],
     );
     const inKubernetes = deployments.flatMap((deployment) =>
-      podOf(deployment).containers.map(({ env = [], command }) =>
-        roleOf(Object.fromEntries(env.map(({ name, value }) => [name, value])), command),
+      deployment.spec.template.spec.containers.map(({ env = [], command }: Json) =>
+        roleOf(Object.fromEntries(env.map(({ name, value }: Json) => [name, value])), command),
       ),
     );
     for (const roles of [inCompose, inKubernetes]) {
@@ -249,7 +207,9 @@ describe("the layout", () => {
       expect(Number.parseInt(service.stop_grace_period, 10), name).toBeGreaterThan(2 * drain);
       expect(service.read_only ?? name === "postgres", name).toBe(true);
     }
-    for (const { terminationGracePeriodSeconds, containers: own } of deployments.map(podOf)) {
+    for (const { terminationGracePeriodSeconds, containers: own } of deployments.map(
+      ({ spec }) => spec.template.spec,
+    )) {
       for (const { name, startupProbe, livenessProbe, readinessProbe, lifecycle } of own) {
         expect([startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path)).toEqual([
           "/health",
