@@ -8,29 +8,24 @@ const leavesOf = (count: number) =>
 
 const treeOf = (leaves: Hex[]) => buildTree(leaves.map((leaf) => hexToBytes(leaf)).sort(Buffer.compare));
 
-describe("rootOf", () => {
-  it("is the zero hash if there are no checkpoints", async () => {
-    expect(rootOf(await treeOf([]))).toBe(`0x${"0".repeat(64)}`);
-  });
-
-  it.each([1, 2, 3, 4, 5, 7, 8, 9, 31, 100])("equals OpenZeppelin's root over %i leaves", async (count) => {
-    const leaves = leavesOf(count);
-    expect(rootOf(await treeOf(leaves))).toBe(SimpleMerkleTree.of(leaves).root);
-  });
+it("the root of no checkpoints is the zero hash", async () => {
+  expect(rootOf(await treeOf([]))).toBe(`0x${"0".repeat(64)}`);
 });
 
 describe("proofOf", () => {
-  it("gives every leaf a proof that OpenZeppelin's verifier accepts", async () => {
-    for (const count of [1, 2, 3, 6, 13]) {
+  it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 31])(
+    "proves each of %i leaves, by OpenZeppelin's root",
+    async (count) => {
       const leaves = leavesOf(count);
       const tree = await treeOf(leaves);
+      expect(rootOf(tree)).toBe(SimpleMerkleTree.of(leaves).root);
       for (const leaf of leaves) {
         const proof = proofOf(tree, leaf);
         expect(SimpleMerkleTree.verify(rootOf(tree), leaf, proof)).toBe(true);
         expect(SimpleMerkleTree.verify(rootOf(tree), keccak256(leaf), proof)).toBe(false);
       }
-    }
-  });
+    },
+  );
 
   it("refuses to prove a hash that is not a leaf, even an inner node", async () => {
     const tree = await treeOf(leavesOf(4));
