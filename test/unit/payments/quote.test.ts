@@ -1,5 +1,4 @@
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
-import { parsePaymentRequired } from "@x402/core/schemas";
 import { compactVerify, importJWK } from "jose";
 import { describe, expect, it } from "vitest";
 import {
@@ -35,35 +34,27 @@ describe("a 402", () => {
     expect(refused.body).toEqual({ error: "insufficient_funds", errorMessage: "Fund it." });
     expect(header(answer)).toMatch(/^[A-Za-z0-9+/]+={0,2}$/);
     expect(header(answer).length % 4).toBe(0);
-    expect(JSON.parse(Buffer.from(header(answer), "base64").toString("utf8"))).toMatchInlineSnapshot(`
-      {
-        "accepts": [
-          {
-            "amount": "50000000",
-            "asset": "0x036cbd53842c5426634e7929541ec2318f3dcf7e",
-            "description": "Price of “Übersetzung” 🧾",
-            "extra": {
-              "name": "USDC",
-              "version": "2",
-            },
-            "maxAmountRequired": "50000000",
-            "maxTimeoutSeconds": 60,
-            "mimeType": "application/json",
-            "network": "eip155:84532",
-            "payTo": "0x00000000000000000000000000000000000e5c01",
-            "resource": "http://localhost:8080/v1/contracts",
-            "scheme": "exact",
-          },
-        ],
-        "error": "PAYMENT-SIGNATURE header is required",
-        "resource": {
-          "description": "Price of “Übersetzung” 🧾",
-          "mimeType": "application/json",
-          "url": "http://localhost:8080/v1/contracts",
+    const resource = { url: quote.resourceUrl, description: quote.description, mimeType: "application/json" };
+    expect(JSON.parse(Buffer.from(header(answer), "base64").toString("utf8"))).toEqual({
+      x402Version: 2,
+      error: "PAYMENT-SIGNATURE header is required",
+      resource,
+      accepts: [
+        {
+          scheme: "exact",
+          network: "eip155:84532",
+          amount: "50000000",
+          maxAmountRequired: "50000000",
+          maxTimeoutSeconds: 60,
+          asset: quote.asset.address,
+          payTo: quote.payTo,
+          resource: quote.resourceUrl,
+          description: quote.description,
+          mimeType: "application/json",
+          extra: { name: "USDC", version: "2" },
         },
-        "x402Version": 2,
-      }
-    `);
+      ],
+    });
   });
 
   it("of version 1 has the quote in its body, with the chain's short name", () => {
@@ -82,12 +73,6 @@ describe("a 402", () => {
     );
   });
 
-  it("passes the schemas of the official library in both versions", () => {
-    const v2 = decodePaymentRequiredHeader(header(paymentRequired({ quote, version: 2 })));
-    expect(parsePaymentRequired(v2).success).toBe(true);
-    expect(parsePaymentRequired(paymentRequired({ quote, version: 1 }).body).success).toBe(true);
-  });
-
   it("names the reason of a rejection in `error`", () => {
     const rejection = reject("payer_mismatch", "Pay from your own address.");
     const answer = paymentRequired({ quote, version: 1, rejection });
@@ -100,10 +85,6 @@ describe("a 402", () => {
     const extensions = { "payment-identifier": { info: { required: false } } };
     const answer = paymentRequired({ quote, version: 2, extensions });
     expect(decodePaymentRequiredHeader(header(answer)).extensions).toEqual(extensions);
-  });
-
-  it("must not be cached", () => {
-    expect(paymentRequired({ quote, version: 2 }).headers["Cache-Control"]).toBe("no-store");
   });
 });
 
