@@ -59,12 +59,6 @@ beforeAll(async () => {
 });
 
 describe("the published document", () => {
-  it("names every endpoint once", () => {
-    expect(operations.filter(({ id }) => id === undefined).map(({ name }) => name)).toEqual([]);
-    const ids = operations.map(({ id }) => id);
-    expect(ids).toEqual([...new Set(ids)]);
-  });
-
   it("puts every endpoint under a heading that it describes", () => {
     expect(operations.filter(({ tag }) => !tags.includes(tag)).map(({ name }) => name)).toEqual([]);
   });
