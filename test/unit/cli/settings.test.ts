@@ -17,25 +17,28 @@ let cwd: string;
 beforeEach(() => {
   cwd = mkdtempSync(join(tmpdir(), "settings-"));
   mkdirSync(join(cwd, ".local"));
-  writeFileSync(join(cwd, ".local/network.json"), JSON.stringify(LOCAL));
+  write(LOCAL);
 });
 afterEach(() => rmSync(cwd, { recursive: true }));
+
+const write = (network: object) => writeFileSync(join(cwd, ".local/network.json"), JSON.stringify(network));
+const read = (env: Record<string, string> = {}, options: Parameters<typeof readSettings>[0] = {}) =>
+  readSettings(options, { env, cwd });
 
 describe("the local network's node and deployment", () => {
   const ofLocal = { rpcUrl: LOCAL.rpcUrl, deploymentPath: LOCAL.deploymentPath };
 
   it("are used with its own service", () => {
-    expect(readSettings({}, { env: {}, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...ofLocal });
-    const env = { WC_URL: `${LOCAL.baseUrl}/` };
-    expect(readSettings({}, { env, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...ofLocal });
+    expect(read()).toMatchObject({ url: LOCAL.baseUrl, ...ofLocal });
+    expect(read({ WC_URL: `${LOCAL.baseUrl}/` })).toMatchObject({ url: LOCAL.baseUrl, ...ofLocal });
   });
 
   it("are not used with another service", () => {
     const env = { WC_URL: "https://contracts.example.com" };
     const none = { rpcUrl: undefined, deploymentPath: undefined };
-    expect(readSettings({}, { env, cwd })).toMatchObject(none);
+    expect(read(env)).toMatchObject(none);
     const given = { rpcUrl: "https://node.example.com", deployment: "other.json" };
-    expect(readSettings(given, { env, cwd })).toMatchObject({
+    expect(read(env, given)).toMatchObject({
       rpcUrl: "https://node.example.com",
       deploymentPath: "other.json",
     });
@@ -43,24 +46,23 @@ describe("the local network's node and deployment", () => {
 
   it("are not used with a service whose URL contains a password, which is not repeated", () => {
     const env = { WC_URL: "https://user:s3cret@contracts.example.com" };
-    expect(() => readSettings({}, { env, cwd })).toThrow(/^(?!.*s3cret).*must not contain a name/);
+    expect(() => read(env)).toThrow(/^(?!.*s3cret).*must not contain a name/);
   });
 
   it("are not used with each other if the user names another node", () => {
     const env = { RPC_URL: "https://node.example.com" };
     const other = { rpcUrl: env.RPC_URL, deploymentPath: undefined };
-    expect(readSettings({}, { env, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...other });
+    expect(read(env)).toMatchObject({ url: LOCAL.baseUrl, ...other });
     for (const RPC_URL of [LOCAL.rpcUrl, `${LOCAL.rpcUrl}/`, "http://localhost:8545"]) {
       const same = { ...ofLocal, rpcUrl: RPC_URL };
-      expect(readSettings({}, { env: { RPC_URL }, cwd })).toMatchObject(same);
+      expect(read({ RPC_URL })).toMatchObject(same);
     }
   });
 
   it("are used with a service that listens at all addresses", () => {
-    const network = { ...LOCAL, baseUrl: "http://0.0.0.0:4000" };
-    writeFileSync(join(cwd, ".local/network.json"), JSON.stringify(network));
+    write({ ...LOCAL, baseUrl: "http://0.0.0.0:4000" });
     const settings = { url: LOCAL.baseUrl, ...ofLocal, ignored: undefined };
-    expect(readSettings({}, { env: {}, cwd })).toMatchObject(settings);
+    expect(read()).toMatchObject(settings);
   });
 });
 
@@ -70,7 +72,7 @@ it.each([
   ["--rpc-url or RPC_URL", { RPC_URL: "ws://secret@node.example.com" }],
 ])("a wrong %s is named, and not repeated", (name, env) => {
   const error = new UsageError(`${name} must be a URL that starts with http:// or https://.`);
-  expect(() => readSettings({}, { env, cwd })).toThrow(error);
+  expect(() => read(env)).toThrow(error);
 });
 
 it("a status to wait for is one that a contract can have", () => {
@@ -89,32 +91,31 @@ describe("a stranger's network.json", () => {
     ["baseUrl", { ...LOCAL, baseUrl: EVIL, rpcUrl: EVIL }],
     ["rpcUrl", { ...LOCAL, rpcUrl: EVIL }],
   ])("names no other machine by its %s", (_, network) => {
-    writeFileSync(join(cwd, ".local/network.json"), JSON.stringify(network));
+    write(network);
     const ignored = reason("it names another machine");
     const settings = { url: "http://127.0.0.1:3000", ...none, ignored };
-    expect(readSettings({}, { env: {}, cwd })).toMatchObject(settings);
-    const env = { WC_URL: LOCAL.baseUrl };
-    expect(readSettings({}, { env, cwd })).toMatchObject({ url: LOCAL.baseUrl, ...none, ignored });
+    expect(read()).toMatchObject(settings);
+    expect(read({ WC_URL: LOCAL.baseUrl })).toMatchObject({ url: LOCAL.baseUrl, ...none, ignored });
   });
 
   it("is not mentioned if a valid one would not be used either", () => {
-    writeFileSync(join(cwd, ".local/network.json"), JSON.stringify({ ...LOCAL, rpcUrl: EVIL }));
+    write({ ...LOCAL, rpcUrl: EVIL });
     const rpcUrl = "https://node.example.com";
     for (const options of [{ url: LOCAL.baseUrl, rpcUrl }, { url: "https://contracts.example.com" }])
-      expect(readSettings(options, { env: {}, cwd })).toMatchObject({ url: options.url, ignored: undefined });
+      expect(read({}, options)).toMatchObject({ url: options.url, ignored: undefined });
   });
 
   it("is not used if it belongs to another user", () => {
     const user = (process.getuid?.() ?? 0) + 1;
     vi.spyOn(process, "getuid").mockReturnValue(user);
-    const settings = readSettings({}, { env: {}, cwd });
+    const settings = read();
     vi.restoreAllMocks();
     const ignored = reason("it belongs to another user");
     expect(settings).toMatchObject({ url: "http://127.0.0.1:3000", ...none, ignored });
   });
 
   it("is reported by the command that ignores it", async () => {
-    writeFileSync(join(cwd, ".local/network.json"), JSON.stringify({ ...LOCAL, rpcUrl: EVIL }));
+    write({ ...LOCAL, rpcUrl: EVIL });
     const stderr = vi.fn();
     createContext({}, { env: {}, cwd, stdout: () => {}, stderr });
     expect(stderr.mock.calls).toEqual([[`${reason("it names another machine")}\n`]]);
@@ -123,14 +124,10 @@ describe("a stranger's network.json", () => {
 
 it("an empty variable counts as absent", () => {
   const names = [
-    "WC_URL",
-    "WC_CONFIG_DIR",
-    "XDG_CONFIG_HOME",
-    "WC_KEYSTORE",
-    "WC_PRIVATE_KEY",
-    "WC_PASSWORD",
+    ...["WC_URL", "WC_CONFIG_DIR", "XDG_CONFIG_HOME", "WC_KEYSTORE", "WC_PRIVATE_KEY", "WC_PASSWORD"],
+    ...["WC_PASSWORD_FILE", "WC_MCP_KEY", "WC_DOMAIN", "WC_CLOCK", "WC_OPERATOR", "RPC_URL"],
+    ...["DEPLOYMENT", "DATA_DIR"],
   ];
-  const more = ["WC_PASSWORD_FILE", "WC_MCP_KEY", "WC_DOMAIN", "WC_CLOCK", "WC_OPERATOR", "RPC_URL"];
-  const empty = Object.fromEntries([...names, ...more, "DEPLOYMENT", "DATA_DIR"].map((name) => [name, ""]));
-  expect(readSettings({}, { env: empty, cwd })).toEqual(readSettings({}, { env: {}, cwd }));
+  const empty = Object.fromEntries(names.map((name) => [name, ""]));
+  expect(read(empty)).toEqual(read());
 });

@@ -1,29 +1,29 @@
 import { PassThrough, Readable } from "node:stream";
 import { run } from "@working-contracts/cli/main";
 import { confirm, createOutput, describeContract } from "@working-contracts/cli/terminal";
-import { expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 
 /** CSI as one character (C1), DEL, a line separator, an override of the direction, a tag beyond 16 bits. */
 const HOSTILE = "a\u009b2J\u007f\u2028\u202e\u{e0041}\u001b[2Jé😀";
 const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
+let printed: string;
+const print = (text: string): void => {
+  printed += text;
+};
+beforeEach(() => {
+  printed = "";
+});
+
 it("JSON has no character that controls a terminal, and the same value", () => {
-  let printed = "";
-  const print = (text: string) => {
-    printed += text;
-  };
   createOutput({ json: true }, { stdout: print, stderr: print }).result({ title: HOSTILE }, () => "");
   expect(printed).not.toMatch(UNSAFE);
   expect(JSON.parse(printed)).toEqual({ title: HOSTILE });
 });
 
 it("an error as JSON has none either", async () => {
-  let printed = "";
-  const stderr = (text: string) => {
-    printed += text;
-  };
   const env = { WC_PASSWORD: "x" };
-  await run(["--json", "--clock", HOSTILE, "key", "show"], { env, cwd: "/", stdout: stderr, stderr });
+  await run(["--json", "--clock", HOSTILE, "key", "show"], { env, cwd: "/", stdout: print, stderr: print });
   expect(printed).not.toMatch(UNSAFE);
   expect(JSON.parse(printed).error.message).toContain(HOSTILE);
 });
@@ -46,20 +46,13 @@ it("a contract's texts fake no line", () => {
 });
 
 it("an error fakes no line", async () => {
-  let printed = "";
-  const print = (text: string) => {
-    printed += text;
-  };
   const streams = { stdout: print, stderr: print };
   await run(["--clock", "a\nwcontract: paid", "key", "show"], { env: {}, cwd: "/", ...streams });
   expect(printed).toMatch(/^wcontract: a\n {2}wcontract: paid/);
 });
 
 it("a question is one line without control characters", async () => {
-  let printed = "";
-  const stderr = new PassThrough().on("data", (text) => {
-    printed += text;
-  });
+  const stderr = new PassThrough().on("data", print);
   vi.spyOn(process, "stdin", "get").mockReturnValue(Readable.from(["y\n"]) as never);
   vi.spyOn(process, "stderr", "get").mockReturnValue(stderr as never);
   expect(await confirm(`Pay ${HOSTILE}\nas the Client?`).finally(() => vi.restoreAllMocks())).toBe(true);

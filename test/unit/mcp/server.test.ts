@@ -1,23 +1,37 @@
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { serveHttp } from "@working-contracts/cli/mcp/http";
+import { createMcpServer, type ServerOptions } from "@working-contracts/cli/mcp/server";
+import { createUnfinishedCalls } from "@working-contracts/cli/mcp/write-tools";
+import type { Agent } from "@working-contracts/client/index";
 import { expect, it, vi } from "vitest";
+import { z } from "zod";
 import { mcpRequest } from "../../support/mcp-request.js";
 import { agentOf } from "../client/fake-service.js";
-import { connectInMemory, serverOf } from "./in-memory.js";
 
 const KEY = "a key that only this test knows";
 const HOUR_MS = 3_600_000;
 
-it.each([
-  ["ahead", HOUR_MS],
-  ["behind", -HOUR_MS],
-])("no deadline is counted from a service's clock that is an hour %s", async (_, by) => {
-  const agent = await agentOf(() => undefined, { now: () => Date.now() + by });
-  const client = await connectInMemory(agent, "write");
+/** A server whose tools can return anything. */
+const serverOf = (agent: Agent, access: ServerOptions["access"]) =>
+  createMcpServer({ agent, access, outputs: () => z.looseObject({}), unfinished: createUnfinishedCalls() });
+
+it("no deadline is counted from a service's clock that is an hour ahead", async () => {
+  const agent = await agentOf(() => undefined, { now: () => Date.now() + HOUR_MS });
+  const client = await connectInMemory(agent);
   const work = { title: "x", taskDescription: "x", acceptanceCriteria: ["x"], price: "1" };
   const result = await client.callTool({ name: "post_contract", arguments: work });
   expect(JSON.stringify(result.content)).toContain("RefusedToSign");
   await client.close();
 });
+
+/** A language model's client of a server in this process that may write. */
+async function connectInMemory(agent: Agent): Promise<Client> {
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  const client = new Client({ name: "a-model", version: "1.0.0" });
+  await Promise.all([serverOf(agent, "write").connect(far), client.connect(near)]);
+  return client;
+}
 
 it("a call that its caller cancelled is not made again by the same one", async () => {
   let requests = 0;
@@ -29,7 +43,7 @@ it("a call that its caller cancelled is not made again by the same one", async (
       respond = resolve;
     });
   });
-  const client = await connectInMemory(agent, "write");
+  const client = await connectInMemory(agent);
   const call = { name: "set_profile", arguments: { bio: "x" } };
   const patience = new AbortController();
   const cancelled = client.callTool(call, undefined, { signal: patience.signal });
