@@ -21,7 +21,7 @@ import { verifyPayment } from "../../src/payments/verify-payment.js";
 import { decodePayment, type PaymentQuote } from "../../src/payments/x402.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
 import { transferData } from "../support/chain.js";
-import { domainOf } from "../support/payment.js";
+import { domainOf, payloadOf } from "../support/payment.js";
 import { startTestChain } from "../support/test-chain.js";
 
 const PRICE = 50_000_000n;
@@ -89,12 +89,6 @@ describe("a payment is rejected when", () => {
     await expectRefused(await fundedPayer(PRICE - 1n), {}, "insufficient_funds");
   });
 
-  it("its nonce has been used", async () => {
-    const payment = await sign(await fundedPayer(PRICE * 2n), {});
-    await settle(payment);
-    expect(await verify(payment)).toMatchObject({ ok: false, reason: "authorization_used" });
-  });
-
   it("its nonce has been used, even after it has expired and the payer is out of funds", async () => {
     const payment = await sign(await fundedPayer(), {});
     await settle(payment);
@@ -119,7 +113,6 @@ describe("a payment is rejected when", () => {
 
   it.each([
     ["30 days", 30 * 86_400 + 60],
-    ["1 day", 86_400 + 60],
     ["2 hours", 7_200 + 60],
     ["10 minutes", 600 + 30],
     ["[345]\\d seconds", 59],
@@ -293,17 +286,10 @@ async function sign(payer: Payer, change: PaymentChange) {
   return {
     x402Version: 2,
     ...(change.accepted !== null && { accepted: { ...offered, ...change.accepted } }),
-    payload: {
+    payload: payloadOf({
+      ...message,
       signature: change.tamper?.(signature, hashTypedData(typedData)) ?? signature,
-      authorization: {
-        from: message.from,
-        to: message.to,
-        value: message.value.toString(),
-        validAfter: message.validAfter.toString(),
-        validBefore: message.validBefore.toString(),
-        nonce: message.nonce,
-      },
-    },
+    }),
   };
 }
 
