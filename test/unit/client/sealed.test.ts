@@ -1,14 +1,27 @@
-/** Deliveries that are no sealed reference, though they look like one. */
+/** Keys of sealed deliveries, and deliveries that are no sealed reference, though they look like one. */
 import { parseSealed, plainTextOf, referenceIn, seal } from "@working-contracts/client/sealing";
 import { ownKeysOf } from "@working-contracts/client/wallets";
 import { base64url, GeneralEncrypt, type GeneralJWE, importJWK } from "jose";
-import { expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { account, NETWORK } from "./fake-service.js";
 
-const keys = await ownKeysOf({ signer: account, network: NETWORK } as never);
+const session = { signer: account, network: NETWORK } as never;
+const keys = await ownKeysOf(session);
 const { address } = account;
 const sealed = await seal("ipfs://summary", [{ address, key: keys.key }]);
 const jwe = parseSealed(sealed) as GeneralJWE;
+
+afterEach(() => void vi.restoreAllMocks());
+
+it("has the same key each time", async () => {
+  expect(await ownKeysOf(session)).toEqual(keys);
+});
+
+it("has no key if WebCrypto has no X25519, as for a wallet without a key", async () => {
+  const missing = new DOMException("Unrecognized name.", "NotSupportedError");
+  vi.spyOn(crypto.subtle, "importKey").mockRejectedValue(missing);
+  await expect(ownKeysOf(session)).rejects.toMatchObject({ name: "RefusedToSign", field: "X25519" });
+});
 
 it("is sealed only with a list of recipients", () => {
   for (const recipients of [undefined, null, {}, "a"])
