@@ -2,7 +2,6 @@
  * Runs `npm start` as a user does, and checks its output, its data, its errors and its leftovers. Beside it, the
  * documented programs run unchanged: unmodified x402 clients with default settings, and readers of the event log.
  */
-import { spawn } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -89,18 +88,24 @@ async function ready(run: Run, dir: string): Promise<Addresses> {
   return JSON.parse(readFileSync(join(dir, "network.json"), "utf8"));
 }
 
-/** Processes that have one of the folders in their command line, as all children of a network have. */
-function childrenOf(folders: (string | undefined)[]): string[] {
+/** Processes for which this holds; those that have ended meanwhile are none. */
+function processesThat(isMeant: (folder: string) => boolean): string[] {
   const entries = existsSync("/proc") ? readdirSync("/proc") : [];
   return entries.filter((pid) => {
     try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-      return folders.some((folder) => folder !== undefined && command.includes(folder));
+      return isMeant(`/proc/${pid}`);
     } catch {
       return false;
     }
   });
 }
+
+/** Processes that have one of the folders in their command line, as all children of a network have. */
+const childrenOf = (folders: (string | undefined)[]): string[] =>
+  processesThat((process) => {
+    const command = readFileSync(`${process}/cmdline`, "utf8");
+    return folders.some((folder) => folder !== undefined && command.includes(folder));
+  });
 
 function chainOf(rpcUrl: string) {
   return createTestClient({ mode: "anvil", transport: http(rpcUrl) }).extend(publicActions);
@@ -186,6 +191,15 @@ describe("npm start", { timeout: 300_000 }, () => {
       return runProcess("node", args, { cwd: folder, timeoutMs: 240_000 });
     }
 
+    async function callSandbox(call: string, body: object): Promise<void> {
+      const response = await fetch(`${baseUrl}/sandbox/${call}`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      expect(response.status).toBe(200);
+    }
+
     describe.concurrent("the event log", () => {
       const [follow = "", receive = ""] = documentedPrograms("docs/events.md");
 
@@ -198,21 +212,11 @@ describe("npm start", { timeout: 300_000 }, () => {
         const port = await freePort();
         const file = join(folder, `events-${port}.mjs`);
         writeFileSync(file, program.replaceAll(DEFAULT_URL, baseUrl).replaceAll("4000", String(port)));
-        const child = spawn("node", [file], { cwd: folder, env: { ...process.env, AGENT_KEY: key } });
-        let output = "";
-        for (const stream of [child.stdout, child.stderr]) {
-          stream.setEncoding("utf8").on("data", (text: string) => {
-            output += text;
-          });
-        }
+        const { child, output } = startProcess("node", [file], { cwd: folder, env: { AGENT_KEY: key } });
         try {
           const account = privateKeyToAccount(key);
           const agent = await connect({ baseUrl, account, spendingLimit: { perCall: "1" } });
-          await fetch(`${baseUrl}/sandbox/faucet`, {
-            method: "POST",
-            headers: { "content-type": "application/json" },
-            body: JSON.stringify({ address: account.address, usd: "1" }),
-          });
+          await callSandbox("faucet", { address: account.address, usd: "1" });
           const isListening = () =>
             program === follow || agent.webhooks.list().then(({ length }) => length === 1);
           await expect.poll(isListening).toBe(true);
@@ -223,7 +227,7 @@ describe("npm start", { timeout: 300_000 }, () => {
             budgetOrPrice: 1,
             ...(await agent.deadlines({ match: "1d", withdrawal: "2d", delivery: "3d", review: "4d" })),
           });
-          await expect.poll(() => output).toMatch(new RegExp(`^\\d+ contract.created ${id}$`, "m"));
+          await expect.poll(output).toMatch(new RegExp(`^\\d+ contract.created ${id}$`, "m"));
         } finally {
           child.kill();
         }
@@ -257,15 +261,6 @@ describe("npm start", { timeout: 300_000 }, () => {
 
     // Last, because the clock never goes back.
     describe("a stock client", () => {
-      async function moveClock(advanceSeconds: number): Promise<void> {
-        const moved = await fetch(`${baseUrl}/sandbox/clock`, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify({ advanceSeconds }),
-        });
-        expect(moved.status).toBe(200);
-      }
-
       test.each([
         ["", 600, /^402 .*clock is \d+ minutes ahead of the real time, as in a sandbox/],
         [
@@ -279,7 +274,7 @@ describe("npm start", { timeout: 300_000 }, () => {
           timeout: 300_000,
         },
         async (_, seconds, answer) => {
-          await moveClock(seconds);
+          await callSandbox("clock", { advanceSeconds: seconds });
           expect((await runStock("@x402/fetch", stockProgram)).stdout).toMatch(answer);
         },
       );
@@ -328,15 +323,11 @@ it("ends if npm does in its first moments", { timeout: 120_000 }, async () => {
   const dir = join(parent, "early");
   /** Processes that run the script, without npm and its shell, which only name it. */
   const scripts = () =>
-    readdirSync("/proc").filter((pid) => {
-      try {
-        const [command = "", script] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-        const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
-        const isScript = command.endsWith("node") && script === "tools/start.mjs";
-        return isScript && environment.includes(`DATA_DIR=${dir}`);
-      } catch {
-        return false;
-      }
+    processesThat((process) => {
+      const [command = "", script] = readFileSync(`${process}/cmdline`, "utf8").split("\0");
+      const environment = readFileSync(`${process}/environ`, "utf8").split("\0");
+      const isScript = command.endsWith("node") && script === "tools/start.mjs";
+      return isScript && environment.includes(`DATA_DIR=${dir}`);
     });
   const { child, exited } = launch("npm", ["start"], { DATA_DIR: dir, PORT: "0" });
   await until("npm has launched it", async () => scripts().length === 1, { timeoutMs: 60_000 });
