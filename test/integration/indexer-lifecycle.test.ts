@@ -41,6 +41,9 @@ it("shows a dispute with a drawn jury, a payout that failed and is claimed, and 
   const ALL_MET = 0b010101;
   const NONE_MET = 0b101010;
   await actors.setParameters({ baRecruitCount: 3 });
+  await caughtUp();
+  const sets = await network.db.select().from(onchain.parameterSet).orderBy(onchain.parameterSet.id);
+  expect(sets.map(({ parameters }) => parameters.baRecruitCount)).toEqual([0, 3]);
   for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
   // Blocks mined by hand share a second, and only a stake older than the match counts.
   await network.testClient.increaseTime({ seconds: 10 });
