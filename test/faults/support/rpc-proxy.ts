@@ -1,6 +1,6 @@
 /** A proxy between one process and the chain's node. It responds as a rule says: late, wrongly, or not at all. */
-import { createServer, type Server, type ServerResponse } from "node:http";
-import { ownPort } from "./own-port.js";
+import { createServer, type ServerResponse } from "node:http";
+import { listenOnOwnPort } from "./own-port.js";
 
 export interface RpcCall {
   id: number;
@@ -53,30 +53,16 @@ export async function startRpcProxy(target: string) {
     }
   };
 
-  const open = (): Server =>
-    createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on("data", (chunk: Buffer) => chunks.push(chunk));
-      request.on("error", () => {});
-      request.on("end", () => {
-        // The node might be down as well.
-        answer(Buffer.concat(chunks).toString("utf8"), response).catch(() => response.destroy());
-      });
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("error", () => {});
+    request.on("end", () => {
+      // The node might be down as well.
+      answer(Buffer.concat(chunks).toString("utf8"), response).catch(() => response.destroy());
     });
-  let server = open();
-  const listen = (port: number): Promise<void> =>
-    new Promise((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(port, "127.0.0.1", () => resolve());
-    });
-  // Not an ephemeral port: after a refusal the proxy listens on it again.
-  const port = await ownPort();
-  await listen(port);
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
+  });
+  const { port, refuse, stop } = await listenOnOwnPort(server, { cut: () => server.closeAllConnections() });
 
   return {
     url: `http://127.0.0.1:${port}`,
@@ -84,14 +70,7 @@ export async function startRpcProxy(target: string) {
     setRule(next: RpcRule | null): void {
       rule = next;
     },
-    /** Refuses every connection, or accepts connections again. */
-    async refuse(isRefusing: boolean): Promise<void> {
-      if (isRefusing) await close();
-      else if (!server.listening) {
-        server = open();
-        await listen(port);
-      }
-    },
-    stop: close,
+    refuse,
+    stop,
   };
 }
