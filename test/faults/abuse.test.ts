@@ -5,7 +5,7 @@
  */
 import { expect, it } from "vitest";
 import { accountOf } from "./support/cluster.js";
-import { expectTruth, seededRandom, useScene } from "./support/story.js";
+import { seededChance, useScene } from "./support/story.js";
 
 const scene = await useScene("abuse", { relayers: 1 });
 const { cluster, customers, clients } = scene;
@@ -49,7 +49,6 @@ it("row 37: a challenge works once, and only with its own text", async () => {
     const forged = await account.signMessage({ message: altered });
     expect((await redeem(challengeId, forged)).status).toBe(401);
   }
-  await expectTruth(scene);
 });
 
 it("row 39: oversized, deep, hostile and random bodies are rejected and leave no row", async () => {
@@ -62,7 +61,7 @@ it("row 39: oversized, deep, hostile and random bodies are rejected and leave no
       )
     ).rows[0].n;
   const before = await count();
-  const random = seededRandom(39);
+  const { between } = seededChance(39);
   const valid = await customers.draft();
   const bodies = [
     "x".repeat(2 ** 20),
@@ -73,8 +72,8 @@ it("row 39: oversized, deep, hostile and random bodies are rejected and leave no
     `{"budgetOrPrice":${"9".repeat(5000)}}`,
     "\u0000",
     ...Array.from({ length: 40 }, () => {
-      const at = random(valid.length);
-      return valid.slice(0, at) + String.fromCharCode(random(128)) + valid.slice(at + 1 + random(20));
+      const at = between(0, valid.length - 1);
+      return valid.slice(0, at) + String.fromCharCode(between(0, 127)) + valid.slice(at + between(1, 20));
     }).filter((body) => {
       try {
         JSON.parse(body);
@@ -98,5 +97,4 @@ it("row 39: oversized, deep, hostile and random bodies are rejected and leave no
     expect([403, 409]).toContain(status);
   }
   expect(await count()).toBe(before);
-  await expectTruth(scene);
 });

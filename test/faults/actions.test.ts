@@ -85,7 +85,6 @@ it.each([
   expect((await send(scene, complaint)).body).toEqual(first.body);
   const { rows } = await cluster.pool.query("select id from app.complaint where contract_id = $1", [id]);
   expect(rows).toHaveLength(1);
-  await expectTruth(scene);
 });
 
 describe("a share of a sealed delivery, when its API process is killed", () => {

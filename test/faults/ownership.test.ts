@@ -56,7 +56,6 @@ it("row 3: a relayer that hangs with open connections loses its signers to anoth
   await until("the other process owns every signer", () => areAllOf(other), { timeoutMs: 60_000 });
   await (await startStory(scene)).done;
   owner.thaw();
-  await expectTruth(scene);
 });
 
 it("row 3: a relayer that lost its lock while it was stopped writes nothing when it resumes", async () => {
@@ -108,5 +107,4 @@ it("row 18: a signer without gas leaves its work to the others, and raises an al
   expect(await cluster.publicClient.getTransactionCount({ address })).toBe(before);
   expect(await isAlarmed()).toBe(true);
   await cluster.testClient.setBalance({ address, value: parseEther("100") });
-  await expectTruth(scene);
 });

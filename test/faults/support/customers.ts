@@ -34,6 +34,17 @@ export interface Payment extends Call {
   truth: ApiResponse<ContractView> | undefined;
 }
 
+/** Columns of the outbox that tests look at. */
+interface Operation {
+  state: string;
+  reason: string | null;
+  tries: number;
+  published_at: Date | null;
+  target: Address;
+  data: Hex;
+  gas_limit: number;
+}
+
 export type Customers = ReturnType<typeof createCustomers>;
 
 const PATIENCE_MS = 150_000;
@@ -165,8 +176,6 @@ export function createCustomers(cluster: Cluster, name: string) {
     payments,
     attempt,
     insist,
-    sign,
-    signed,
     signedCreation: async (agent: Agent, changes?: Partial<Authorization>) =>
       signed(agent, "/v1/contracts", await draft(), changes),
     signedAcceptance: (agent: Agent, id: string, changes?: Partial<Authorization>) =>
@@ -175,6 +184,9 @@ export function createCustomers(cluster: Cluster, name: string) {
     settle,
     pay,
     draft,
+    /** The operations with this payment's authorization. */
+    operationsOf: async ({ authorization: { nonce } }: Payment): Promise<Operation[]> =>
+      (await cluster.pool.query<Operation>("select * from app.operation where nonce = $1", [nonce])).rows,
     /** Takes a payment out of the audit. */
     forget: (payment: Payment) => payments.splice(payments.indexOf(payment), 1),
     /** Agents that have signed in and have test dollars. By default they leave everything to the operator. */

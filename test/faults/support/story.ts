@@ -2,7 +2,8 @@
 import { afterAll, afterEach, expect } from "vitest";
 import { until } from "../../../tools/local/processes.js";
 import type { Agent } from "../../support/agent.js";
-import { type AuditOptions, audit } from "./audit.js";
+import { type Chance, createChance } from "../../support/random.js";
+import { audit } from "./audit.js";
 import { type Cluster, type ClusterOptions, startCluster } from "./cluster.js";
 import { type Customers, createCustomers } from "./customers.js";
 
@@ -11,20 +12,30 @@ const ENDED_TIMEOUT_MS = 150_000;
 export interface Scene {
   cluster: Cluster;
   customers: Customers;
+  /** Exceptions that the audit makes. */
+  allowed: { foreignNonces: number; ignoredEscrows: Set<string> };
   clients: [Agent, Agent, Agent];
   workers: [Agent, Agent];
 }
 
-/** A cluster with three clients and two workers for the tests of one file. It is healed after each of them. */
+/** A cluster with three clients and two workers for the tests of one file. It is audited and healed after each of them. */
 export async function useScene(name: string, options: ClusterOptions = {}): Promise<Scene> {
   const cluster = await startCluster(options);
-  afterEach(() => cluster.heal());
   afterAll(() => cluster.stop());
   try {
     const customers = createCustomers(cluster, name);
     const clients = (await customers.join(3)) as Scene["clients"];
     const workers = (await customers.join(2)) as Scene["workers"];
-    return { cluster, customers, clients, workers };
+    const allowed = { foreignNonces: 0, ignoredEscrows: new Set<string>() };
+    const scene: Scene = { cluster, customers, clients, workers, allowed };
+    afterEach(async ({ task }) => {
+      try {
+        if (task.result?.state !== "fail") await expectTruth(scene);
+      } finally {
+        await cluster.heal();
+      }
+    });
+    return scene;
   } catch (error) {
     await cluster.stop();
     throw error;
@@ -80,13 +91,15 @@ export async function startStory(
   return { done };
 }
 
-export async function expectTruth({ cluster, customers }: Scene, options: AuditOptions = {}): Promise<void> {
-  expect(await audit(cluster, customers, options)).toEqual([]);
+/** Waits until everything is at rest, and finds no fault. */
+export async function expectTruth({ cluster, customers, allowed }: Scene): Promise<void> {
+  expect(await audit(cluster, customers, allowed)).toEqual([]);
 }
 
-/** The gas of all batches is on the accounts, each once. Each share is rounded. */
-export async function expectGasChargedOnce({ cluster }: Scene): Promise<void> {
-  const { rows } = await cluster.pool.query<{ spent: number; charged: number; shares: number }>(`
+/** At rest, the gas of all batches is on the accounts, each once. Each share is rounded. */
+export async function expectGasChargedOnce(scene: Scene): Promise<void> {
+  await expectTruth(scene);
+  const { rows } = await scene.cluster.pool.query<{ spent: number; charged: number; shares: number }>(`
     select (select sum(gas_used)::float8 from app.batch) as spent,
       (select sum(used)::float8 from app.gas_account where address <> '*') as charged,
       (select count(*)::int from app.operation) as shares`);
@@ -95,17 +108,6 @@ export async function expectGasChargedOnce({ cluster }: Scene): Promise<void> {
   expect(Math.abs((gas?.spent ?? 0) - (gas?.charged ?? 0))).toBeLessThanOrEqual(gas?.shares ?? 0);
 }
 
-/** The same items in another order. */
-export function shuffled<T>(things: readonly T[], random: (limit: number) => number): T[] {
-  const left = [...things];
-  return things.map(() => left.splice(random(left.length), 1)[0] as T);
-}
-
-/** Numbers below `limit`, the same for the same FAULT_SEED. */
-export function seededRandom(salt: number): (limit: number) => number {
-  let state = (Number(process.env.FAULT_SEED ?? 1) * 2_654_435_761 + salt) >>> 0;
-  return (limit) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * limit);
-  };
-}
+/** The same choices for the same FAULT_SEED. */
+export const seededChance = (salt: number): Chance =>
+  createChance(Number(process.env.FAULT_SEED ?? 1) * 2_654_435_761 + salt);
