@@ -72,6 +72,12 @@ abstract contract BaseTest is DeploymentTest {
         factory.setParameters(parameters);
     }
 
+    function _setPayoutHold(uint24 hold) internal {
+        Parameters memory parameters = _defaultParameters();
+        parameters.payoutHold = hold;
+        _setParameters(parameters);
+    }
+
     /// @dev The parameters of earlier terms are valid for another day.
     function _replaceParameters() internal {
         Parameters memory other = _defaultParameters();
@@ -387,6 +393,12 @@ abstract contract BaseTest is DeploymentTest {
         escrow.openVote(agent, votes, _saltOf(agent));
     }
 
+    function _openVotes(WorkingContractEscrow escrow, uint24[] memory votes) internal {
+        for (uint256 i = 0; i < votes.length; ++i) {
+            _openVote(escrow, agents[i], votes[i]);
+        }
+    }
+
     /// @dev A disputed escrow whose staked agents cast the given votes, at the end of the window.
     function _votedBy(Terms memory t, uint24[] memory votes) internal returns (WorkingContractEscrow escrow) {
         _stakeAgents(votes.length);
@@ -400,9 +412,7 @@ abstract contract BaseTest is DeploymentTest {
     /// @dev The same, with every vote opened and tallied.
     function _talliedBy(Terms memory t, uint24[] memory votes) internal returns (WorkingContractEscrow escrow) {
         escrow = _votedBy(t, votes);
-        for (uint256 i = 0; i < votes.length; ++i) {
-            _openVote(escrow, agents[i], votes[i]);
-        }
+        _openVotes(escrow, votes);
         escrow.tally();
     }
 

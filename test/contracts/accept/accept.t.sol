@@ -52,44 +52,34 @@ contract AcceptTest is BaseTest {
 
     function test_RevertWhen_AmountNotExact() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE - 1);
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(operator);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(operator, deposit);
     }
 
     function test_RevertWhen_AuthorizationExpired() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
         deposit.validBefore = _now();
         deposit.signature = _sign(keyOf[worker], _transferDigest(address(usd), worker, address(escrow), STAKE, deposit));
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(operator);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(operator, deposit);
     }
 
     function test_RevertWhen_SignedBySomeoneElse() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
         deposit.signature =
             _sign(keyOf[stranger], _transferDigest(address(usd), worker, address(escrow), STAKE, deposit));
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(operator);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(operator, deposit);
     }
 
     function test_RevertWhen_PayerHasNoMoney() public {
         deal(address(usd), worker, STAKE - 1);
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(operator);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(operator, deposit);
     }
 
     /// The token is trusted to move the whole amount; if it does not, the books must not say that it did.
     function test_RevertWhen_TokenTakesFeeFromAuthorization() public {
         vm.etch(address(usd), address(new FeeUSD()).code);
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(operator);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(operator, deposit);
     }
 
     function test_RevertWhen_TokenTakesFeeFromAllowance() public {
@@ -103,9 +93,7 @@ contract AcceptTest is BaseTest {
     /// A cancelled authorization reads as used at the token; it must not pass for a payment.
     function test_RevertWhen_AuthorizationCancelled() public {
         Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(operator);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(operator, deposit);
 
         _expectInsufficientUnbookedBalance(PRICE, PRICE + STAKE);
         vm.prank(operator);
@@ -116,9 +104,7 @@ contract AcceptTest is BaseTest {
     function test_RevertWhen_AuthorizationCancelled_GivenDirectTransferOfAnother() public {
         Authorization memory theirs = _directTransfer(stranger, address(escrow), STAKE);
         Authorization memory deposit = _cancelled(worker, address(escrow), STAKE);
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(operator);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(operator, deposit);
     }
 
     /// The operator's permission ends with the action that it was given for, even within the transaction.
@@ -207,9 +193,7 @@ contract AcceptTest is BaseTest {
 
     function test_WhenFrontRun_CreditedByOperatorOnce() public {
         Authorization memory deposit = _directTransfer(worker, address(escrow), STAKE);
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(operator);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(operator, deposit);
 
         _expectMatched(worker, STAKE);
         vm.expectEmit(address(escrow));
@@ -247,9 +231,7 @@ contract AcceptTest is BaseTest {
 
     function test_RevertWhen_FrontRunAndCallerIsPayer() public {
         Authorization memory deposit = _directTransfer(worker, address(escrow), STAKE);
-        _expectPaymentFailed(worker, STAKE);
-        vm.prank(worker);
-        escrow.accept(worker, deposit);
+        _assertPaymentFails(worker, deposit);
     }
 
     /// Someone else's uncredited money must not pay for the worker, whatever the operator submits.
@@ -258,6 +240,12 @@ contract AcceptTest is BaseTest {
         _expectPaymentFailed(worker, STAKE);
         vm.prank(operator);
         escrow.withDirectTransfer(abi.encodeCall(escrow.accept, (worker, theirs)));
+    }
+
+    function _assertPaymentFails(address caller, Authorization memory deposit) private {
+        _expectPaymentFailed(worker, STAKE);
+        vm.prank(caller);
+        escrow.accept(worker, deposit);
     }
 
     function _expectMatched(address party, uint256 amount) private {

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IProtocolToken} from "../../../contracts/interfaces/IProtocolToken.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {Parameters, Terms} from "../../../contracts/types/Types.sol";
+import {Outcome, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract ClaimTest is BaseTest {
@@ -35,9 +35,7 @@ contract ClaimTest is BaseTest {
     }
 
     function test_GivenPayoutHold() public {
-        Parameters memory p = _defaultParameters();
-        p.payoutHold = 1 hours;
-        _setParameters(p);
+        _setPayoutHold(1 hours);
         escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
         uint40 until = _now() + 1 hours;
         vm.warp(until - 1);
@@ -149,15 +147,7 @@ contract ClaimTest is BaseTest {
         }
         t = _newTerms();
         t.price = 5e6;
-        cheap = _disputed(t);
-        for (uint256 i = 0; i < 3; ++i) {
-            _vote(cheap, agents[i], ALL_MET);
-        }
-        vm.warp(_now() + t.parameters.baVotingWindow);
-        for (uint256 i = 0; i < 3; ++i) {
-            _openVote(cheap, agents[i], ALL_MET);
-        }
-        cheap.tally();
+        cheap = _talliedBy(t, _ballots(ALL_MET, ALL_MET, ALL_MET));
         for (uint256 i = 0; i < 3; ++i) {
             cheap.claim(agents[i]);
             assertEq(token.balanceOf(agents[i]), 30e18 + 15e18, "five tokens for each criterion");
@@ -175,8 +165,8 @@ contract ClaimTest is BaseTest {
     }
 
     function test_WhenClaimsComeBeforeOrAfterSettlement() public {
-        uint24[] memory votes = _ballots(TWO_MET, TWO_MET, _packedVotes());
-        escrow = _talliedBy(_newTerms(), votes);
+        uint24 others = _pack(Outcome.Met, Outcome.Unclear, Outcome.Met);
+        escrow = _talliedBy(_newTerms(), _ballots(TWO_MET, TWO_MET, others));
         uint256 snapshot = vm.snapshotState();
         for (uint256 i = 0; i < 3; ++i) {
             escrow.claim(agents[i]);
@@ -190,11 +180,6 @@ contract ClaimTest is BaseTest {
         }
         assertEq(_balances(), before, "balances");
         assertBalance(address(escrow), 0, "escrow");
-    }
-
-    /// Met, unclear, met.
-    function _packedVotes() private pure returns (uint24) {
-        return 0x1d;
     }
 
     function _balances() private view returns (bytes32) {

@@ -26,16 +26,14 @@ contract RefundDirectTransferTest is BaseTest {
     function test_WhenOperatorRefunds() public {
         vm.expectEmit(address(escrow));
         emit IWorkingContractEscrow.DirectTransferRefunded(racer, lost.nonce, STAKE);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(racer, STAKE, lost);
+        _refund(escrow, racer, STAKE, lost);
         assertBalance(racer, FUNDS, "racer");
         assertBalance(address(escrow), PRICE + STAKE, "escrow");
         assertEq(escrow.booked(), PRICE + STAKE, "booked");
         assertStatus(escrow, Status.Matched);
 
         _expectAuthorizationSpent(racer, lost.nonce);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(racer, STAKE, lost);
+        _refund(escrow, racer, STAKE, lost);
     }
 
     function test_RevertWhen_AnyoneCallsTooEarly() public {
@@ -83,8 +81,7 @@ contract RefundDirectTransferTest is BaseTest {
     function test_GivenStrangerWithCancelledAuthorization() public {
         Authorization memory own = _directTransfer(worker, address(escrow), STAKE);
         Authorization memory cancelled = _cancelled(stranger, address(escrow), STAKE);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(racer, STAKE, lost);
+        _refund(escrow, racer, STAKE, lost);
 
         vm.warp(t.reviewDeadline + 7 days);
         _expectNotRefundable(t.reviewDeadline + 14 days);
@@ -104,8 +101,7 @@ contract RefundDirectTransferTest is BaseTest {
         escrow.settle();
         Authorization memory late = _directTransfer(client, address(escrow), PRICE);
         uint256 before = usd.balanceOf(client);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(client, PRICE, late);
+        _refund(escrow, client, PRICE, late);
         assertBalance(client, before + PRICE, "client");
         assertBalance(address(escrow), STAKE, "escrow, the racer's");
     }
@@ -137,16 +133,13 @@ contract RefundDirectTransferTest is BaseTest {
 
         vm.expectEmit(address(other));
         emit IWorkingContractEscrow.DirectTransferCredited(client, deposit.nonce, PRICE);
-        vm.prank(operator);
-        other.refundDirectTransfer(client, PRICE, deposit);
+        _refund(other, client, PRICE, deposit);
         assertBalance(client, before, "client");
         assertBalance(address(other), 2 * PRICE, "escrow");
 
         _expectAuthorizationSpent(client, deposit.nonce);
-        vm.prank(operator);
-        other.refundDirectTransfer(client, PRICE, deposit);
-        vm.prank(operator);
-        other.refundDirectTransfer(racer, PRICE, theirs);
+        _refund(other, client, PRICE, deposit);
+        _refund(other, racer, PRICE, theirs);
         assertBalance(racer, FUNDS - STAKE, "racer, whose stake is at the first escrow");
     }
 
@@ -179,37 +172,32 @@ contract RefundDirectTransferTest is BaseTest {
         keyOf[address(wallet)] = keyOf[racer];
         usd.mint(address(wallet), STAKE);
         Authorization memory own = _directTransfer(address(wallet), address(escrow), STAKE);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(address(wallet), STAKE, own);
+        _refund(escrow, address(wallet), STAKE, own);
         assertBalance(address(wallet), STAKE, "wallet");
     }
 
     function test_RevertWhen_AuthorizationUnused() public {
         Authorization memory unused = _authorize(racer, address(escrow), STAKE);
         _expectInvalid(racer, unused.nonce);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(racer, STAKE, unused);
+        _refund(escrow, racer, STAKE, unused);
     }
 
     function test_RevertWhen_AnotherAmount() public {
         _expectInvalid(racer, lost.nonce);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(racer, STAKE - 1, lost);
+        _refund(escrow, racer, STAKE - 1, lost);
     }
 
     function test_RevertWhen_AnotherPayee() public {
         WorkingContractEscrow other = _create(_newTerms());
         Authorization memory elsewhere = _directTransfer(racer, address(other), STAKE);
         _expectInvalid(racer, elsewhere.nonce);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(racer, STAKE, elsewhere);
+        _refund(escrow, racer, STAKE, elsewhere);
     }
 
     /// Not even the operator can assign the money to someone who did not pay it.
     function test_RevertWhen_PayerDidNotSign() public {
         _expectInvalid(stranger, lost.nonce);
-        vm.prank(operator);
-        escrow.refundDirectTransfer(stranger, STAKE, lost);
+        _refund(escrow, stranger, STAKE, lost);
     }
 
     function test_RevertWhen_AuthorizationUsedByEscrowItself() public {
@@ -218,16 +206,14 @@ contract RefundDirectTransferTest is BaseTest {
         vm.prank(operator);
         other.accept(worker, own);
         _expectInsufficientUnbookedBalance(PRICE + STAKE, PRICE + 2 * STAKE);
-        vm.prank(operator);
-        other.refundDirectTransfer(worker, STAKE, own);
+        _refund(other, worker, STAKE, own);
     }
 
     function test_RevertWhen_AuthorizationCancelled() public {
         WorkingContractEscrow other = _create(_newTerms());
         Authorization memory cancelled = _cancelled(racer, address(other), STAKE);
         _expectInsufficientUnbookedBalance(PRICE, PRICE + STAKE);
-        vm.prank(operator);
-        other.refundDirectTransfer(racer, STAKE, cancelled);
+        _refund(other, racer, STAKE, cancelled);
     }
 
     /// @dev An escrow whose deposit arrived through `deposit` before it was opened.
@@ -235,6 +221,11 @@ contract RefundDirectTransferTest is BaseTest {
         Terms memory terms = _newTerms();
         deposit = _directTransfer(client, factory.predict(terms), PRICE);
         other = WorkingContractEscrow(factory.create(_packed(terms), deposit));
+    }
+
+    function _refund(WorkingContractEscrow from, address payer, uint256 amount, Authorization memory used) private {
+        vm.prank(operator);
+        from.refundDirectTransfer(payer, amount, used);
     }
 
     function _expectNotRefundable(uint40 refundableAt) private {
@@ -251,8 +242,7 @@ contract RefundDirectTransferTest is BaseTest {
     function _assertRefundable(WorkingContractEscrow to, uint256 amount) private {
         Authorization memory sent = _directTransfer(client, address(to), amount);
         uint256 before = usd.balanceOf(client);
-        vm.prank(operator);
-        to.refundDirectTransfer(client, amount, sent);
+        _refund(to, client, amount, sent);
         assertBalance(client, before + amount, "client");
     }
 }

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Settlement} from "../../../contracts/libraries/Settlement.sol";
-import {Outcome, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Outcome, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract SettleTest is BaseTest {
@@ -115,9 +115,7 @@ contract SettleTest is BaseTest {
     }
 
     function test_GivenPayoutHold() public {
-        Parameters memory p = _defaultParameters();
-        p.payoutHold = 72 hours;
-        _setParameters(p);
+        _setPayoutHold(72 hours);
         WorkingContractEscrow escrow = _escrowIn(Status.Resolved);
         uint40 until = _now() + 72 hours;
 
@@ -134,9 +132,7 @@ contract SettleTest is BaseTest {
     }
 
     function test_GivenPayoutHold_WhenReviewerReleases() public {
-        Parameters memory p = _defaultParameters();
-        p.payoutHold = 72 hours;
-        _setParameters(p);
+        _setPayoutHold(72 hours);
         WorkingContractEscrow escrow = _escrowIn(Status.Resolved);
         vm.prank(reviewer);
         escrow.settle();
@@ -146,9 +142,7 @@ contract SettleTest is BaseTest {
 
     /// A time-out ends the contract at its deadline, no matter when someone notices.
     function test_GivenPayoutHold_CountedFromTheDeadline() public {
-        Parameters memory p = _defaultParameters();
-        p.payoutHold = 72 hours;
-        _setParameters(p);
+        _setPayoutHold(72 hours);
         Terms memory t = _newTerms();
         WorkingContractEscrow escrow = _matched(t);
         vm.warp(t.deliveryDeadline + 72 hours - 1);

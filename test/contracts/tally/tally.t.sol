@@ -35,10 +35,9 @@ contract TallyTest is BaseTest {
     }
 
     function test_GivenEveryVoteOpen() public {
-        escrow = _votedBy(_newTerms(), _ballots(TWO_MET, TWO_MET, ALL_UNCLEAR));
-        _openVote(escrow, agents[0], TWO_MET);
-        _openVote(escrow, agents[1], TWO_MET);
-        _openVote(escrow, agents[2], ALL_UNCLEAR);
+        uint24[] memory votes = _ballots(TWO_MET, TWO_MET, ALL_UNCLEAR);
+        escrow = _votedBy(_newTerms(), votes);
+        _openVotes(escrow, votes);
         _expectTallied(TWO_MET);
         vm.prank(stranger);
         escrow.tally();
@@ -78,9 +77,7 @@ contract TallyTest is BaseTest {
         uint24[] memory votes = new uint24[](5);
         (votes[0], votes[1], votes[2], votes[3], votes[4]) = (ALL_MET, ALL_MET, NONE_MET, NONE_MET, ALL_UNCLEAR);
         escrow = _votedBy(_newTerms(), votes);
-        for (uint256 i = 0; i < 5; ++i) {
-            _openVote(escrow, agents[i], votes[i]);
-        }
+        _openVotes(escrow, votes);
         _expectTallied(ALL_UNCLEAR);
         escrow.tally();
     }

@@ -33,12 +33,10 @@ contract VoteTest is BaseTest {
         Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
         vm.warp(closesAt);
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.VotingClosed.selector, closesAt));
-        vm.prank(operator);
-        escrow.vote(agent, COMMITMENT, bond);
+        _carry(agent, bond);
 
         vm.warp(closesAt - 1);
-        vm.prank(operator);
-        escrow.vote(agent, COMMITMENT, bond);
+        _carry(agent, bond);
     }
 
     function test_RevertWhen_CallerNeitherAgentNorItsOperator() public {
@@ -63,8 +61,7 @@ contract VoteTest is BaseTest {
         vm.prank(stranger);
         escrow.vote(independent, COMMITMENT, bond);
 
-        vm.prank(operator);
-        escrow.vote(independent, COMMITMENT, bond);
+        _carry(independent, bond);
         assertEq(escrow.ballotOf(independent), uint256(COMMITMENT), "ballot");
     }
 
@@ -90,8 +87,7 @@ contract VoteTest is BaseTest {
         delegation.revoke(agent, operator);
         bond = _authorize(agent, address(escrow), VOTE_BOND);
         _expectNotParty(operator, agent);
-        vm.prank(operator);
-        escrow.vote(agent, COMMITMENT, bond);
+        _carry(agent, bond);
     }
 
     function test_RevertWhen_AgentIsParty() public {
@@ -167,15 +163,13 @@ contract VoteTest is BaseTest {
     function test_RevertWhen_BondShort() public {
         Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND - 1);
         _expectPaymentFailed(agent, VOTE_BOND);
-        vm.prank(operator);
-        escrow.vote(agent, COMMITMENT, bond);
+        _carry(agent, bond);
     }
 
     function test_WhenOperatorBringsSignedBond() public {
         Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
         _expectSealed();
-        vm.prank(operator);
-        escrow.vote(agent, COMMITMENT, bond);
+        _carry(agent, bond);
         _assertSealed();
     }
 
@@ -223,6 +217,11 @@ contract VoteTest is BaseTest {
         vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.PanelFull.selector, 2));
         vm.prank(agents[5]);
         escrow.vote(agents[5], COMMITMENT, _noAuthorization());
+    }
+
+    function _carry(address voter, Authorization memory bond) private {
+        vm.prank(operator);
+        escrow.vote(voter, COMMITMENT, bond);
     }
 
     function _recruit(uint8 seats) private {

@@ -11,108 +11,63 @@ contract WorkedResultsTest is BaseTest {
     Outcome internal constant NOT = Outcome.NotMet;
     Outcome internal constant UNCLEAR = Outcome.Unclear;
 
+    /// Amounts of the parties, then of each voter, then the tokens of each voter.
     struct Row {
         Status status;
         uint256 client;
         uint256 worker;
         uint256 treasury;
-        uint256[3] jury;
-        uint256[3] tokens;
+        uint256 a;
+        uint256 b;
+        uint256 c;
+        uint256 tokensOfA;
+        uint256 tokensOfB;
+        uint256 tokensOfC;
     }
 
     function test_GivenAllMet() public {
-        _assertRow(
-            PRICE,
-            _ballots(ALL_MET, ALL_MET, NONE_MET),
-            Row(Status.SettledAllMet, 0, 52.5e6, 2.5e6, [uint256(11.25e6), 11.25e6, 0], [uint256(30), 30, 0])
-        );
+        Row memory row = Row(Status.SettledAllMet, 0, 52.5e6, 2.5e6, 11.25e6, 11.25e6, 0, 30, 30, 0);
+        _assertRow(PRICE, _ballots(ALL_MET, ALL_MET, NONE_MET), row);
     }
 
     function test_GivenNoneMet() public {
-        _assertRow(
-            PRICE,
-            _ballots(NONE_MET, NONE_MET, ALL_UNCLEAR),
-            Row(Status.SettledNoneMet, 54.5e6, 0, 0.5e6, [uint256(8.625e6), 8.625e6, 5.25e6], [uint256(30), 30, 0])
-        );
+        Row memory row = Row(Status.SettledNoneMet, 54.5e6, 0, 0.5e6, 8.625e6, 8.625e6, 5.25e6, 30, 30, 0);
+        _assertRow(PRICE, _ballots(NONE_MET, NONE_MET, ALL_UNCLEAR), row);
     }
 
     function test_GivenTwoOfThreeMet() public {
-        _assertRow(
-            PRICE,
-            _ballots(TWO_MET, TWO_MET, _pack(MET, UNCLEAR, MET)),
-            Row(
-                Status.SettledPartial,
-                18_166_667,
-                35e6,
-                1_833_333,
-                [uint256(9.125e6), 9.125e6, 4.25e6],
-                [uint256(30), 30, 10]
-            )
-        );
+        Row memory row = Row(Status.SettledPartial, 18_166_667, 35e6, 1_833_333, 9.125e6, 9.125e6, 4.25e6, 30, 30, 10);
+        _assertRow(PRICE, _ballots(TWO_MET, TWO_MET, _pack(MET, UNCLEAR, MET)), row);
     }
 
     function test_GivenTwoMetAndOneUnclear() public {
         uint24 votes = _pack(MET, MET, UNCLEAR);
-        _assertRow(
-            PRICE,
-            _ballots(votes, votes, ALL_MET),
-            Row(
-                Status.SettledPartial,
-                9_166_668,
-                43_749_999,
-                2_083_333,
-                [uint256(7.5e6), 7.5e6, 7.5e6],
-                [uint256(24), 24, 20]
-            )
-        );
+        Row memory row = Row(Status.SettledPartial, 9_166_668, 43_749_999, 2_083_333, 7.5e6, 7.5e6, 7.5e6, 24, 24, 20);
+        _assertRow(PRICE, _ballots(votes, votes, ALL_MET), row);
     }
 
     function test_GivenOneOfEach() public {
         uint24 votes = _pack(MET, NOT, UNCLEAR);
-        _assertRow(
-            PRICE,
-            _ballots(votes, votes, votes),
-            Row(
-                Status.SettledPartial,
-                27_333_333,
-                26.25e6,
-                1_416_667,
-                [uint256(7.5e6), 7.5e6, 7.5e6],
-                [uint256(24), 24, 24]
-            )
-        );
+        Row memory row = Row(Status.SettledPartial, 27_333_333, 26.25e6, 1_416_667, 7.5e6, 7.5e6, 7.5e6, 24, 24, 24);
+        _assertRow(PRICE, _ballots(votes, votes, votes), row);
     }
 
     function test_GivenNoVotes() public {
-        _assertRow(
-            PRICE,
-            new uint24[](0),
-            Row(Status.SettledPartial, 27.5e6, 26.25e6, 1.25e6, [uint256(0), 0, 0], [uint256(0), 0, 0])
-        );
+        _assertRow(PRICE, new uint24[](0), Row(Status.SettledPartial, 27.5e6, 26.25e6, 1.25e6, 0, 0, 0, 0, 0, 0));
     }
 
     function test_GivenTie() public {
         uint24[] memory votes = new uint24[](2);
         (votes[0], votes[1]) = (ALL_MET, NONE_MET);
-        _assertRow(
-            PRICE,
-            votes,
-            Row(Status.SettledPartial, 27.5e6, 26.25e6, 1.25e6, [uint256(7.5e6), 7.5e6, 0], [uint256(0), 0, 0])
-        );
+        _assertRow(PRICE, votes, Row(Status.SettledPartial, 27.5e6, 26.25e6, 1.25e6, 7.5e6, 7.5e6, 0, 0, 0, 0));
     }
 
     function test_GivenRoundingPrice() public {
-        Row memory row = Row(
-            Status.SettledPartial,
-            4_485_595,
-            8_641_974,
-            452_676,
-            [uint256(2_253_082), 2_253_082, 1_049_382],
-            [uint256(30), 30, 10]
-        );
+        Row memory row =
+            Row(Status.SettledPartial, 4_485_595, 8_641_974, 452_676, 2_253_082, 2_253_082, 1_049_382, 30, 30, 10);
         uint256 paidIn = _assertRow(12_345_678, _ballots(TWO_MET, TWO_MET, _pack(MET, UNCLEAR, MET)), row);
         assertEq(paidIn, 19_135_791, "paid in");
-        assertEq(row.client + row.worker + row.treasury + row.jury[0] + row.jury[1] + row.jury[2], paidIn, "paid out");
+        assertEq(row.client + row.worker + row.treasury + row.a + row.b + row.c, paidIn, "paid out");
     }
 
     function _assertRow(uint80 price, uint24[] memory votes, Row memory row) private returns (uint256 paidIn) {
@@ -120,10 +75,12 @@ contract WorkedResultsTest is BaseTest {
         t.price = price;
         WorkingContractEscrow escrow = _votedBy(t, votes);
         paidIn = usd.balanceOf(address(escrow));
-        uint256[5] memory before = _balances();
-        for (uint256 i = 0; i < votes.length; ++i) {
-            _openVote(escrow, agents[i], votes[i]);
+        address[6] memory payees = [client, worker, treasury, agents[0], agents[1], agents[2]];
+        uint256[6] memory due = [row.client, row.worker, row.treasury, row.a, row.b, row.c];
+        for (uint256 i = 0; i < payees.length; ++i) {
+            due[i] += usd.balanceOf(payees[i]);
         }
+        _openVotes(escrow, votes);
         escrow.tally();
         escrow.settle();
         for (uint256 i = 0; i < votes.length; ++i) {
@@ -131,24 +88,14 @@ contract WorkedResultsTest is BaseTest {
         }
 
         assertStatus(escrow, row.status);
-        assertBalance(client, before[0] + row.client, "client");
-        assertBalance(worker, before[1] + row.worker, "worker");
-        assertBalance(treasury, row.treasury, "treasury");
-        for (uint256 i = 0; i < 3; ++i) {
-            assertBalance(agents[i], before[2 + i] + row.jury[i], "voter");
-            assertEq(token.balanceOf(agents[i]), row.tokens[i] * 1e18, "tokens of voter");
+        for (uint256 i = 0; i < payees.length; ++i) {
+            assertBalance(payees[i], due[i], vm.toString(i));
+        }
+        uint256[3] memory tokens = [row.tokensOfA, row.tokensOfB, row.tokensOfC];
+        for (uint256 i = 0; i < tokens.length; ++i) {
+            assertEq(token.balanceOf(agents[i]), tokens[i] * 1e18, "tokens of voter");
         }
         assertBalance(address(escrow), 0, "escrow");
         assertEq(escrow.booked(), 0, "booked");
-    }
-
-    function _balances() private view returns (uint256[5] memory) {
-        return [
-            usd.balanceOf(client),
-            usd.balanceOf(worker),
-            usd.balanceOf(agents[0]),
-            usd.balanceOf(agents[1]),
-            usd.balanceOf(agents[2])
-        ];
     }
 }
