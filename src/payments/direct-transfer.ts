@@ -86,7 +86,7 @@ async function isOfPayer(
   const escrow = { address: to, abi: escrowAbi } as const;
   switch (eventName) {
     case "WorkingContractCreated": {
-      // What was there before it, the escrow did not take.
+      // The escrow did not take money that was there before it.
       if (position < logIndex) return false;
       const { initiator } = await publicClient.readContract({ ...escrow, functionName: "terms" });
       return initiator.toLowerCase() === from;

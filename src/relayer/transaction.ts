@@ -107,7 +107,7 @@ export async function estimateFees(
 
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** What a transaction can cost at most, in wei: nodes require this balance. */
+/** The most that a transaction can cost, in wei: nodes require this balance. */
 export function maxCostOf(attempt: Pick<BatchAttempt, "gas" | "maxFeePerGas"> | undefined): bigint {
   return attempt === undefined ? 0n : BigInt(attempt.gas) * BigInt(attempt.maxFeePerGas);
 }

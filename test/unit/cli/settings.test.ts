@@ -117,7 +117,7 @@ describe("a stranger's network.json", () => {
   it("is reported by the command that ignores it", async () => {
     write({ ...LOCAL, rpcUrl: EVIL });
     const stderr = vi.fn();
-    createContext({}, { env: {}, cwd, stdout: () => {}, stderr });
+    void createContext({}, { env: {}, cwd, stdout: () => {}, stderr });
     expect(stderr.mock.calls).toEqual([[`${reason("it names another machine")}\n`]]);
   });
 });
