@@ -152,7 +152,12 @@ function createTransactor({
     const requireAccepted = () => simulateContract(client, call).catch((error) => refuse(call, error));
     await requireAccepted();
     const data = encodeFunctionData(call);
-    const serializedTransaction = await account.signTransaction(await prepared(to, data));
+    const transaction = await prepared(to, data).catch(async (error) => {
+      // Another transaction can have come first: then the contract names the reason.
+      await requireAccepted();
+      throw error;
+    });
+    const serializedTransaction = await account.signTransaction(transaction);
     const hash = keccak256(serializedTransaction);
     const send = () => sendRawTransaction(sender, { serializedTransaction });
 
