@@ -261,13 +261,16 @@ export function toOperation(
   }
 }
 
+/** In seconds: no Date is later (ECMA-262, time values). */
+const LAST_TIME = 8_640_000_000_000;
+
 /** The chain refuses the operation after the action's deadline, and after the authorization has expired. */
 function expiryOf(
   { lastSecond = Number.POSITIVE_INFINITY }: PaidAction,
   { authorization: { validBefore }, isDirectTransfer }: AcceptedPayment,
 ): { notAfter?: number } {
   const notAfter = isDirectTransfer ? lastSecond : Math.min(lastSecond, Number(validBefore) - 1);
-  return Number.isSafeInteger(notAfter) ? { notAfter } : {};
+  return notAfter < LAST_TIME ? { notAfter } : {};
 }
 
 export function assetOf({ deployment }: Deps, { asset }: PaidCall): PaymentAsset {
