@@ -113,8 +113,11 @@ export function createLoop(options: {
 const CHECK_TIMEOUT_MS = 3_000;
 
 /** The result of a check; null if it fails or takes longer than {@link CHECK_TIMEOUT_MS}. */
-export const orNull = <T>(answer: Promise<T>): Promise<T | null> =>
-  Promise.race([answer.catch(() => null), delay(CHECK_TIMEOUT_MS, null, { ref: false })]);
+export function orNull<T>(answer: Promise<T>): Promise<T | null> {
+  const done = new AbortController();
+  const timeout = delay(CHECK_TIMEOUT_MS, null, { signal: done.signal }).catch(() => null);
+  return Promise.race([answer.catch(() => null), timeout]).finally(() => done.abort());
+}
 
 /** Counts by key; forgets keys that are at zero. */
 export function createCounts() {

@@ -116,7 +116,10 @@ async function hasNews(db: Database, now: number): Promise<boolean> {
   return row?.news ?? true;
 }
 
-/** Age in seconds, at `now`, of the oldest event that is due for the log and not in it; 0 if there is none. */
+/**
+ * Age in seconds, at `now`, of the oldest event that is due for the log and not in it; 0 if there is none. A deadline
+ * can be due at 0: at once.
+ */
 export async function readLogLag(db: Executor, now: number): Promise<number> {
   const { rows } = await db.execute<{ lag: number }>(sql`
     select greatest(0, ${now} - least(

@@ -192,7 +192,7 @@ export function Rows({
 /** A titled part of a page, which live updates replace if it has an `id`. */
 export function Region({ id, title, children }: PropsWithChildren<{ id?: string; title: string }>) {
   return (
-    <section id={id} data-region="" class="panel">
+    <section id={id} data-region={id === undefined ? undefined : ""} class="panel">
       <h2>{title}</h2>
       {children}
     </section>

@@ -185,7 +185,8 @@ function Result({ simulation }: { simulation: Simulation }) {
   const { status, outcomes, deposits, legs, jury, totals } = simulation;
   return (
     <>
-      <Region title="Result">
+      <section class="panel" aria-label="Result">
+        <h2>Result</h2>
         <p class="figures">
           <StatusBadge status={status} />
           {outcomes?.map((outcome) => (
@@ -204,13 +205,16 @@ function Result({ simulation }: { simulation: Simulation }) {
         </p>
         <table id="totals">
           <caption class="hidden">Totals</caption>
-          <Rows
-            headed
-            columns={["To", "#Amount"]}
-            rows={totals.map(({ label, amount }) => [label, formatDecimal(amount)])}
-          />
+          <tbody>
+            {totals.map(({ label, amount }) => (
+              <tr>
+                <th scope="row">{label}</th>
+                <td class="number">{formatDecimal(amount)}</td>
+              </tr>
+            ))}
+          </tbody>
         </table>
-      </Region>
+      </section>
       <Region title="Payments">
         <table id="legs">
           <caption class="hidden">Payments of the settlement</caption>

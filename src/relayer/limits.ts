@@ -128,7 +128,7 @@ export async function admitCredit(
 }
 
 /**
- * As {@link admitSigned}, for every account: the refund of a direct transfer, as anyone can transfer the smallest amount to
+ * Admits by the gas of every account, whatever its history: the refund of a direct transfer, as anyone can transfer the smallest amount to
  * any escrow; the mark of an open escrow's deposit; a sign-in that leaves less than what the address has delegated.
  */
 export async function admitAnyone(deps: LimitDeps, agent: Address, refused: Refused): Promise<GasPolicy> {

@@ -96,6 +96,7 @@ function reportReceipt(
     `batch ${state}`,
   );
   metrics?.batches(state);
+  // A batch with failures is recorded again once it is deep.
   if (one.state !== "mined") metrics?.mined({ signer, gasPaid: gasUsed * effectiveGasPrice, seconds });
   if (applied > 0) metrics?.operations(state, applied);
   if (failed > 0) metrics?.operations("rejected", failed);
@@ -144,7 +145,10 @@ function failuresIn(
 ): Map<bigint, Hex> {
   const logs = receipt.logs.filter(({ address }) => address.toLowerCase() === deployment.relay);
   const failed = parseEventLogs({ abi: relayAbi, eventName: "OperationFailed", logs });
-  return new Map(failed.map(({ args }) => [operationIds[Number(args.index)] as bigint, args.reason]));
+  const named = failed.flatMap(({ args: { index, reason } }) =>
+    operationIds.slice(Number(index), Number(index) + 1).map((id) => [id, reason] as const),
+  );
+  return new Map(named);
 }
 
 /** Columns of an operation that waits for another batch. */
@@ -180,6 +184,7 @@ async function storeApplied(
 }
 
 export async function finaliseBatches(context: SignerContext, ids: bigint[]): Promise<void> {
+  if (ids.length === 0) return;
   const finalised = await fenced(context, async (tx) => {
     await tx.update(batch).set({ state: "final", updatedAt: sql`now()` }).where(inArray(batch.id, ids));
     const { rowCount } = await tx
