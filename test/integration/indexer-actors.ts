@@ -34,13 +34,13 @@ import type { Wallet } from "../support/test-chain.js";
 import type { IndexerNetwork } from "./indexer-network.js";
 
 export const FROM_ALLOWANCE = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
-const PRICE = 50_000_000n;
+export const PRICE = 50_000_000n;
 const BALANCE = 10n ** 12n;
 export const ELIGIBILITY_STAKE = 1000n * 10n ** 18n;
 /** For every call. An estimate holds only within its second, as the registry's history grows by one entry a second. */
 const GAS_LIMIT = 3_000_000n;
 
-interface EscrowOptions {
+export interface EscrowOptions {
   title: string;
   initiator: Wallet;
   counterparty?: Address;
@@ -86,11 +86,10 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
     call,
     escrowAt,
 
-    /** Pays the escrow's address, then creates the escrow: money that is already there counts as the initiator's. */
-    async create(options: EscrowOptions): Promise<Address> {
+    async termsOf(options: EscrowOptions): Promise<EscrowTerms> {
       const { timestamp } = await publicClient.getBlock();
       const matchDeadline = Number(timestamp) + (options.matchIn ?? 3600);
-      const terms: EscrowTerms = {
+      return {
         initiator: options.initiator.account.address,
         price: PRICE,
         counterparty: options.counterparty ?? ZERO_ADDRESS,
@@ -104,6 +103,11 @@ export async function createActors(network: IndexerNetwork, accounts: number) {
         termsHash: keccak256(stringToHex(options.title)),
         parameters: await publicClient.readContract({ ...factory, functionName: "parameters" }),
       };
+    },
+
+    /** Pays the escrow's address, then creates the escrow: money that is already there counts as the initiator's. */
+    async create(options: EscrowOptions): Promise<Address> {
+      const terms = await this.termsOf(options);
       const address = await publicClient.readContract({ ...factory, functionName: "predict", args: [terms] });
       await options.onAddress?.(address);
       await call(options.initiator, usd, "transfer", [address, PRICE]);

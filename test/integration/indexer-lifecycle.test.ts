@@ -1,11 +1,11 @@
-import { escrowAbi } from "@working-contracts/protocol/abi";
+import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { eq } from "drizzle-orm";
 import { type Address, type Hex, numberToHex, parseEther, toEventSelector, zeroHash } from "viem";
 import { describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
 import { indexedBlock, waitForIndexed } from "../../src/db/onchain.js";
 import { INDEXING_MS, type Wallet } from "../support/test-chain.js";
-import { createActors, ELIGIBILITY_STAKE } from "./indexer-actors.js";
+import { createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
 import { addressOf, useIndexerNetwork } from "./indexer-network.js";
 
 const network = await useIndexerNetwork();
@@ -31,97 +31,189 @@ async function eventsOf(escrow: Address) {
   return network.eventsOf(escrow);
 }
 
+const namesOf = async (escrow: Address) => (await eventsOf(escrow)).map(({ name }) => name);
+
 async function votesOf(escrow: Address) {
   await caughtUp();
   const { vote } = onchain;
   return network.db.select().from(vote).where(eq(vote.contractId, escrow)).orderBy(vote.position);
 }
 
-it("shows a dispute with a drawn jury, a payout that failed and is claimed, and a reward that comes later", async () => {
-  const ALL_MET = 0b010101;
-  const NONE_MET = 0b101010;
-  await actors.setParameters({ baRecruitCount: 3 });
-  await caughtUp();
-  const sets = await network.db.select().from(onchain.parameterSet).orderBy(onchain.parameterSet.id);
-  expect(sets.map(({ parameters }) => parameters.baRecruitCount)).toEqual([0, 3]);
-  for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
-  // Blocks mined by hand share a second, and only a stake older than the match counts.
-  await network.testClient.increaseTime({ seconds: 10 });
-  const escrow = await actors.create({
-    title: "disputed",
-    initiator: client,
-    counterparty: addressOf(worker),
+it("shows terms, parameters, Client and named Worker of a direct award from the start", async () => {
+  const options = { title: "direct", initiator: client, counterparty: addressOf(worker) };
+  const terms = await actors.termsOf(options);
+  const escrow = await actors.create(options);
+  const row = await rowOf(escrow);
+  const { timestamp, number, hash } = await network.publicClient.getBlock({
+    blockNumber: row?.updatedBlock ?? 0n,
   });
-  await actors.accept(worker, escrow);
-  await actors.deliver(worker, escrow);
-  await actors.dispute(client, escrow);
-  await network.testClient.mine({ blocks: 2 });
-  // Claims an array of one without containing it. Ponder's decoder remembers where decoding failed.
-  await actors.emitLookAlike([toEventSelector("BackupAgentsDrawn(address[])")], ["0x20", "0x01"]);
-  await actors.draw(escrow);
-  const { drawn, baVotingWindow } = (await rowOf(escrow)) ?? {};
-  expect(drawn).toBe(true);
-
-  await network.testClient.increaseTime({ seconds: (baVotingWindow ?? 0) / 2 + 10 });
-  const ballots = voters.map((voter, index) => ({
-    voter,
-    votes: index < 2 ? ALL_MET : NONE_MET,
-    salt: numberToHex(index + 1, { size: 32 }),
-  }));
-  const commitments: Hex[] = [];
-  for (const { voter, votes, salt } of ballots)
-    commitments.push(await actors.vote(voter, escrow, votes, salt));
-  expect(await votesOf(escrow)).toEqual(
-    voters.map((voter, position) => ({
-      contractId: escrow,
-      backupAgent: addressOf(voter),
-      commitment: commitments[position],
-      bond: 7_500_000n,
-      position,
-      sealedAt: expect.any(BigInt),
-      votes: null,
-      claimed: false,
-      reward: null,
-      rewardDeferred: false,
-    })),
-  );
-  for (const { voter, votes, salt } of ballots) await actors.openVote(voter, escrow, votes, salt);
-  await actors.tally(escrow);
-  await actors.blacklist(addressOf(worker), true);
-  await actors.settle(escrow);
-  await caughtUp();
-  const deferred = () =>
-    network.db.select().from(onchain.deferredPayout).where(eq(onchain.deferredPayout.contractId, escrow));
-  expect(await deferred()).toEqual([{ contractId: escrow, payee: addressOf(worker), amount: 52_500_000n }]);
-  await actors.blacklist(addressOf(worker), false);
-  await actors.claimDeferred(addressOf(worker), escrow);
-  await caughtUp();
-  expect(await deferred()).toEqual([{ contractId: escrow, payee: addressOf(worker), amount: 0n }]);
-
-  const [first, second, third] = voters as [Wallet, Wallet, Wallet];
-  await actors.setDailyCap(parseEther("1000"));
-  await actors.mintReward(escrow, parseEther("950"));
-  await actors.claim(first, escrow);
-  await actors.claim(third, escrow);
-  await actors.claim(second, escrow);
-  const claim = { claimed: true, reward: 30, rewardDeferred: false };
-  expect(await votesOf(escrow)).toMatchObject([
-    claim,
-    { ...claim, reward: 0, rewardDeferred: true },
-    { ...claim, reward: 0 },
-  ]);
-  await actors.setDailyCap(parseEther("100000"));
-  await actors.claim(second, escrow);
-  expect(await votesOf(escrow)).toMatchObject([claim, claim, { ...claim, reward: 0 }]);
+  expect(row).toMatchObject({
+    ...terms.parameters,
+    baEligibilityStake: BigInt(terms.parameters.baEligibilityStake),
+    id: escrow,
+    initiator: addressOf(client),
+    namedCounterparty: addressOf(worker),
+    client: addressOf(client),
+    worker: addressOf(worker),
+    workerInitiated: false,
+    computedCriteria: false,
+    price: PRICE,
+    criteriaCount: 3,
+    reviewDeadline: BigInt(row?.matchDeadline ?? 0n) + 10_800n,
+    termsHash: terms.termsHash,
+    phase: "created",
+    createdAt: timestamp,
+    updatedBlock: number,
+    updatedBlockHash: hash,
+    outcomes: 0,
+    settled: false,
+    matchedAt: null,
+    endedAt: null,
+  });
 });
 
-it("shows a refunded direct transfer", async () => {
-  const payer = network.wallet(7);
-  const escrow = await actors.create({ title: "paid directly", initiator: client });
-  await actors.directTransfer(payer, escrow, 1_000_000n, numberToHex(7, { size: 32 }));
-  expect((await eventsOf(escrow)).map(({ name, args }) => ({ name, args })).at(-1)).toEqual({
-    name: "DirectTransferRefunded",
-    args: { payer: addressOf(payer), nonce: numberToHex(7, { size: 32 }), amount: "1000000" },
+describe("a dispute with a drawn jury", () => {
+  const ALL_MET = 0b010101;
+  const NONE_MET = 0b101010;
+  const saltOf = (index: number) => numberToHex(index + 1, { size: 32 });
+  let escrow: Address;
+
+  it("shows the newest parameters, one row per change", async () => {
+    await actors.setParameters({ baRecruitCount: 3 });
+    await caughtUp();
+    const rows = await network.db.select().from(onchain.parameterSet).orderBy(onchain.parameterSet.id);
+    expect(rows.map(({ parameters }) => parameters.baRecruitCount)).toEqual([0, 3]);
+    expect(rows[1]?.parameters).toEqual(
+      await network.publicClient.readContract({
+        address: network.deployment.factory,
+        abi: factoryAbi,
+        functionName: "parameters",
+      }),
+    );
+  });
+
+  it("shows dispute, draw and ballots as they come", async () => {
+    for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
+    // Blocks mined by hand share a second, and only a stake older than the match counts.
+    await network.testClient.increaseTime({ seconds: 10 });
+    escrow = await actors.create({ title: "disputed", initiator: client, counterparty: addressOf(worker) });
+    const steps = [
+      await actors.accept(worker, escrow),
+      await actors.deliver(worker, escrow),
+      await actors.dispute(client, escrow),
+    ];
+    const blocks = steps.map(({ blockHash }) => network.publicClient.getBlock({ blockHash }));
+    const [matchedAt, deliveredAt, disputedAt] = (await Promise.all(blocks)).map(
+      ({ timestamp }) => timestamp,
+    );
+    const times = { matchedAt, deliveredAt, disputedAt };
+    const disputed = { phase: "disputed", disputeBond: 2_500_000n, drawn: false, ...times };
+    expect(await rowOf(escrow)).toMatchObject({ ...disputed, updatedBlockHash: steps[2]?.blockHash });
+
+    await network.testClient.mine({ blocks: 2 });
+    // Claims an array of one without containing it. Ponder's decoder remembers where decoding failed.
+    await actors.emitLookAlike([toEventSelector("BackupAgentsDrawn(address[])")], ["0x20", "0x01"]);
+    await actors.draw(escrow);
+    expect(await rowOf(escrow)).toMatchObject({ drawn: true });
+    const drawn = await network.db.select().from(onchain.draw).where(eq(onchain.draw.contractId, escrow));
+    expect(drawn).not.toEqual([]);
+    for (const voter of voters) {
+      const isDrawn = await network.publicClient.readContract({
+        ...actors.escrowAt(escrow),
+        functionName: "isDrawn",
+        args: [voter.account.address],
+      });
+      expect(drawn.some(({ backupAgent }) => backupAgent === addressOf(voter))).toBe(isDrawn);
+    }
+  });
+
+  it("numbers votes in the order of their bonds, and opens them", async () => {
+    const half = (await rowOf(escrow))?.baVotingWindow ?? 0;
+    await network.testClient.increaseTime({ seconds: half / 2 + 10 });
+    const commitments: Hex[] = [];
+    for (const [index, voter] of voters.entries()) {
+      commitments.push(await actors.vote(voter, escrow, index < 2 ? ALL_MET : NONE_MET, saltOf(index)));
+    }
+    expect(await rowOf(escrow)).toMatchObject({ sealedVotes: 3, openedVotes: 0 });
+    expect(await votesOf(escrow)).toEqual(
+      voters.map((voter, position) => ({
+        contractId: escrow,
+        backupAgent: addressOf(voter),
+        commitment: commitments[position],
+        bond: 7_500_000n,
+        position,
+        sealedAt: expect.any(BigInt),
+        votes: null,
+        claimed: false,
+        reward: null,
+        rewardDeferred: false,
+      })),
+    );
+    for (const [index, voter] of voters.entries()) {
+      await actors.openVote(voter, escrow, index < 2 ? ALL_MET : NONE_MET, saltOf(index));
+    }
+    expect(await rowOf(escrow)).toMatchObject({ sealedVotes: 3, openedVotes: 3 });
+    expect((await votesOf(escrow)).map(({ votes }) => votes)).toEqual([ALL_MET, ALL_MET, NONE_MET]);
+  });
+
+  it("shows the tally, a payout that failed, and its later claim", async () => {
+    await actors.tally(escrow);
+    expect(await rowOf(escrow)).toMatchObject({
+      phase: "tallied",
+      outcomes: ALL_MET,
+      endedAt: expect.any(BigInt),
+    });
+
+    await actors.blacklist(addressOf(worker), true);
+    await actors.settle(escrow);
+    await caughtUp();
+    const deferred = () =>
+      network.db.select().from(onchain.deferredPayout).where(eq(onchain.deferredPayout.contractId, escrow));
+    expect(await deferred()).toEqual([{ contractId: escrow, payee: addressOf(worker), amount: 52_500_000n }]);
+
+    await actors.blacklist(addressOf(worker), false);
+    await actors.claimDeferred(addressOf(worker), escrow);
+    await caughtUp();
+    expect(await deferred()).toEqual([{ contractId: escrow, payee: addressOf(worker), amount: 0n }]);
+  });
+
+  it("shows each voter's claim and reward, even if the reward came later", async () => {
+    const [first, second, third] = voters as [Wallet, Wallet, Wallet];
+    await actors.setDailyCap(parseEther("1000"));
+    await actors.mintReward(escrow, parseEther("950"));
+    await actors.claim(first, escrow);
+    await actors.claim(third, escrow);
+    await actors.claim(second, escrow);
+    const claim = { claimed: true, reward: 30, rewardDeferred: false };
+    expect(await votesOf(escrow)).toMatchObject([
+      claim,
+      { ...claim, reward: 0, rewardDeferred: true },
+      { ...claim, reward: 0 },
+    ]);
+
+    await actors.setDailyCap(parseEther("100000"));
+    await actors.claim(second, escrow);
+    expect(await votesOf(escrow)).toMatchObject([claim, claim, { ...claim, reward: 0 }]);
+    expect((await namesOf(escrow)).slice(-6)).toEqual([
+      "PayoutClaimed",
+      "VoteClaimed",
+      "VoteClaimed",
+      "VoteClaimed",
+      "RewardDeferred",
+      "VoteClaimed",
+    ]);
+  });
+});
+
+describe("actions of agents outside their contracts", () => {
+  it("shows a refunded direct transfer", async () => {
+    const payer = network.wallet(7);
+    const escrow = await actors.create({ title: "paid directly", initiator: client });
+    await actors.directTransfer(payer, escrow, 1_000_000n, numberToHex(7, { size: 32 }));
+    expect((await eventsOf(escrow)).map(({ name, args }) => ({ name, args })).at(-1)).toEqual({
+      name: "DirectTransferRefunded",
+      args: { payer: addressOf(payer), nonce: numberToHex(7, { size: 32 }), amount: "1000000" },
+    });
   });
 });
 

@@ -1,23 +1,24 @@
 import { relayAbi } from "@working-contracts/protocol/abi";
 import { like, sql } from "drizzle-orm";
 import { pino } from "pino";
-import { type Address, keccak256, toHex } from "viem";
+import { type Address, keccak256, toHex, zeroHash } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ChainClock, createChainClock } from "../../src/chain/clients.js";
 import { createNotifications, migrate, type Notifications } from "../../src/db/client.js";
 import { waitForIndexed } from "../../src/db/onchain.js";
-import { operation } from "../../src/db/schema.js";
+import { operation, sealedVote } from "../../src/db/schema.js";
 import { createKeeper } from "../../src/keeper/keeper.js";
 import { drawOperation, settleOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
 import type { Loop } from "../../src/scheduling.js";
-import { INDEXING_MS, until } from "../support/test-chain.js";
+import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
 import { createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
-import { useIndexerNetwork } from "./indexer-network.js";
+import { addressOf, useIndexerNetwork } from "./indexer-network.js";
 import { RELAYER_OPTIONS } from "./relayer-network.js";
 
 const SETTLED_ALL_MET = 6;
+const SETTLED_PARTIAL = 8;
 const CANCELLED_UNMATCHED = 9;
 const CANCELLED_BY_INITIATOR = 10;
 const CANCELLED_ABSENT = 12;
@@ -25,8 +26,9 @@ const CANCELLED_ABSENT = 12;
 const HOUR = 3600;
 
 const network = await useIndexerNetwork();
-const actors = await createActors(network, 4);
+const actors = await createActors(network, 8);
 const [client, worker] = [network.wallet(2), network.wallet(3)];
+const voters = [4, 5, 6].map((index) => network.wallet(index));
 
 describe("the keeper", { timeout: 300_000 }, () => {
   let clock: ChainClock;
@@ -37,7 +39,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
 
   beforeAll(async () => {
     await migrate(network.pool);
-    await actors.stake(network.wallet(4), ELIGIBILITY_STAKE);
+    for (const voter of voters) await actors.stake(voter, ELIGIBILITY_STAKE);
 
     const account = privateKeyToAccount(keccak256(toHex("keeper test signer")));
     await network.testClient.setBalance({ address: account.address, value: 10n ** 20n });
@@ -94,10 +96,13 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await network.testClient.mine({ blocks: 1 });
   }
 
-  const read = <const name extends "status" | "booked" | "jury">(functionName: name, escrow: Address) =>
-    network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName });
-  const statusOf = (escrow: Address) => read("status", escrow);
-  const bookedAt = (escrow: Address) => read("booked", escrow);
+  const statusOf = (escrow: Address) =>
+    network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "status" });
+  const bookedAt = (escrow: Address) =>
+    network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "booked" });
+
+  const isDrawn = async (escrow: Address): Promise<boolean> =>
+    (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn;
 
   const settles = (escrow: Address, status: number) =>
     until(async () => (await statusOf(escrow)) === status && (await bookedAt(escrow)) === 0n);
@@ -152,6 +157,28 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await settles(held, SETTLED_ALL_MET);
   });
 
+  it("opens a sealed vote once the window has passed, not before, and pays the voter", async () => {
+    const [voter] = voters as [Wallet];
+    const escrow = await delivered("disputed");
+    await actors.dispute(client, escrow);
+    const votes = 0b01_10_01;
+    const commitment = await actors.vote(voter, escrow, votes, zeroHash);
+    const sealed = { contractId: escrow, backupAgent: addressOf(voter), commitment, votes, salt: zeroHash };
+    await network.db.insert(sealedVote).values(sealed);
+    // A later action of the keeper: it looks for votes first.
+    const other = await create("other");
+    await actors.cancel(client, other);
+    await settles(other, CANCELLED_BY_INITIATOR);
+    expect(await operationsFor(`open-vote:${escrow}`)).toEqual([]);
+
+    await pass(25 * HOUR);
+
+    await settles(escrow, SETTLED_PARTIAL);
+    for (const key of [`open-vote:${escrow}`, `claim:${escrow}`]) {
+      expect(await operationsFor(key)).toHaveLength(1);
+    }
+  });
+
   it("draws again if a draw came too late for its seed", async () => {
     await actors.setParameters({ baRecruitCount: 2 });
     const escrow = await delivered("drawn late");
@@ -162,7 +189,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
 
     await pass(HOUR);
 
-    await until(async () => (await read("jury", escrow)).drawn);
+    await until(() => isDrawn(escrow));
     expect((await operationsFor(`draw:${escrow}`)).map(({ onceKey }) => onceKey)).toEqual([
       `draw:${escrow}:0`,
       `draw:${escrow}:1`,
