@@ -68,7 +68,8 @@ export function createHttp(options: HttpOptions): Http {
   return {
     signal: options.signal,
     withoutSignal: () => createHttp({ ...options, signal: undefined }),
-    until: (signal) => createHttp({ ...options, signal: eitherOf(options.signal, signal) }),
+    until: (signal) =>
+      createHttp({ ...options, signal: signal ? eitherOf(signal, options.signal) : options.signal }),
     open: ({ method, path, headers = {} }, signal) =>
       fetch(baseUrl + path, { method, headers, redirect: "error", signal }),
     async send(request, onRetry) {
@@ -88,9 +89,18 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
-/** A signal that is aborted with the first of these. */
-export const eitherOf = (...signals: (AbortSignal | undefined)[]): AbortSignal =>
-  AbortSignal.any(signals.filter((signal) => signal !== undefined));
+/** A signal that is aborted with the first of these: with the only one, as older browsers lack `AbortSignal.any`. */
+export function eitherOf(first: AbortSignal, second: AbortSignal | undefined): AbortSignal {
+  return second === undefined ? first : AbortSignal.any([first, second]);
+}
+
+/** As `AbortSignal.timeout`, whose timer Node can collect while only `AbortSignal.any` knows it. */
+function abortAfter(ms: number) {
+  const controller = new AbortController();
+  const reason = new DOMException("The operation was aborted due to timeout", "TimeoutError");
+  const timer = setTimeout(() => controller.abort(reason), Math.min(Math.ceil(ms), MAX_TIMER_MS));
+  return { signal: controller.signal, clear: () => clearTimeout(timer) };
+}
 
 type Attempt =
   | { response: ServiceResponse }
@@ -102,7 +112,7 @@ async function tryOnce(
   timeoutMs: number,
 ): Promise<Attempt> {
   const { method, path, body, headers = {}, repeatable } = request;
-  const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), MAX_TIMER_MS));
+  const timeout = abortAfter(timeoutMs);
   let response: Response;
   let text: string;
   try {
@@ -111,13 +121,15 @@ async function tryOnce(
       redirect: "error",
       headers: { ...headers, ...(body !== undefined && { "content-type": "application/json" }) },
       ...(body !== undefined && { body }),
-      signal: eitherOf(signal, timeout),
+      signal: eitherOf(timeout.signal, signal),
     });
     text = await readText(response);
   } catch (cause) {
     signal?.throwIfAborted();
     const error = new ConnectionError(`${method} ${path}: ${reasonOf(cause)}`, { cause });
     return { error, pauseMs: repeatable ? DEFAULT_PAUSE_MS : null };
+  } finally {
+    timeout.clear();
   }
   const json = parse(text);
   if (json !== null && (response.ok || response.status === 402)) {
