@@ -91,7 +91,7 @@ type Ledger = z.infer<typeof LedgerSchema>;
 /**
  * Spending caps of the MCP server: one per call, and one per day for all servers that share the file. Counts a payment
  * before it is signed, because a signature can be used regardless of the call's outcome. Throws SpendingLimitError above
- * a cap, and if the file cannot be read, written or locked. Staked protocol tokens do not count.
+ * a cap, and another error if the file cannot be read, written or locked. Staked protocol tokens do not count.
  */
 export function createSpendingLedger(
   path: string,

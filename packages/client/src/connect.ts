@@ -66,7 +66,10 @@ export interface ConnectOptions {
    * service's clock, for a sandbox whose clock was moved.
    */
   clock?: "local" | "service" | undefined;
-  /** Actions that the service may take without a signature for each: `none` by default. Enforced on chain. */
+  /**
+   * Actions that the service may take without a signature for each: none by default, `all`, or some, at most until a
+   * time. Enforced on chain.
+   */
   operator?: OperatorPermission;
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;

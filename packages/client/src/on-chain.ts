@@ -154,7 +154,7 @@ function createTransactor({
     const data = encodeFunctionData(call);
     const transaction = await prepared(to, data).catch(async (error) => {
       // Another transaction can have come first: then the contract names the reason.
-      await requireAccepted();
+      if (!(error instanceof RefusedToSign)) await requireAccepted();
       throw error;
     });
     const serializedTransaction = await account.signTransaction(transaction);

@@ -27,7 +27,10 @@ import type { Addresses } from "./types.js";
 /** This machine, in the spelling of `URL.hostname`. */
 export const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Throws RefusedToSign if the service asks for a sign-in to another host (EIP-4361): it would receive a key there. */
+/**
+ * Throws RefusedToSign if the service asks for a sign-in to another domain (EIP-4361) than the given one, by default the
+ * URL's host, or `localhost` on this machine: it would receive a key there.
+ */
 export function requireOwnDomain(
   { baseUrl, domain }: { baseUrl: string; domain?: string },
   asked: string,
