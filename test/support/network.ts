@@ -18,9 +18,15 @@ export function newFolder(name: string): string {
 export async function startTestNetwork({
   name = "working-contracts-",
   databaseUrl,
+  blockTime = BLOCK_SECONDS,
+  instant = true,
 }: {
   name?: string;
   databaseUrl?: string | undefined;
+  /** Seconds between blocks. */
+  blockTime?: number;
+  /** Mines each transaction at once, too. */
+  instant?: boolean;
 } = {}) {
   const dir = newFolder(name);
   const logs = join(dir, "logs");
@@ -29,8 +35,8 @@ export async function startTestNetwork({
     guardian,
     dir,
     persistent: false,
-    blockTime: BLOCK_SECONDS,
-    instant: true,
+    blockTime,
+    instant,
     databaseUrl,
     postgresPassword: "test",
     report: () => {},

@@ -54,7 +54,11 @@ export const UNREACHED_LIMITS = {
 const MS_PER_TICK = 10;
 
 export async function startBed() {
-  const { network, guardian, logs, stop } = await startTestNetwork({ name: "bench-" });
+  const { network, guardian, logs, stop } = await startTestNetwork({
+    name: "bench-",
+    blockTime: 1,
+    instant: false,
+  });
   const { deployment, rpcUrl } = network;
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   const testClient = testClientOf(rpcUrl);

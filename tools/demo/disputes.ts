@@ -81,8 +81,13 @@ async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
   await Promise.all(
     jury.map(async (juror) => {
       // Reading asks a party to share, which takes it a moment.
-      const isShown = async () => (await juror.reveal(id, "delivery")) === reference;
+      const shown: (string | null)[] = [];
+      const isShown = async () => {
+        shown.push(await juror.reveal(id, "delivery"));
+        return shown.at(-1) !== null;
+      };
       await until(`${juror.address} is shown the delivery`, isShown, { timeoutMs: 60_000, intervalMs: 500 });
+      if (shown.at(-1) !== reference) throw new Error(`${juror.address} was shown ${shown.at(-1)}`);
       await juror.vote(id, ["met", "met", "met"]);
     }),
   );

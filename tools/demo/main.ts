@@ -157,13 +157,17 @@ async function jurorRows(): Promise<Row[]> {
 
 /** Waits until the keeper has moved the contract to its final status. */
 async function awaitStatus({ story, id, status, client, worker }: Played): Promise<void> {
+  let last = "unread";
   const hasEnded = async () => {
     const reader = (client ?? worker) as Agent | Strict;
     const { data } = await reader.get<{ status: string }>(`/v1/contracts/${id}`);
-    return data.status === status && (await network.bookedOf(id as Address)) === 0n;
+    const booked = await network.bookedOf(id as Address);
+    last = `${data.status} with ${formatDecimal(booked)} booked`;
+    return data.status === status && booked === 0n;
   };
-  const expected = `"${story}", ${id}, is ${status} and its escrow empty`;
-  await until(expected, hasEnded, { timeoutMs: SETTLEMENT_TIMEOUT_MS, intervalMs: 250 });
+  await until(story, hasEnded, { timeoutMs: SETTLEMENT_TIMEOUT_MS, intervalMs: 250 }).catch(() => {
+    throw new Error(`${story}: still ${last}, expected ${status}`);
+  });
   stage.say(story, `ended as ${status}, escrow empty`);
 }
 

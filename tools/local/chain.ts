@@ -165,8 +165,9 @@ function keepState(
   };
 
   const reasonOf = (error: BaseError): string => error.shortMessage ?? String(error);
-  const warn = ({ error }: { error: BaseError }): void =>
-    report(`The local chain's state cannot be saved: ${reasonOf(error)}`);
+  const warn = ({ error, failures }: { error: BaseError; failures: number }): void => {
+    if (failures === 1) report(`The local chain's state cannot be saved: ${reasonOf(error)}`);
+  };
   const watching = createLoop({
     name: "chain state",
     logger: { warn: warn as BaseLogger["warn"] },

@@ -106,7 +106,9 @@ async function awaitQuiet({ pool }: Life["cluster"], timeoutMs: number): Promise
   const pending = "select 1 from app.operation where state not in ('final', 'rejected') limit 1";
   let quiet = 0;
   const isQuiet = async (): Promise<boolean> => {
-    quiet = (await pool.query(pending)).rowCount === 0 ? quiet + 1 : 0;
+    const before = quiet;
+    quiet = 0;
+    if ((await pool.query(pending)).rowCount === 0) quiet = before + 1;
     return quiet > QUIET_SECONDS;
   };
   await until("no operation is pending", isQuiet, { timeoutMs, intervalMs: 1000 }).catch(console.error);
