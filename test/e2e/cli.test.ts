@@ -434,7 +434,9 @@ describe("exit codes", () => {
     expect(JSON.parse(unknown.stderr)).toMatchObject({ error: { code: "not_found" } });
     const other = await newUser({ usd: "0", env: { WC_PRIVATE_KEY: "" } });
     expect((await other.run("list")).code).toBe(2);
-    expect((await user.run(...GONE, "--patience", "0s", "list")).code).toBe(5);
+    const silent = await openMiddle(world, { loses: () => true });
+    expect((await user.run("--url", silent.url, "--patience", "0s", "list")).code).toBe(5);
+    silent.close();
   });
 });
 

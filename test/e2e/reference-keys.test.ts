@@ -55,6 +55,8 @@ describe("the keys of a contract", () => {
     expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
     expect(await readable(worker, id)).toEqual({ supplementaryMaterials: MATERIALS });
     expect(await readable(stranger, id)).toBe(403);
+    const plain = await created(world, client);
+    expect((await keysOf(client, plain.id)).data).toEqual({ keys: [] });
 
     expect((await worker.pay(`/v1/contracts/${id}/accept`, { accept: true })).status).toBe(200);
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);

@@ -66,6 +66,7 @@ describe("staking", () => {
   test.each([
     ["zero", '{"amount": 0}'],
     ["19 decimals", '{"amount": "0.0000000000000000001"}'],
+    ["more than the registry can store", '{"amount": "79228162514.264337593543950336"}'],
     ["a word", '{"amount": "all"}'],
   ])("refuses %s", async (_, body) => {
     const agent = await world.newAgent();

@@ -8,6 +8,8 @@ import { type Cluster, type ClusterOptions, startCluster } from "./cluster.js";
 import { type Customers, createCustomers } from "./customers.js";
 
 const ENDED_TIMEOUT_MS = 150_000;
+/** Longer than all waits of an audit that finds faults: it names them, and ends before the next test. */
+const AUDIT_TIMEOUT_MS = 900_000;
 
 export interface Scene {
   cluster: Cluster;
@@ -34,7 +36,7 @@ export async function useScene(name: string, options: ClusterOptions = {}): Prom
       } finally {
         await cluster.heal();
       }
-    });
+    }, AUDIT_TIMEOUT_MS);
     return scene;
   } catch (error) {
     await cluster.stop();
