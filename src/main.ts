@@ -38,6 +38,8 @@ const STALL_MS = 120_000;
 const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 /** How long stop() waits for open requests. */
 const DRAIN_MS = 10_000;
+/** The last part of it, in which calls that still wait for their operation answer that the outcome is unknown. */
+const LAST_ANSWERS_MS = 2_000;
 
 export interface Service {
   url: string;
@@ -145,11 +147,13 @@ export async function createService(
     const shared = { config, db: serving.db, readDb, publicClient, clock, deployment, logger, metrics };
     let app = createProbeApp(shared);
     let endStreams = (): void => {};
+    let endWaits = (): void => {};
     if (roles.has("api")) {
       const keys = createKeyOwners({ db: serving.db, notifications });
       const outbox = createOutboxWaiter({ db: serving.db, notifications });
       lookWhenIndexed(serving.db, notifications);
-      closing.push(() => outbox.stop());
+      endWaits = () => outbox.stop();
+      closing.push(endWaits);
       const feed = await createEventFeed({ db, notifications });
       endStreams = () => feed.stop();
       closing.push(endStreams);
@@ -165,7 +169,7 @@ export async function createService(
     if (routes !== undefined) app.route("/", routes);
     const server = await listen(app, config);
     server.setTimeout(config.settlementWaitMs + STALL_MS);
-    closing.push(() => drain(server));
+    closing.push(() => drain(server, endWaits));
     // Before the drain, which would otherwise wait for open event streams.
     closing.push(endStreams);
     return { url: config.baseUrl, stop };
@@ -225,13 +229,16 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
   });
 }
 
-/** Resolves once all requests are answered, or after {@link DRAIN_MS}. */
-async function drain(server: Server): Promise<void> {
+/** Resolves once all requests are answered, or after {@link DRAIN_MS}; calls `endWaits` shortly before. */
+async function drain(server: Server, endWaits: () => void): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Clients keep a connection open after its last response.
   const closing = setInterval(() => server.closeIdleConnections(), 100);
-  const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+  const timers = [
+    setTimeout(endWaits, DRAIN_MS - LAST_ANSWERS_MS),
+    setTimeout(() => server.closeAllConnections(), DRAIN_MS),
+  ];
   await closed;
   clearInterval(closing);
-  clearTimeout(timer);
+  for (const timer of timers) clearTimeout(timer);
 }

@@ -1,4 +1,5 @@
 /** On SIGTERM the service takes no new calls, completes earlier ones, loses nothing and leaves nothing open. */
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { until } from "../../tools/local/processes.js";
@@ -12,9 +13,10 @@ import { useWorld } from "../support/world.js";
 const world = await useWorld();
 const client = await world.newAgent({ usd: "1000" });
 /** API processes beside the stack's own service, whose relayer carries their operations; the first as its operator starts it. */
-const [patient, hasty] = await Promise.all([
+const [patient, hasty, waiting] = await Promise.all([
   launch({}, { command: ["npm", "run", "serve"] }),
   launch({ SETTLEMENT_WAIT_MS: "1500" }),
+  launch({}),
 ]);
 afterAll(() => resumeBlocks(world.testClient));
 
@@ -70,6 +72,9 @@ test("a pending call is completed, a new one is not accepted, and the process ex
   const paid = creation.sendTo(url);
   await until("the operation is stored", creation.isStored, { timeoutMs: 60_000 });
   await terminate(patient);
+  // As Ctrl-C does under npm.
+  child.kill("SIGTERM");
+  await delay(500);
   expect(child.exitCode).toBeNull();
   await resumeBlocks(world.testClient);
 
@@ -82,19 +87,19 @@ test("a pending call is completed, a new one is not accepted, and the process ex
 });
 
 test("a call delayed by the chain is asked to retry, and finds its payment at another process", async () => {
-  const { url } = hasty;
   const [creation, second] = [await paidCreation("shutdown-2"), await paidCreation("shutdown-3")];
   await pauseBlocks(world.testClient);
-  expect((await creation.sendTo(url)).status).toBe(503);
+  expect((await creation.sendTo(hasty.url)).status).toBe(503);
 
-  const onItsWay = second.sendTo(url);
+  // It would wait for longer than its process still has.
+  const onItsWay = second.sendTo(waiting.url);
   await until("the operation is stored", second.isStored, { timeoutMs: 60_000 });
-  hasty.child.kill("SIGTERM");
+  for (const { child } of [hasty, waiting]) child.kill("SIGTERM");
   const answer = await onItsWay;
   expect(answer.status).toBe(503);
   expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);
   expect(await answer.json()).toMatchObject({ error: { code: "settlement_pending", retryable: true } });
-  expect(await hasty.exited).toBe(0);
+  expect(await Promise.all([hasty.exited, waiting.exited])).toEqual([0, 0]);
 
   await resumeBlocks(world.testClient);
   for (const { id, sendTo } of [creation, second]) {
