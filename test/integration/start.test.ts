@@ -308,9 +308,11 @@ describe("npm start", { timeout: 300_000 }, () => {
   it("stops everything when npm ends by SIGTERM, and starts from scratch with --reset on a machine without ps", async () => {
     run.child.kill("SIGTERM");
     await expectNothingLeft();
+    writeFileSync(join(dir, "notes"), "mine");
     run = launch("npm", ["start", "--", "--reset"], { DATA_DIR: dir, PORT: "0", PATH: slimPath() });
     ({ baseUrl } = await ready(run, dir));
     expect(await keysOf(agent, baseUrl)).toBe(401);
+    expect(readFileSync(join(dir, "notes"), "utf8")).toBe("mine");
   });
 
   it("stops everything when npm ends by SIGKILL, without ps too", async () => {

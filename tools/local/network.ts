@@ -2,7 +2,7 @@
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Parameters } from "@working-contracts/protocol/terms";
@@ -199,11 +199,12 @@ async function deployOnce(
   return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
 }
 
-/** Deletes a network's data, but not the lock, which the caller holds. */
+/** What a network keeps in its folder, but for the lock. */
+const DATA = ["chain", "deployment.code", "deployment.json", "logs", "network.json", "postgres", "secret"];
+
+/** Deletes a network's data, but not the lock, which the caller holds, nor anything else that is in the folder. */
 export function resetNetwork(dir: string): void {
-  for (const name of readdirSync(dir).filter((entry) => entry !== LOCK_NAME)) {
-    rmSync(join(dir, name), { recursive: true, force: true });
-  }
+  for (const name of DATA) rmSync(join(dir, name), { recursive: true, force: true });
   rmSync(fallbackDir(dir), { recursive: true, force: true });
 }
 
