@@ -32,8 +32,8 @@ export interface AppEnv {
     rawBody: Buffer;
     /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
     identity: Address | null;
-    /** Whether {@link takeOrRefuse} refused the request. */
-    isBeyondRate?: boolean;
+    /** Whether a rate limit counts the request, which is not beyond it. */
+    isWithinRate?: boolean;
     /** Counts the call towards the client IP's limit, whatever its key; throws `429 rate_limited`. Under /v1. */
     limitClient: () => void;
     /** Counts a challenge that the client IP requests for the address; throws `429 rate_limited`. Under /v1. */
@@ -95,20 +95,18 @@ export function requestContext({ logger, metrics }: Pick<Deps, "logger" | "metri
     metrics?.observeRequest({ method, route: routeOf(c), status, code, seconds: ms / 1000 });
     const caller = c.get("identity") ?? undefined;
     // A flood beyond the limits, or of what has none, would fill the disk; metrics count it.
-    const isUnlimited = method === "OPTIONS" || (status === 404 && routeOf(c) === UNMATCHED);
-    const level = c.get("isBeyondRate") || isUnlimited ? "debug" : "info";
+    const level = c.get("isWithinRate") ? "info" : "debug";
     const logged = path.slice(0, LOGGED_LENGTH);
     ends[level]({ requestId, method, path: logged, status, code, ms: Math.round(ms), caller }, "request");
   });
 }
 
-const UNMATCHED = "unmatched";
 /** Characters of a path in the log. */
 const LOGGED_LENGTH = 200;
 
 /** Pattern of the route that responded. */
 function routeOf(c: Context): string {
-  return matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path ?? UNMATCHED;
+  return matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path ?? "unmatched";
 }
 
 /** Passes only requests with an active API key, and sets `caller`. In a route's `middleware` it runs before validators. */
@@ -236,6 +234,7 @@ function forgetOldest(windows: Map<string, { endsAt: number }>, time: number): v
 
 /** Counts a request of `key` and sets the RateLimit headers; throws `429 rate_limited` beyond the limit. */
 export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimiter, key: string): void {
+  c.set("isWithinRate", true);
   if (limiter.limit === 0) return;
   const { allowed, remaining, resetSeconds } = limiter.take(key);
   c.header("RateLimit-Policy", `"${name}";q=${limiter.limit};w=${WINDOW_SECONDS}`);
@@ -244,7 +243,7 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
   c.header("RateLimit-Remaining", String(remaining));
   c.header("RateLimit-Reset", String(resetSeconds));
   if (allowed) return;
-  c.set("isBeyondRate", true);
+  c.set("isWithinRate", false);
   throw new AppError("rate_limited", {
     message: `More than ${limiter.limit} requests per minute (${name}); retry in ${resetSeconds} s.`,
     retryAfterSeconds: resetSeconds,
@@ -365,6 +364,9 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
 /** Whether the request changes nothing. */
 export const isRead = (c: Context): boolean => c.req.method === "GET" || c.req.method === "HEAD";
 
+/** An address with the port that some proxies write behind it: `1.2.3.4:5`, `[2001:db8::1]:5`. */
+const WITH_PORT = /^(?:\[(.+)\]|(\d+(?:\.\d+){3}))(?::\d+)?$/;
+
 /**
  * The client's IP as a rate limit counts it: an IPv6 client by its /64, which is one subscriber. `X-Forwarded-For`
  * counts only as far as our own `trustedProxies` wrote it; the rest can be forged by the caller.
@@ -372,8 +374,9 @@ export const isRead = (c: Context): boolean => c.req.method === "GET" || c.req.m
 function clientAddress(c: Context, trustedProxies: number): string {
   const forwarded = trustedProxies > 0 ? (c.req.header("x-forwarded-for") ?? "").split(",") : [];
   const socket: { remoteAddress?: string } | undefined = c.env?.incoming?.socket;
-  const address = forwarded.at(-trustedProxies)?.trim() || socket?.remoteAddress || "unknown";
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, "");
+  const given = forwarded.at(-trustedProxies)?.trim() || socket?.remoteAddress || "unknown";
+  const [, v6, v4] = WITH_PORT.exec(given) ?? [];
+  const plain = (v6 ?? v4 ?? given).replace(/^::ffff:(?=\d+\.)/i, "");
   return isIPv6(plain) ? subnet(plain) : plain;
 }
 

@@ -169,6 +169,10 @@ describe("requests", () => {
     expect(await statuses(2, from("2001:db8:1:2::1"))).toEqual([200, 200]);
     expect(await statuses(1, from("2001:db8:1:2:ffff::9"))).toEqual([429]);
     expect(await statuses(1, from("2001:db8:1:3::1"))).toEqual([200]);
+    // Some proxies write the connection's port, too.
+    expect(await statuses(2, from("3.3.3.3:1"))).toEqual([200, 200]);
+    expect(await statuses(1, from("3.3.3.3:2"))).toEqual([429]);
+    expect(await statuses(1, from("[2001:db8:1:2:ffff::9]:443"))).toEqual([429]);
 
     const { app: direct } = testApp({ RATE_LIMIT_ANONYMOUS: "1" });
     const spoofed = (ip: string) => direct.request("/v1/test/1/act", { headers: { "X-Forwarded-For": ip } });
@@ -226,13 +230,17 @@ describe("requests", () => {
     expect(lookups).toBe(13);
   });
 
-  it("beyond a limit are logged for debugging only, so that a flood does not fill the disk", async () => {
+  it("that no limit allowed are logged for debugging only, so that a flood does not fill the disk", async () => {
     const { app, logs } = testApp({ RATE_LIMIT_ANONYMOUS: "1" });
     expect(await statuses(2, () => app.request("/v1/test/1/act"))).toEqual([200, 429]);
+    // Nothing limits these.
+    for (const path of ["/health", "/assets/none"]) await app.request(path);
     const lines = logs.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "request");
     expect(lines.map(({ status, level }) => [status, level])).toEqual([
       [200, 30],
       [429, 20],
+      [200, 20],
+      [404, 20],
     ]);
   });
 
