@@ -181,7 +181,7 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
   lookIn(POLLING_INTERVAL_MS);
 
   return {
-    /** Seconds. Moves backwards only in a reorg. Throws before the first refresh. */
+    /** Seconds. Moves backwards in a reorg, or if the node shows an older head. Throws before the first refresh. */
     now(): number {
       if (head === null) throw new Error("The chain clock was read before its first refresh.");
       newest = Math.max(newest, head.timestamp + Math.floor((performance.now() - head.seenAt) / 1000));

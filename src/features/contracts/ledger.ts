@@ -11,7 +11,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, inArray, notInArray, or } from "drizzle-orm";
 import { erc20Abi } from "viem";
 import type { Executor } from "../../db/client.js";
-import { deferredPayout, escrowEvent, indexedBlock, vote } from "../../db/onchain.js";
+import { deferredPayout, escrowEvent, indexedBlock, requireIndex, vote } from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AddressViewSchema, HexViewSchema } from "../../http/schemas.js";
 import { AmountViewSchema, factsOf, loadContract, parametersOf, TimeViewSchema } from "./view.js";
@@ -76,6 +76,7 @@ export async function getLedger(
     entries.reduce((total, entry) => (entry.direction === direction ? total + entry.amount : total), 0n);
   const held = sum("in") - sum("out");
   const balance = asOfBlock === null ? null : await balanceAt(deps, id, asOfBlock);
+  await requireIndex(deps.db);
   return {
     contractId: id,
     entries: entries.map((entry) => ({ ...entry, amount: formatDecimal(entry.amount) })),
@@ -241,6 +242,7 @@ export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Addres
   const now = deps.clock.now();
   const { client, worker, treasury, workerInitiated, settledAt } = row.chain;
   const payments = await loadPayments(deps.db, id);
+  await requireIndex(deps.db);
   const facts = {
     ...factsOf(row),
     workerInitiated,
@@ -256,7 +258,8 @@ export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Addres
     endedAt: endedAt === null ? null : isoTime(endedAt),
     heldUntil: heldUntil === null ? null : isoTime(heldUntil),
     settledAt: settledAt === null ? null : isoTime(settledAt),
-    transactionHash: payments.settledBy ?? null,
+    // It can have settled since the contract was read.
+    transactionHash: (settledAt !== null && payments.settledBy) || null,
     legs: legs.map(({ paid: _, ...leg }) => ({ ...leg, amount: formatDecimal(leg.amount) })),
   };
 }
