@@ -17,7 +17,13 @@ import {
   readOutboxState,
 } from "../relayer/limits.js";
 import type { NewOperation } from "../relayer/operations.js";
-import { enqueue, type OperationRow, queueFull, readOperation } from "../relayer/outbox.js";
+import {
+  enqueue,
+  findByAuthorization,
+  type OperationRow,
+  queueFull,
+  readOperation,
+} from "../relayer/outbox.js";
 import { assertUnusable } from "./authorization-use.js";
 import { findOpening, holdsAtLeast, isDirectTransfer, refundDirectTransfer } from "./direct-transfer.js";
 import {
@@ -66,14 +72,25 @@ export async function performPaidCall<Action extends PaidAction>(
     const caller = { caller: call.caller, gasPolicy: deps.config.gasPolicy };
     const { earlier, ...relaying } = await readOutboxState(deps.db, { ...caller, authorization });
     // Another address's payment is refused as such, also if it is known here.
-    if (earlier === null || authorization.payer !== call.caller)
-      return await pay(deps, { call, payment, relaying });
-    return await resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
+    const isOwn = authorization.payer === call.caller;
+    if (earlier !== null && isOwn)
+      return await resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
+    const [paid] = await Promise.allSettled([pay(deps, { call, payment, relaying })]);
+    // Of identical calls, a slower one is refused for what a faster one did: its operation was stored before that.
+    const stored = isOwn && isRefused(paid) ? await findByAuthorization(deps.db, authorization) : undefined;
+    if (stored !== undefined) return await resume(deps, { call, payment, earlier: stored });
+    if (paid.status === "rejected") throw paid.reason;
+    return paid.value;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return recoverDirectTransfer(deps, { call, payment, error });
   }
 }
+
+const isRefused = (paid: PromiseSettledResult<StoredResponse>): boolean =>
+  paid.status === "fulfilled"
+    ? paid.value.status === 402
+    : paid.reason instanceof AppError && paid.reason.status < 500;
 
 /** Checks, verifies, stores, waits and responds: a payment that is seen for the first time. */
 async function pay(

@@ -8,11 +8,12 @@ import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
-import { type Agent, type ApiResponse, signIn } from "../support/agent.js";
+import { startRpcProxy } from "../faults/support/rpc-proxy.js";
+import { type Agent, type ApiResponse, caller, signIn } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import {
   alone,
@@ -41,7 +42,7 @@ import {
 } from "../support/contracts.js";
 import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
-import { startStack } from "../support/stack.js";
+import { startApi, startStack } from "../support/stack.js";
 import { useWorld } from "../support/world.js";
 import { worstGas } from "../support/worst-gas.js";
 
@@ -260,6 +261,81 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
     .poll(async () => (await world.pool.query(age, [agent.address.toLowerCase()])).rowCount)
     .toBe(1);
   expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
+});
+
+describe("a copy of a paid call that is checked only after the first one was performed gets its response, not", () => {
+  /** Another process, for which the node holds its first check of a payment until it is released. */
+  async function startSlowly(agent: Agent, { nonce }: { nonce: string }) {
+    const node = await startRpcProxy(stack.info.rpcUrl);
+    const service = await startApi({ ...stack.info, rpcUrl: node.url });
+    let isHeld = false;
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    node.setRule(async ({ method, params }, forward) => {
+      if (!isHeld && method === "eth_call" && JSON.stringify(params).includes(nonce.slice(2))) {
+        isHeld = true;
+        await released;
+      }
+      return forward();
+    });
+    onTestFinished(async () => {
+      release();
+      await service.stop();
+      await node.stop();
+    });
+    const call = caller(service.url, { authorization: `Bearer ${agent.apiKey}` });
+    return { call, release, held: () => expect.poll(() => isHeld).toBe(true) };
+  }
+
+  test.each(["acceptance", "stake"])("a fresh quote of the %s", async (kind) => {
+    const agent = await world.newAgent({ usd: "10", tokens: 100 });
+    const { id } = await created<{ id: string }>(world, client);
+    const [path, body] =
+      kind === "stake"
+        ? ["/v1/agents/me/stake", { amount: "10" }]
+        : [`/v1/contracts/${id}/accept`, { accept: true }];
+    const { payment, headers, send } = await signedCall(agent, path, body, world);
+    const slow = await startSlowly(agent, payment);
+    const copy = slow.call("POST", path, { body, headers });
+    await slow.held();
+    await expect.poll(async () => (await send()).status).toBe(200);
+    const first = await send();
+    slow.release();
+    expect(await copy).toMatchObject({ status: 200, body: first.body });
+    expect((await copy).headers.get("idempotent-replay")).toBe("true");
+  });
+
+  test("a conflict with the state that the first one left", async () => {
+    const agent = await world.newAgent({ usd: "10" });
+    const { id } = await created<{ id: string }>(world, client);
+    const path = `/v1/contracts/${id}/accept`;
+    const body = { accept: true };
+    const { payment, headers, send } = await signedCall(agent, path, body, world);
+    const slow = await startSlowly(agent, payment);
+    const first = slow.call("POST", path, { body, headers });
+    await slow.held();
+    const blocker = await world.pool.connect();
+    try {
+      await blocker.query("begin; lock table app.terms in access exclusive mode");
+      const copy = send();
+      const waiting = `select from pg_locks where relation = 'app.terms'::regclass and not granted`;
+      await expect.poll(async () => (await blocker.query(waiting)).rowCount).toBeGreaterThan(0);
+      slow.release();
+      await expect
+        .poll(async () => {
+          const phase = "select from onchain.working_contract where id = $1 and phase = 'matched'";
+          return (await world.pool.query(phase, [id])).rowCount;
+        })
+        .toBe(1);
+      await blocker.query("rollback");
+      const [{ status, body: copied }, { body: original }] = await Promise.all([copy, first]);
+      expect([status, copied]).toEqual([200, original]);
+    } finally {
+      blocker.release(true);
+    }
+  });
 });
 
 test("a price whose stakes and bonds round down to zero works with payments of zero", async () => {

@@ -83,6 +83,11 @@ const BY_TEST_FILE = {
       edits: [["if (state.published !== null) {", "if (state.published === undefined) {"]],
       only: "that was published is never answered",
     },
+    "late-copy-refused": {
+      file: "src/payments/paid-call.ts",
+      edits: [["isOwn && isRefused(paid) ?", "authorization === null ?"]],
+      only: "a copy of a paid call",
+    },
     "stake-answered-forever": {
       file: "src/relayer/limits.ts",
       edits: [["const STAKE_REPEAT_SECONDS = 3600;", "const STAKE_REPEAT_SECONDS = 36_000;"]],
@@ -387,7 +392,9 @@ const BY_TEST_FILE = {
     },
     "repetition-unknown": {
       file: "src/payments/paid-call.ts",
-      edits: [["if (earlier === null || authorization.payer !== call.caller)", "if (earlier !== 0n)"]],
+      edits: [
+        ["const isOwn = authorization.payer === call.caller;", "const isOwn = authorization === null;"],
+      ],
       only: "repeated request gets the stored response",
     },
     "request-takes-it-along": {
