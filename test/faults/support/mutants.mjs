@@ -11,17 +11,18 @@
  * @property {string} only pattern of the tests that must fail
  */
 
-/** @type {Record<string, Record<string, Omit<Mutant, "tests">>>} */
+/**
+ * A single edit that fills more than a line is written as `from` and `to`.
+ * @typedef {Omit<Mutant, "tests" | "edits"> & ({ from: string, to: string } | Pick<Mutant, "edits">)} Written
+ */
+
+/** @type {Record<string, Record<string, Written>>} */
 const BY_TEST_FILE = {
   "test/e2e/authorization-use.test.ts": {
     "unseen-is-untaken": {
       file: "src/payments/authorization-use.ts",
-      edits: [
-        [
-          "if (timestamp <= payment.validAfter) throw cannotBeSearched();",
-          "if (timestamp <= payment.validAfter) return null;",
-        ],
-      ],
+      from: "if (timestamp <= payment.validAfter) throw cannotBeSearched();",
+      to: "if (timestamp <= payment.validAfter) return null;",
       only: "behind the one",
     },
     "direct-transfer-before-final": {
@@ -63,12 +64,8 @@ const BY_TEST_FILE = {
     },
     "wallet-signature-changed": {
       file: "src/payments/verify-payment.ts",
-      edits: [
-        [
-          "signatureOfKey(payment, digest) ?? payment.signature };",
-          "signatureOfKey(payment, digest) ?? payment.signature.replace(/..$/, '1c') };",
-        ],
-      ],
+      from: "signatureOfKey(payment, digest) ?? payment.signature };",
+      to: "signatureOfKey(payment, digest) ?? payment.signature.replace(/..$/, '1c') };",
       only: "with the very signature",
     },
   },
@@ -95,29 +92,20 @@ const BY_TEST_FILE = {
     },
     "debts-stop-votes": {
       file: "src/relayer/limits.ts",
-      edits: [
-        [
-          'kind === "vote" ? { ...policy, budget: 0 } : policy',
-          'kind === "draw" ? { ...policy, budget: 0 } : policy',
-        ],
-      ],
+      from: 'kind === "vote" ? { ...policy, budget: 0 } : policy',
+      to: 'kind === "draw" ? { ...policy, budget: 0 } : policy',
       only: "refuse no vote",
     },
     "liar-unlimited": {
       file: "src/relayer/limits.ts",
-      edits: [
-        ["if (state.isProven || !(await isContract", "if (state.isProven !== null || !(await isContract"],
-      ],
+      from: "if (state.isProven || !(await isContract",
+      to: "if (state.isProven !== null || !(await isContract",
       only: "refuse a contract wallet whose newest signature failed",
     },
     "earlier-time-shown": {
       file: "src/db/onchain.ts",
-      edits: [
-        [
-          "if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;",
-          "if (db !== undefined) return;",
-        ],
-      ],
+      from: "if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;",
+      to: "if (db !== undefined) return;",
       only: "that it already showed",
     },
     "taken-back-refused": {
@@ -137,12 +125,8 @@ const BY_TEST_FILE = {
     },
     "refund-unthrottled": {
       file: "src/payments/direct-transfer.ts",
-      edits: [
-        [
-          "  const gasPolicy = await admitAnyone(deps, payment.from, purpose);\n  return",
-          "  const gasPolicy = undefined;\n  return",
-        ],
-      ],
+      from: "  const gasPolicy = await admitAnyone(deps, payment.from, purpose);\n  return",
+      to: "  const gasPolicy = undefined;\n  return",
       only: "for the refund of a direct transfer",
     },
     "attempts-counted-at-once": {
@@ -152,12 +136,8 @@ const BY_TEST_FILE = {
     },
     "refund-charged-to-poster": {
       file: "src/relayer/operations.ts",
-      edits: [
-        [
-          'onEscrow("refund-direct-transfer", action,',
-          'onEscrow("refund-direct-transfer", { ...action, caller: undefined },',
-        ],
-      ],
+      from: 'onEscrow("refund-direct-transfer", action,',
+      to: 'onEscrow("refund-direct-transfer", { ...action, caller: undefined },',
       only: "for the refund of a direct transfer",
     },
     "answer-not-kept": {
@@ -223,9 +203,8 @@ const BY_TEST_FILE = {
     },
     "bond-signs-any-votes": {
       file: "contracts/EscrowJury.sol",
-      edits: [
-        ["if (bond.nonce == keccak256(abi.encode(commitment))) _require", "if (bond.nonce != 0) _require"],
-      ],
+      from: "if (bond.nonce == keccak256(abi.encode(commitment))) _require",
+      to: "if (bond.nonce != 0) _require",
       only: "are not replaced by the operator",
     },
     "nonce-taken-for-votes": {
@@ -274,12 +253,8 @@ const BY_TEST_FILE = {
     },
     "late-refund-stranded": {
       file: "src/keeper/keeper.ts",
-      edits: [
-        [
-          "(select e.id from app.expired_attempt e where",
-          "(select e.id from app.expired_attempt e where false and",
-        ],
-      ],
+      from: "(select e.id from app.expired_attempt e where",
+      to: "(select e.id from app.expired_attempt e where false and",
       only: "even if no one asks for it",
     },
   },
@@ -347,22 +322,14 @@ const BY_TEST_FILE = {
     },
     "receipt-dated-by-replay": {
       file: "src/payments/paid-call.ts",
-      edits: [
-        [
-          "receiptExtension(config, paid, settledAt)",
-          "receiptExtension(config, paid, settledAt && Date.now())",
-        ],
-      ],
+      from: "receiptExtension(config, paid, settledAt)",
+      to: "receiptExtension(config, paid, settledAt && Date.now())",
       only: "with the response stored but not sent",
     },
     "sent-when-claimed": {
       file: "src/webhooks/deliveries.ts",
-      edits: [
-        [
-          "update app.webhook set claimed_until",
-          "update app.webhook set sent_up_to = wanted_up_to, claimed_until",
-        ],
-      ],
+      from: "update app.webhook set claimed_until",
+      to: "update app.webhook set sent_up_to = wanted_up_to, claimed_until",
       only: "sends the same event again",
     },
     "pending-purged": {
@@ -372,22 +339,14 @@ const BY_TEST_FILE = {
     },
     "broadcast-before-commit": {
       file: "src/relayer/send.ts",
-      edits: [
-        [
-          '  await crashPoint("after_signing");',
-          '  await broadcast(context, attempt);\n  await crashPoint("after_signing");',
-        ],
-      ],
+      from: '  await crashPoint("after_signing");',
+      to: '  await broadcast(context, attempt);\n  await crashPoint("after_signing");',
       only: "before the batch is stored",
     },
     "never-sent-again": {
       file: "src/relayer/follow.ts",
-      edits: [
-        [
-          "    if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;\n    await rebroadcast(context, one, head);\n",
-          "",
-        ],
-      ],
+      from: "    if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;\n    await rebroadcast(context, one, head);\n",
+      to: "",
       only: "stored but not broadcast",
     },
     "repetition-unknown": {
@@ -399,32 +358,24 @@ const BY_TEST_FILE = {
     },
     "request-takes-it-along": {
       file: "src/main.ts",
-      edits: [
-        [
-          "const server = await listen(app, config);",
-          [
-            "const answer = app.fetch;",
-            "app.fetch = (request, ...rest) => {",
-            "  const forget = () => void pool.query(\"delete from app.operation where state in ('queued', 'sent')\");",
-            '  request.signal.addEventListener("abort", forget);',
-            "  return answer(request, ...rest);",
-            "};",
-            "const server = await listen(app, config);",
-          ].join("\n"),
-        ],
-      ],
+      from: "const server = await listen(app, config);",
+      to: [
+        "const answer = app.fetch;",
+        "app.fetch = (request, ...rest) => {",
+        "  const forget = () => void pool.query(\"delete from app.operation where state in ('queued', 'sent')\");",
+        '  request.signal.addEventListener("abort", forget);',
+        "  return answer(request, ...rest);",
+        "};",
+        "const server = await listen(app, config);",
+      ].join("\n"),
       only: "leaves its operation pending",
     },
   },
   "test/faults/database.test.ts": {
     "outage-unnamed": {
       file: "src/http/responses.ts",
-      edits: [
-        [
-          "  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|28|53|57P|25006|25P03|40001|40P01)/;",
-          "  /^never$/;",
-        ],
-      ],
+      from: "  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|28|53|57P|25006|25P03|40001|40P01)/;",
+      to: "  /^never$/;",
       only: "unreachable",
     },
     "disk-full-unnamed": {
@@ -481,22 +432,14 @@ const BY_TEST_FILE = {
   "test/faults/node.test.ts": {
     "dropped-for-good": {
       file: "src/relayer/follow.ts",
-      edits: [
-        [
-          "    if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;\n    await rebroadcast(context, one, head);\n",
-          "",
-        ],
-      ],
+      from: "    if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;\n    await rebroadcast(context, one, head);\n",
+      to: "",
       only: "row 14",
     },
     "node-failure-is-verdict": {
       file: "src/relayer/send.ts",
-      edits: [
-        [
-          "  } catch (error) {\n    await release(context, claimed);\n    throw error;\n  }\n}",
-          '  } catch {\n    const rejected = claimed.map((row) => ({ row, reason: "PaymentFailed", data: "0x" }));\n    await storeUnsent(context, { rejected, held: [], released: [] });\n    return false;\n  }\n}',
-        ],
-      ],
+      from: "  } catch (error) {\n    await release(context, claimed);\n    throw error;\n  }\n}",
+      to: '  } catch {\n    const rejected = claimed.map((row) => ({ row, reason: "PaymentFailed", data: "0x" }));\n    await storeUnsent(context, { rejected, held: [], released: [] });\n    return false;\n  }\n}',
       only: "fails every simulation",
     },
     "broadcast-answer-decides": {
@@ -523,9 +466,8 @@ const BY_TEST_FILE = {
     },
     "no-replacement": {
       file: "src/relayer/follow.ts",
-      edits: [
-        ["if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;", ""],
-      ],
+      from: "if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;",
+      to: "",
       only: "row 15",
     },
     "no-fee-cap": {
@@ -609,12 +551,8 @@ const BY_TEST_FILE = {
     },
     "gas-not-checked": {
       file: "contracts/Relay.sol",
-      edits: [
-        [
-          "            require(gasleft() >= required, InsufficientGas(i, gasleft(), required));\n",
-          "            required;\n",
-        ],
-      ],
+      from: "            require(gasleft() >= required, InsufficientGas(i, gasleft(), required));\n",
+      to: "            required;\n",
       only: "row 25",
     },
     "returndata-copied": {
@@ -629,22 +567,14 @@ const BY_TEST_FILE = {
     },
     "payee-stops-all": {
       file: "contracts/EscrowCustody.sol",
-      edits: [
-        [
-          "if (!IERC20(address(ASSET)).trySafeTransfer(payee, amount)) {",
-          "IERC20(address(ASSET)).safeTransfer(payee, amount);\n        if (payee == address(0)) {",
-        ],
-      ],
+      from: "if (!IERC20(address(ASSET)).trySafeTransfer(payee, amount)) {",
+      to: "IERC20(address(ASSET)).safeTransfer(payee, amount);\n        if (payee == address(0)) {",
       only: "row 31: a payee",
     },
     "no-match-deadline": {
       file: "contracts/EscrowState.sol",
-      edits: [
-        [
-          "return block.timestamp < t.matchDeadline() ? Status.Created : Status.CancelledUnmatched;",
-          "return block.timestamp > 0 ? Status.Created : Status.CancelledUnmatched;",
-        ],
-      ],
+      from: "return block.timestamp < t.matchDeadline() ? Status.Created : Status.CancelledUnmatched;",
+      to: "return block.timestamp > 0 ? Status.Created : Status.CancelledUnmatched;",
       only: "row 34",
     },
   },
@@ -689,12 +619,8 @@ const BY_TEST_FILE = {
   "test/faults/time.test.ts": {
     "host-clock": {
       file: "src/chain/clients.ts",
-      edits: [
-        [
-          "newest = Math.max(newest, head.timestamp + Math.floor((performance.now() - head.seenAt) / 1000));",
-          "newest = Math.floor(Date.now() / 1000);",
-        ],
-      ],
+      from: "newest = Math.max(newest, head.timestamp + Math.floor((performance.now() - head.seenAt) / 1000));",
+      to: "newest = Math.floor(Date.now() / 1000);",
       only: "an hour ahead",
     },
     "statuses-wait-for-keeper": {
@@ -707,12 +633,8 @@ const BY_TEST_FILE = {
     },
     "settle-by-operator": {
       file: "contracts/WorkingContractEscrow.sol",
-      edits: [
-        [
-          "        require(!f.settled, AlreadySettled());\n        require(\n            ended",
-          "        require(!f.settled, AlreadySettled());\n        require(msg.sender == OPERATOR, AlreadySettled());\n        require(\n            ended",
-        ],
-      ],
+      from: "        require(!f.settled, AlreadySettled());\n        require(\n            ended",
+      to: "        require(!f.settled, AlreadySettled());\n        require(msg.sender == OPERATOR, AlreadySettled());\n        require(\n            ended",
       only: "row 36",
     },
   },
@@ -743,9 +665,8 @@ const BY_TEST_FILE = {
   "test/integration/auth-outage.test.ts": {
     "internal-error-is-revert": {
       file: "src/chain/errors.ts",
-      edits: [
-        ["if (code !== EXECUTION_REVERTED && ", "if (code !== EXECUTION_REVERTED && code !== -32_603 && "],
-      ],
+      from: "if (code !== EXECUTION_REVERTED && ",
+      to: "if (code !== EXECUTION_REVERTED && code !== -32_603 && ",
       only: "uses up no try either",
     },
   },
@@ -757,12 +678,8 @@ const BY_TEST_FILE = {
     },
     "connection-kept": {
       file: "src/db/client.ts",
-      edits: [
-        [
-          "Object.assign(drizzle(pool, CASING), { transaction: transactionsOf(pool) })",
-          "drizzle(pool, CASING)",
-        ],
-      ],
+      from: "Object.assign(drizzle(pool, CASING), { transaction: transactionsOf(pool) })",
+      to: "drizzle(pool, CASING)",
       only: "frees its place",
     },
     "read-only-kept": {
@@ -779,12 +696,8 @@ const BY_TEST_FILE = {
     },
     "checkpoint-held": {
       file: "src/events/log-writer.ts",
-      edits: [
-        [
-          "if (!(await indexHolds(tx, state))) return false;",
-          "if ((await indexProgress(tx)) === null || !(await indexHolds(tx, state))) return false;",
-        ],
-      ],
+      from: "if (!(await indexHolds(tx, state))) return false;",
+      to: "if ((await indexProgress(tx)) === null || !(await indexHolds(tx, state))) return false;",
       only: "does not block the indexer",
     },
     "undone-in-one-round": {
@@ -935,29 +848,20 @@ const BY_TEST_FILE = {
     },
     "state-by-number": {
       file: "src/relayer/transaction.ts",
-      edits: [
-        [
-          '({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true })',
-          "({ number }: Head) => ({ blockNumber: toHex(number) })",
-        ],
-      ],
+      from: '({ hash }: Pick<Head, "hash">) => ({ blockHash: hash, requireCanonical: true })',
+      to: "({ number }: Head) => ({ blockNumber: toHex(number) })",
       only: "on the block that one node names",
     },
     "choice-of-two-moments": {
       file: "src/relayer/claim.ts",
-      edits: [
-        ["blocksUnder(claimed, surroundings)", "blocksUnder(claimed, await readSurroundings(tx, signer))"],
-      ],
+      from: "blocksUnder(claimed, surroundings)",
+      to: "blocksUnder(claimed, await readSurroundings(tx, signer))",
       only: "very moment of the choice",
     },
     "own-block-unseen": {
       file: "src/relayer/follow.ts",
-      edits: [
-        [
-          "standing.set(mined.blockHash, await stands(context, mined))",
-          "standing.set(mined.blockHash, true)",
-        ],
-      ],
+      from: "standing.set(mined.blockHash, await stands(context, mined))",
+      to: "standing.set(mined.blockHash, true)",
       only: "rechecks a batch",
     },
     "not-anchored": {
@@ -967,12 +871,8 @@ const BY_TEST_FILE = {
     },
     "gap-unfilled": {
       file: "src/relayer/relayer.ts",
-      edits: [
-        [
-          "isBehindGap(context, head)) return",
-          "isBehindGap(context, head) && context.signer.length === 0) return",
-        ],
-      ],
+      from: "isBehindGap(context, head)) return",
+      to: "isBehindGap(context, head) && context.signer.length === 0) return",
       only: "fills an account nonce",
     },
     "unaffordable-replacement": {
@@ -989,19 +889,14 @@ const BY_TEST_FILE = {
   "test/integration/relayer-wallets.test.ts": {
     "gas-price-zero": {
       file: "src/relayer/transaction.ts",
-      edits: [
-        [
-          "const gasPrice = toHex(min(head.baseFeePerGas + fees.maxPriorityFeePerGas, fees.maxFeePerGas));",
-          'const gasPrice = fees && "0x0";',
-        ],
-      ],
+      from: "const gasPrice = toHex(min(head.baseFeePerGas + fees.maxPriorityFeePerGas, fees.maxFeePerGas));",
+      to: 'const gasPrice = fees && "0x0";',
       only: "only at gas price 0",
     },
     "wallets-unbounded": {
       file: "src/relayer/claim.ts",
-      edits: [
-        ["signedQuotas: await readSignedQuotas(tx, waiting)", "signedQuotas: await readSignedQuotas(tx, [])"],
-      ],
+      from: "signedQuotas: await readSignedQuotas(tx, waiting)",
+      to: "signedQuotas: await readSignedQuotas(tx, [])",
       only: "passes every simulation",
     },
     "refund-dropped-with-signer": {
@@ -1033,12 +928,8 @@ const BY_TEST_FILE = {
     },
     "replica-failure-is-ours": {
       file: "src/db/replica.ts",
-      edits: [
-        [
-          "    } catch {\n      leftAloneUntil",
-          "    } catch (error) {\n      if (error !== null) throw error;\n      leftAloneUntil",
-        ],
-      ],
+      from: "    } catch {\n      leftAloneUntil",
+      to: "    } catch (error) {\n      if (error !== null) throw error;\n      leftAloneUntil",
       only: "after the replica has stopped",
     },
     "replica-silence-endured": {
@@ -1050,12 +941,8 @@ const BY_TEST_FILE = {
   "test/unit/chain/transport.test.ts": {
     "half-answer-awaited": {
       file: "src/chain/clients.ts",
-      edits: [
-        [
-          "async fetchFn(input, init) {",
-          "async fetchFn(input, init) {\n      if (!batch) return fetch(input, init);",
-        ],
-      ],
+      from: "async fetchFn(input, init) {",
+      to: "async fetchFn(input, init) {\n      if (!batch) return fetch(input, init);",
       only: "no longer than the time-out",
     },
     "batch-by-place": {
@@ -1067,21 +954,16 @@ const BY_TEST_FILE = {
   "test/unit/features/keys/format.test.ts": {
     "key-checksum-ignored": {
       file: "src/features/agents/key-owners.ts",
-      edits: [
-        [
-          "if (match === null || match[1] !== environment) return false;",
-          "if (match === null || match[1] !== environment) return false;\n  if (text.length > 0) return true;",
-        ],
-      ],
+      from: "if (match === null || match[1] !== environment) return false;",
+      to: "if (match === null || match[1] !== environment) return false;\n  if (text.length > 0) return true;",
       only: "every single wrong character",
     },
   },
   "test/unit/features/references/vault.test.ts": {
     "secret-moves": {
       file: "src/master-key.ts",
-      edits: [
-        ["if (protectedHeader[name] !== value) {", 'if (protectedHeader[name] !== value && value === "") {'],
-      ],
+      from: "if (protectedHeader[name] !== value) {",
+      to: 'if (protectedHeader[name] !== value && value === "") {',
       only: "does not unwrap for another",
     },
   },
@@ -1095,32 +977,20 @@ const BY_TEST_FILE = {
   "test/unit/protocol/ledger.test.ts": {
     "fee-on-the-price": {
       file: "packages/protocol/src/ledger.ts",
-      edits: [
-        [
-          "const fee = share(gross, parameters.protocolFee);",
-          "const fee = share(price, parameters.protocolFee);",
-        ],
-      ],
+      from: "const fee = share(gross, parameters.protocolFee);",
+      to: "const fee = share(price, parameters.protocolFee);",
       only: "dispute, 2 of 3 met",
     },
     "stake-slashed-whole": {
       file: "packages/protocol/src/ledger.ts",
-      edits: [
-        [
-          "const slash = (stake * BigInt(tally.notMet)) / criteria;",
-          "const slash = tally.notMet > 0 ? stake : 0n;",
-        ],
-      ],
+      from: "const slash = (stake * BigInt(tally.notMet)) / criteria;",
+      to: "const slash = tally.notMet > 0 ? stake : 0n;",
       only: "dispute, 2 of 3 met",
     },
     "bond-lost-whole": {
       file: "packages/protocol/src/ledger.ts",
-      edits: [
-        [
-          "const bondLost = (bond * BigInt(tally.met)) / criteria;",
-          "const bondLost = tally.met > 0 ? bond : 0n;",
-        ],
-      ],
+      from: "const bondLost = (bond * BigInt(tally.met)) / criteria;",
+      to: "const bondLost = tally.met > 0 ? bond : 0n;",
       only: "dispute, 2 met and 1 unclear",
     },
     "plurality-decides": {
@@ -1130,12 +1000,8 @@ const BY_TEST_FILE = {
     },
     "pot-to-everyone": {
       file: "packages/protocol/src/ledger.ts",
-      edits: [
-        [
-          "const wins = vote === majorityOutcome && slashed.winners > 0;",
-          "const wins = slashed.winners > 0;",
-        ],
-      ],
+      from: "const wins = vote === majorityOutcome && slashed.winners > 0;",
+      to: "const wins = slashed.winners > 0;",
       only: "dispute, all met",
     },
   },
@@ -1190,6 +1056,9 @@ export const MUTANT_NAMES = Object.values(BY_TEST_FILE).flatMap((mutants) => Obj
 /** @type {Record<string, Mutant>} */
 export const MUTANTS = Object.fromEntries(
   Object.entries(BY_TEST_FILE).flatMap(([tests, mutants]) =>
-    Object.entries(mutants).map(([name, mutant]) => [name, { ...mutant, tests }]),
+    Object.entries(mutants).map(([name, { file, from, to, edits = [[from, to]], only }]) => [
+      name,
+      { file, edits, only, tests },
+    ]),
   ),
 );
