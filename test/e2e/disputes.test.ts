@@ -1,5 +1,7 @@
 /** Disputes: the payouts that follow from the tally (docs/rules.md 39, 45 to 52). */
 
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import { STATUSES } from "@working-contracts/protocol/status";
 import { formatUnits, parseEther, parseUnits } from "viem";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/ledger.js";
@@ -60,7 +62,19 @@ describe("after the tally", () => {
     await expect.poll(paid).toEqual(juryDues);
     expect(await world.usdOf(client.address)).toBe(usd(story.client));
     expect(await world.usdOf(worker.address)).toBe(usd(story.worker));
-    expect(await world.usdOf(id as `0x${string}`)).toBe(0n);
+    const escrow = { address: id as `0x${string}`, abi: escrowAbi };
+    expect(await world.usdOf(escrow.address)).toBe(0n);
+    const read = (functionName: "status" | "booked") =>
+      world.publicClient.readContract({ ...escrow, functionName });
+    expect(STATUSES[Number(await read("status")) - 1]).toBe(story.status);
+    expect(await read("booked")).toBe(0n);
+    const claimed = { ...escrow, eventName: "VoteClaimed", fromBlock: 0n } as const;
+    const claims = await world.publicClient.getContractEvents(claimed);
+    const rewardOf = ({ address }: Agent) =>
+      claims
+        .filter(({ args }) => args.backupAgent?.toLowerCase() === address)
+        .reduce((sum, { args }) => sum + Number(args.reward), 0);
+    expect(voters.map(rewardOf)).toEqual(story.tokens);
 
     await world.indexed();
     const { data: settlement } = await client.get<SettlementView>(`/v1/contracts/${id}/settlement`);
