@@ -3,7 +3,7 @@ import canonicalize from "canonicalize";
 import { describe, expect, test } from "vitest";
 import { draft, type Json, matched, newPair, ok, quoteFor } from "../support/contracts.js";
 import { lazy, openScene } from "../support/world.js";
-import { refusal, says, withMoney } from "./support/spec.js";
+import { refusal, says, withDatabase, withMoney } from "./support/spec.js";
 
 const scene = await openScene();
 const agent = lazy(() => scene.newAgent());
@@ -28,6 +28,7 @@ describe("JSON that is invalid or ambiguous", () => {
     ["null", "null"],
     ["true", "true"],
     ["only blanks", "   "],
+    ["only a NUL", "\u0000"],
     ["NaN", '{"x":NaN}'],
     ["Infinity", '{"x":-Infinity}'],
     ["a leading zero", '{"x":01}'],
@@ -65,6 +66,15 @@ describe("JSON that is invalid or ambiguous", () => {
       expect(refused.error?.message.length).toBeLessThan(500);
     });
   }
+
+  withDatabase("all of it is refused as a contract, too, and leaves no row", async () => {
+    const fresh = await scene.newAgent();
+    for (const [name, body] of bodies)
+      expect(refusal(await fresh.post("/v1/contracts", body)), name).toBe("400 invalid_request");
+    const sources = ["terms", "operation"].map((table) => `select caller from app.${table}`);
+    const callers = await scene.query<{ caller: string }>(sources.join(" union "));
+    expect(callers.map(({ caller }) => caller)).not.toContain(fresh.address);
+  });
 
   says("keys that mean something to JavaScript mean nothing here", async () => {
     const fresh = await scene.newAgent();

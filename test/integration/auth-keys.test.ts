@@ -113,6 +113,22 @@ describe("issuing", () => {
     expect(await client.issue(agent.address, good)).toMatchObject({ status: 201 });
   });
 
+  it("returns 401 for the agent's own signature over another challenge or place", async () => {
+    const agent = newAgent();
+    const [{ challengeId, message }, other] = [
+      await client.challenge(agent.address),
+      await client.challenge(agent.address),
+    ];
+    const { domain, chainId, factory } = network.deps.deployment;
+    const at = (here: string, there: string) => message.replaceAll(new RegExp(here, "gi"), there);
+    const places = [at(domain, "other.test"), at(`${chainId}`, "1"), at(factory.slice(2), "00".repeat(20))];
+    for (const text of [other.message, ...places]) {
+      expect(text).not.toBe(message);
+      const signature = await agent.signMessage({ message: text });
+      expect(await client.issue(agent.address, { challengeId, signature })).toMatchObject(invalidSignature);
+    }
+  });
+
   it("counts concurrent bad tries exactly", async () => {
     const [agent, stranger] = [newAgent(), newAgent()];
     const { challengeId, message } = await client.challenge(agent.address);

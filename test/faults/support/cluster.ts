@@ -37,7 +37,6 @@ export const FATES = ["dropped", "kept", "reordered"] as const;
 export type Fate = (typeof FATES)[number];
 
 export interface ClusterOptions {
-  relayers?: number;
   /** Settings of every process, by environment variable. */
   env?: Record<string, string>;
   parameters?: Partial<Parameters>;
@@ -60,11 +59,7 @@ const ENVIRONMENT = {
   RATE_LIMIT_CHALLENGES: "0",
 };
 
-export async function startCluster({
-  relayers: relayerCount = 2,
-  env = {},
-  parameters,
-}: ClusterOptions = {}) {
+export async function startCluster({ env = {}, parameters }: ClusterOptions = {}) {
   const dir = mkdtempSync(join(tmpdir(), "faults-"));
   // If the tests run as root, Postgres runs as another user.
   chmodSync(dir, 0o755);
@@ -164,8 +159,8 @@ export async function startCluster({
   const apis = await Promise.all(["api-1", "api-2"].map((name) => process_(name, { ROLES: "api" })));
   // Each can use any signer: a lock decides who owns one, and another process takes it over.
   const relayers = await Promise.all(
-    Array.from({ length: relayerCount }, (_, index) =>
-      process_(`relayer-${index + 1}`, { ROLES: "relayer,worker", RELAYER_PRIVATE_KEYS: keys }),
+    ["relayer-1", "relayer-2"].map((name) =>
+      process_(name, { ROLES: "relayer,worker", RELAYER_PRIVATE_KEYS: keys }),
     ),
   );
   const all = [...apis, ...relayers];

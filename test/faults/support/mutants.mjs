@@ -18,6 +18,16 @@
 
 /** @type {Record<string, Record<string, Written>>} */
 const BY_TEST_FILE = {
+  "test/conformance/06-keys.test.ts": {
+    "challenge-reused": {
+      file: "src/features/agents/challenge.ts",
+      edits: [
+        ["    row.redeemedAt === null &&\n", ""],
+        ["and(isNull(challenge.redeemedAt), lt(", "and(lt("],
+      ],
+      only: "redeemable once",
+    },
+  },
   "test/e2e/authorization-use.test.ts": {
     "unseen-is-untaken": {
       file: "src/payments/authorization-use.ts",
@@ -275,21 +285,6 @@ const BY_TEST_FILE = {
       file: "src/payments/relayed-call.ts",
       edits: [[" for update of o skip locked)", " for update of o)"]],
       only: "a locked row holds up no other",
-    },
-  },
-  "test/faults/abuse.test.ts": {
-    "challenge-reused": {
-      file: "src/features/agents/challenge.ts",
-      edits: [
-        ["    row.redeemedAt === null &&\n", ""],
-        ["and(isNull(challenge.redeemedAt), lt(", "and(lt("],
-      ],
-      only: "row 37",
-    },
-    "depth-unbounded": {
-      file: "src/http/schemas.ts",
-      edits: [["  assertShallow(text);\n", ""]],
-      only: "row 39",
     },
   },
   "test/faults/actions.test.ts": {
@@ -965,6 +960,13 @@ const BY_TEST_FILE = {
       from: "if (protectedHeader[name] !== value) {",
       to: 'if (protectedHeader[name] !== value && value === "") {',
       only: "does not unwrap for another",
+    },
+  },
+  "test/unit/http/body.test.ts": {
+    "depth-unbounded": {
+      file: "src/http/schemas.ts",
+      edits: [["  assertShallow(text);\n", ""]],
+      only: "nesting of 65 levels",
     },
   },
   "test/unit/payments/decode.test.ts": {
