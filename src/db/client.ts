@@ -20,6 +20,7 @@ export const SQLSTATE = {
   undefinedTable: "42P01",
   /** Another transaction changed what this one had read. */
   serializationFailure: "40001",
+  deadlock: "40P01",
   insufficientPrivilege: "42501",
   /** The server is a standby, or rejects writes. */
   readOnly: "25006",

@@ -1,6 +1,6 @@
 /** The outbox: actions are stored here before anything is sent, and callers wait here for what becomes of them. */
 import { sql } from "drizzle-orm";
-import type { Executor, Notifications } from "../db/client.js";
+import { type Executor, hasSqlState, type Notifications, SQLSTATE } from "../db/client.js";
 import { ENDED, operation } from "../db/schema.js";
 import { columnsOf, prepare, prepareRows, prepareShared, rowOf, sharedCalls } from "../db/statements.js";
 import { AppError } from "../errors.js";
@@ -13,7 +13,8 @@ const INSERT_TRIES = 5;
 
 /**
  * In sequence: statements that run at the same moment do not see each other's operations, whose gas counts. Two that store
- * the same operations wait for each other's rows, so all insert in an order that the operations' content gives.
+ * the same operations wait for each other's rows, so all insert in an order that the operations' content gives. Rows are in
+ * two unique indexes, so one payer's nonces for several payees can still end in a deadlock, which {@link enqueue} repeats.
  */
 const insertion = prepareShared<Record<string, unknown>>(
   "operation_insert",
@@ -57,6 +58,17 @@ const insertion = prepareShared<Record<string, unknown>>(
   { inSequence: true },
 );
 
+/** The stored row, if any; null if a deadlock ended the statement, which stored nothing. */
+async function insert(db: Executor, values: Record<string, unknown>) {
+  try {
+    return (await insertion(db, values))[0];
+  } catch (error) {
+    // In a transaction it ended that, too.
+    if ("$client" in db && hasSqlState(error, SQLSTATE.deadlock)) return null;
+    throw error;
+  }
+}
+
 const room = prepare<{ has_room: boolean }>(
   "operation_room",
   sql`select ${hasRoom(sql.placeholder("maxQueued"))} as has_room`,
@@ -74,7 +86,8 @@ export async function enqueue(
   { maxQueued = MAX_QUEUED }: { maxQueued?: number } = {},
 ): Promise<{ operation: OperationRow; existing: boolean }> {
   for (let attempt = 0; attempt < INSERT_TRIES; attempt += 1) {
-    const [row] = await insertion(db, { ...valuesOf(newOperation), maxQueued });
+    const row = await insert(db, { ...valuesOf(newOperation), maxQueued });
+    if (row === null) continue;
     if (row !== undefined) return { operation: rowOf(operation, row), existing: false };
     const { payment, onceKey, caller, gasPolicy } = newOperation;
     const existing =

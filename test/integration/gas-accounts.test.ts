@@ -1,7 +1,7 @@
 /** Gas that batches charge to the accounts of their operations' agents, as reorgs move them. */
 import { eq } from "drizzle-orm";
 import type { TransactionReceipt } from "viem";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Database, databaseOn, migrate } from "../../src/db/client.js";
 import { batch } from "../../src/db/schema.js";
 import type { AppError } from "../../src/errors.js";
@@ -90,12 +90,20 @@ async function slowInserts(each: "row" | "statement", seconds: number): Promise<
   onTestFinished(async () => void (await database.pool.query("drop function slow cascade")));
 }
 
+/** How the statements end that the test sends from now on: with a deadlock, some of them are rejected. */
+function endsOfStatements() {
+  const sent = vi.spyOn(database.pool, "query");
+  onTestFinished(() => sent.mockRestore());
+  return () => sent.mock.settledResults.map(({ type }) => type);
+}
+
 test("processes that store the same operations in different orders do not wait for each other in a circle", async () => {
   // Longer than a statement takes to begin, so that each has stored its first row when it meets the other's.
   await slowInserts("row", 0.3);
   const store = (db: Database, onceKey: string) =>
     enqueue(db, { kind: "draw", signed: false, target: "0x", data: "0x", gasLimit: 1, onceKey } as never);
   const [one, other] = [databaseOn(database.pool), databaseOn(database.pool)];
+  const ends = endsOfStatements();
   const stored = await Promise.all([
     ...["a", "b"].map((key) => store(one, key)),
     ...["b", "a"].map((key) => store(other, key)),
@@ -103,6 +111,27 @@ test("processes that store the same operations in different orders do not wait f
   const keys = stored.map(({ operation }) => operation.onceKey);
   expect(keys).toEqual(["a", "b", "b", "a"]);
   expect(stored.filter(({ existing }) => existing)).toHaveLength(2);
+  expect(ends()).not.toContain("rejected");
+});
+
+test("of payments by one payer whose nonces cross between two processes, each is stored or found", async () => {
+  await slowInserts("row", 0.3);
+  const store = (db: Database, onceKey: string, nonce: string) => {
+    const payment = { asset: "0xa", payer: "0xb", nonce };
+    const payable = { kind: "accept", signed: true, target: "0x", data: "0x", gasLimit: 1, onceKey, payment };
+    return enqueue(db, payable as never);
+  };
+  const [one, other] = [databaseOn(database.pool), databaseOn(database.pool)];
+  const ends = endsOfStatements();
+  const stored = await Promise.all([
+    store(one, "a", "1"),
+    store(one, "c", "2"),
+    store(other, "b", "2"),
+    store(other, "d", "1"),
+  ]);
+  expect(stored.map(({ operation }) => operation.nonce)).toEqual(["1", "2", "2", "1"]);
+  expect(stored.filter(({ existing }) => existing)).toHaveLength(2);
+  expect(ends()).toContain("rejected");
 });
 
 test("an agent whose payments the relayer's simulation refuses 30 times an hour pays later, and still acts", async () => {
