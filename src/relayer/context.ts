@@ -223,14 +223,17 @@ export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Own
   }
 }
 
+/** SQL: the hashes of signers that a process owns. */
+export const OWNED_SIGNERS = `
+  select objid from pg_locks where locktype = 'advisory' and objsubid = 2 and granted
+    and database = (select oid from pg_database where datname = current_database())
+    and classid = ${ADVISORY_LOCKS.signer}::int::oid`;
+
 /** Uses the pool: a process waiting for a signer would otherwise open a connection every second. */
 async function isOwned(pool: pg.Pool, signer: Address): Promise<boolean> {
   const { rows } = await pool.query<{ owned: boolean }>(
-    `select exists (
-      select 1 from pg_locks where locktype = 'advisory' and objsubid = 2 and granted
-        and database = (select oid from pg_database where datname = current_database())
-        and classid = $1::int::oid and objid = hashtext($2)::oid) as owned`,
-    [ADVISORY_LOCKS.signer, signer],
+    `select hashtext($1)::oid in (${OWNED_SIGNERS}) as owned`,
+    [signer],
   );
   return rows[0]?.owned === true;
 }

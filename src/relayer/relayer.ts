@@ -14,6 +14,7 @@ import { readWork, rejectExpired } from "./claim.js";
 import {
   type CrashPoint,
   createMemory,
+  OWNED_SIGNERS,
   type Ownership,
   OwnershipLost,
   type RelayerLogger,
@@ -26,6 +27,7 @@ import {
   takeOwnership,
 } from "./context.js";
 import { followBatches, isBehindGap } from "./follow.js";
+import { WATCH_TIME } from "./results.js";
 import { fillGap, sendNext } from "./send.js";
 
 const DEFAULT_OPTIONS = {
@@ -198,6 +200,25 @@ async function mayRelay(context: SignerContext): Promise<boolean> {
 }
 
 /**
+ * Signers that have open batches, but seem to have no owner; and those without one whose newest final batch a reorg can
+ * still remove: with few confirmations it is final much earlier.
+ */
+export async function readUnattended(db: Database, unattendedSeconds: number): Promise<Address[]> {
+  const { rows } = await db.execute<{ signer: Address }>(sql`
+    select signer from (
+      select signer, updated_at from app.batch where state in ('sent', 'mined', 'quarantined')
+      union all
+      select signer, newest.updated_at from app.signer_epoch known cross join lateral (
+        select updated_at from app.batch where signer = known.signer and state = 'final'
+        order by account_nonce desc limit 1) newest
+      where newest.updated_at > now() - ${WATCH_TIME}::interval
+        and hashtext(signer)::oid not in (${sql.raw(OWNED_SIGNERS)})) followed
+    group by signer having max(updated_at) < now() - make_interval(secs => ${unattendedSeconds})
+    limit ${MAX_UNATTENDED}`);
+  return rows.map(({ signer }) => signer);
+}
+
+/**
  * Follows the transactions of signers that no process owns, as after the removal of a key: rebroadcasts the signed bytes and
  * records receipts. Any number can run: a signer's lock admits one caretaker, and none while the signer has an owner.
  */
@@ -208,14 +229,6 @@ export function createCaretaker({
   const { db, pool, publicClient, logger, metrics } = deps;
   const options: RelayerOptions = { ...DEFAULT_OPTIONS, ...deps.options };
   const memories = new Map<Address, SignerMemory>();
-
-  const unattended = async (): Promise<Address[]> => {
-    const { rows } = await db.execute<{ signer: Address }>(sql`
-      select signer from app.batch where state in ('sent', 'mined', 'quarantined')
-      group by signer having max(updated_at) < now() - make_interval(secs => ${unattendedSeconds})
-      limit ${MAX_UNATTENDED}`);
-    return rows.map(({ signer }) => signer);
-  };
 
   const look = async (signer: Address): Promise<void> => {
     const ownership = await takeOwnership(pool, signer);
@@ -238,7 +251,7 @@ export function createCaretaker({
     intervalMs: CARETAKER_INTERVAL_MS,
     maxBackoffMs: CARETAKER_INTERVAL_MS,
     async round(stopping) {
-      const signers = await unattended();
+      const signers = await readUnattended(db, unattendedSeconds);
       for (const known of memories.keys()) if (!signers.includes(known)) memories.delete(known);
       for (const signer of signers) {
         if (stopping.aborted) return;

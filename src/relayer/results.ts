@@ -242,8 +242,8 @@ export async function requeueBatch(
   context.logger.warn({ batch: id.toString(), state, operations: requeued }, "operations queued again");
 }
 
-/** How long after its last update an abandoned batch is checked at each new block. */
-const WATCH_TIME = "1 hour";
+/** How long after its last update a batch is checked at each new block: an abandoned one, or the newest without an owner. */
+export const WATCH_TIME = "1 hour";
 const MAX_WATCHED = 50;
 
 /**

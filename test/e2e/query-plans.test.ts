@@ -9,6 +9,7 @@ import { claimOperations, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
 import { readOutboxState } from "../../src/relayer/limits.js";
 import { readOpenOperations } from "../../src/relayer/outbox.js";
+import { readUnattended } from "../../src/relayer/relayer.js";
 import { recordAbandoned } from "../../src/relayer/results.js";
 import { claimDue } from "../../src/webhooks/deliveries.js";
 import { sharedStack } from "../support/world.js";
@@ -226,6 +227,15 @@ it("claims a batch beside 100,000 finished operations", async () => {
 
   expect(claimed).toBe(OPEN / 2);
   expect(read).toBeLessThan(OPEN * 50);
+});
+
+it("finds signers without an owner", async () => {
+  let found: Address[] = [];
+  const read = await rowsRead(async () => {
+    found = await readUnattended(database.db, 0);
+  });
+  expect(found).toEqual([SIGNER]);
+  expect(read).toBeLessThan(100);
 });
 
 it("finds abandoned batches by their operations", async () => {

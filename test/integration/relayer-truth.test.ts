@@ -306,6 +306,28 @@ describe("the relayer's beliefs", () => {
     ]);
   });
 
+  it("sends a removed signer's final batch again if a reorg removes it, and holds up no other signer", async () => {
+    const relayer = network.startRelayer({ signer: signer() });
+    const { act, row } = await stored();
+    await expectApplied(act, row);
+    await until(async () => (await network.batchesOf(signer()))[0]?.state === "final");
+    await network.producer.pause();
+    await relayer.stop();
+    const { blockNumber } = await network.outcome(row);
+    await network.reorg(Number((await network.head()) - (blockNumber ?? 0n)) + 1);
+    expect(await network.balanceOf(act.escrow as Address)).toBe(0n);
+    network.producer.resume();
+
+    network.startCaretaker();
+
+    await until(async () => (await network.balanceOf(act.escrow as Address)) === PRICE);
+    await expectApplied(act, row);
+    nextSigner += 1;
+    network.startRelayer({ signer: signer() });
+    const other = await stored();
+    await expectApplied(other.act, other.row);
+  });
+
   it("raises an alarm if a removed signer's transaction is too cheap", async () => {
     const { act, row } = await abandoned();
     await network.producer.pause();

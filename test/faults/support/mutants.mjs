@@ -831,6 +831,11 @@ const BY_TEST_FILE = {
       edits: [["await followBatches({", "if (signer.length < 0) await followBatches({"]],
       only: "removed signer has signed",
     },
+    "final-unattended": {
+      file: "src/relayer/relayer.ts",
+      edits: [["where newest.updated_at > now() -", "where newest.updated_at > now() +"]],
+      only: "removed signer's final batch",
+    },
     "absence-is-proof": {
       file: "src/relayer/follow.ts",
       edits: [["if (use === null || use.isOurs ||", "if (use === null ||"]],
