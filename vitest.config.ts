@@ -115,8 +115,8 @@ function cluster() {
       ...withStack("cluster").test,
       include: files.map((name) => `test/e2e/${name}.test.ts`),
       globalSetup: "test/support/cluster-setup.ts",
-      // Each process counts an address's streams separately.
-      testNamePattern: /^(?!.*if an address has too many)/,
+      // Each process counts an address's streams and downloads separately.
+      testNamePattern: /^(?!.*(if an address has too many|the whole lists of one client))/,
     },
   };
 }
