@@ -24,7 +24,7 @@ import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/p
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { DEPLOYED_CODE } from "./deployed-code.js";
 import { ConnectionError, isOutage, NotOnChain, RefusedToSign } from "./errors.js";
-import { parse, readText, reasonOf } from "./http.js";
+import { fetchWhole, parse, reasonOf } from "./http.js";
 import type { Session } from "./session.js";
 import type { Addresses, Contract } from "./types.js";
 import type { Protocol } from "./verify/read-chain.js";
@@ -430,13 +430,13 @@ export function requesterOf(node: Node): Rpc {
     let response: Response;
     let text: string;
     try {
-      response = await fetch(url, {
+      response = await fetchWhole(url, {
         method: "POST",
         headers: { ...headers, "content-type": "application/json" },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
         signal: AbortSignal.timeout(NODE_TIMEOUT_MS),
       });
-      text = await readText(response);
+      text = await response.text();
     } catch (error) {
       throw failure(reasonOf(error));
     }

@@ -87,7 +87,7 @@ async function* openStream(
   let reader: ReadableStreamDefaultReader<string> | undefined;
   const close = (reason?: Error): void => {
     closing.abort(reason);
-    // Node.js loses the abort of a response whose request was collected as garbage.
+    // As in `readText`: the signal does not always end a body.
     reader?.cancel().catch(() => {});
   };
   const stop = (): void => close();
@@ -102,7 +102,7 @@ async function* openStream(
   try {
     const response = await heard(session.http.open(request, closing.signal));
     if (!response.ok || response.body === null)
-      throw refusalOf(response, parse(await readText(response).catch(broken)));
+      throw refusalOf(response, parse(await heard(readText(response, closing.signal))));
     /** Of the message that has begun: to search it again with each piece would take quadratic time. */
     let pieces: string[] = [];
     let size = 0;

@@ -113,6 +113,7 @@ async function tryOnce(
 ): Promise<Attempt> {
   const { method, path, body, headers = {}, repeatable } = request;
   const timeout = abortAfter(timeoutMs);
+  const ending = eitherOf(timeout.signal, signal);
   let response: Response;
   let text: string;
   try {
@@ -121,9 +122,9 @@ async function tryOnce(
       redirect: "error",
       headers: { ...headers, ...(body !== undefined && { "content-type": "application/json" }) },
       ...(body !== undefined && { body }),
-      signal: eitherOf(timeout.signal, signal),
+      signal: ending,
     });
-    text = await readText(response);
+    text = await readText(response, ending);
   } catch (cause) {
     signal?.throwIfAborted();
     const error = new ConnectionError(`${method} ${path}: ${reasonOf(cause)}`, { cause });
@@ -142,22 +143,44 @@ async function tryOnce(
   };
 }
 
-/** The whole text of a response. Throws if it is too long. */
-export async function readText({ body }: Response): Promise<string> {
+/**
+ * The whole text of a response. Throws if it is too long, and the signal's reason once that is aborted: Node.js loses the
+ * abort of a response whose request was collected as garbage, so that the signal of `fetch` alone does not end the body.
+ */
+export async function readText({ body }: Response, signal: RequestInit["signal"]): Promise<string> {
   if (body === null) return "";
   const reader = body.getReader();
+  const stop = (): void => void reader.cancel().catch(() => {});
+  signal?.addEventListener("abort", stop, { once: true });
   const decoder = new TextDecoder();
   let text = "";
-  for (let size = 0; ; ) {
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    size += value.length;
-    if (size > MAX_BYTES) {
-      reader.cancel().catch(() => {});
-      throw new Error(`the response is longer than ${MAX_BYTES} bytes`);
+  try {
+    signal?.throwIfAborted();
+    for (let size = 0; ; ) {
+      const { done, value } = await reader.read();
+      signal?.throwIfAborted();
+      if (done) return text + decoder.decode();
+      size += value.length;
+      if (size > MAX_BYTES) throw new Error(`the response is longer than ${MAX_BYTES} bytes`);
+      text += decoder.decode(value, { stream: true });
     }
-    text += decoder.decode(value, { stream: true });
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    stop();
   }
+}
+
+/**
+ * As `fetch`, for nodes: reads the whole body under the signal, and leaves the headers out. viem's own time-out ends at the
+ * head, and it waits as long as `Retry-After` asks.
+ */
+export async function fetchWhole(
+  input: Parameters<typeof fetch>[0],
+  init: RequestInit = {},
+): Promise<Response> {
+  const response = await fetch(input, init);
+  const { status, statusText } = response;
+  return new Response((await readText(response, init.signal)) || null, { status, statusText });
 }
 
 /** The error in a response; ConnectionError if something other than the service sent it. */

@@ -57,8 +57,9 @@ async function signedBy(
   proof: PaymentProof,
 ): Promise<Facts[]> {
   const request = { method: "GET", path: "/.well-known/did.json", repeatable: true } as const;
-  const response = await http.open(request, AbortSignal.timeout(TIMEOUT_MS));
-  const { verificationMethod } = JSON.parse(await readText(response)) as DidDocument;
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const text = await readText(await http.open(request, signal), signal);
+  const { verificationMethod } = JSON.parse(text) as DidDocument;
   const did = `did:web:${encodeURIComponent(new URL(network.baseUrl).host)}#`;
   const kids = [proof.offer, proof.receipt].map((jws) => jws && decodeProtectedHeader(jws).kid);
   for (const { id, publicKeyJwk } of verificationMethod)

@@ -147,6 +147,18 @@ it("resumes a stream that fell silent, and keeps one with heartbeats", async () 
   expect(urls.slice(1)).toEqual(["/events/stream?after=7", "/events/stream?after=9"]);
 });
 
+it("resumes after a refusal whose text stops in the middle", async () => {
+  const half: Responder = () => {
+    const start = (body: ReadableStreamDefaultController) => body.enqueue(new TextEncoder().encode("{"));
+    return new Response(new ReadableStream({ start }), { status: 503 });
+  };
+  const events: Responder = () => new Response('id: 8\ndata: {"id":"8"}\n\n');
+  const { session } = scripted(page("7"), half, events);
+  const reasons: string[] = [];
+  expect(await idsOf(session, 1, reasons)).toEqual(["8"]);
+  expect(reasons).toEqual(["nothing came for 45 seconds"]);
+});
+
 it("ends when it is aborted, also if the stream does not notice", async () => {
   const deaf = (): Responder => () =>
     new Response(

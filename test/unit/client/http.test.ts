@@ -1,4 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { ConnectionError, ServiceError } from "@working-contracts/client/errors";
 import { createHttp, type HttpOptions } from "@working-contracts/client/http";
 import { call, everyEvent, everyItem } from "@working-contracts/client/session";
@@ -31,6 +34,16 @@ const fail = (response: ServerResponse, status: number, retryAfter = "0"): void 
     .end(JSON.stringify({ error }));
 };
 const succeed = (response: ServerResponse): void => void response.end(JSON.stringify({ data: { ok: true } }));
+const half = (response: ServerResponse): void => void response.writeHead(200).write('{"data":');
+/** Collects garbage while a body is open: Node.js then loses the abort of its request. */
+async function collectGarbage(): Promise<void> {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  for (let count = 0; count < 4; count++) {
+    await delay(50);
+    collect();
+  }
+}
 
 describe("a request", () => {
   it("is retried after a temporary refusal, and not after another one", async () => {
@@ -60,6 +73,38 @@ describe("a request", () => {
     expect(error).toBeInstanceOf(ConnectionError);
     expect(error.message).toContain("timeout");
     expect(session.requests()).toBe(2);
+  });
+
+  it.each([
+    ["", {}],
+    [" of a caller with a signal", { signal: new AbortController().signal }],
+  ])(
+    "whose response stops in the middle%s ends when patience is over, also after a collection of garbage",
+    async (_, options) => {
+      const session = await httpTo(
+        (response, count) => (count === 1 ? fail(response, 503) : half(response)),
+        options,
+      );
+      const error = call(session, "GET /v1/network").catch((thrown) => thrown);
+      await expect.poll(session.requests).toBe(2);
+      await collectGarbage();
+      expect(await error).toBeInstanceOf(ConnectionError);
+      expect((await error).message).toContain("timeout");
+    },
+  );
+
+  it("whose response stops in the middle ends if the caller aborts it, also after a collection of garbage", async () => {
+    const aborting = new AbortController();
+    const session = await httpTo(half, { signal: aborting.signal });
+    const reading = call(
+      { ...session, http: session.http.until(new AbortController().signal) },
+      "GET /v1/network",
+    );
+    const error = reading.catch((thrown) => thrown);
+    await expect.poll(session.requests).toBe(1);
+    await collectGarbage();
+    aborting.abort(new Error("enough"));
+    expect((await error).message).toBe("enough");
   });
 
   it("is not retried without end if the service names a pause in the past", async () => {

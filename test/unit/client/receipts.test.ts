@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
-import { factsOf } from "@working-contracts/client/receipts";
-import { expect, it } from "vitest";
+import { factsOf, proofOf } from "@working-contracts/client/receipts";
+import { expect, it, vi } from "vitest";
 
 const base64url = (text: string): string => Buffer.from(text).toString("base64url");
 
@@ -11,4 +11,18 @@ it("a receipt proves nothing if whoever can check it could have signed it", asyn
   const keys = { key: { kty: "oct", k: base64url(secret) } };
   const facts = factsOf({ offer: jws, receipt: jws, keys, fault: null });
   await expect(facts).rejects.toThrow('"alg" (Algorithm) Header Parameter value not allowed');
+});
+
+it("a service that sends half of its keys keeps no result back", async () => {
+  const { timeout } = AbortSignal;
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 50));
+  const start = (body: ReadableStreamDefaultController) => body.enqueue(new TextEncoder().encode("{"));
+  const open = async () => new Response(new ReadableStream({ start }));
+  const [session, payment, response] = [
+    { http: { open }, network: {}, signer: {} },
+    { required: {}, quote: {} },
+    { headers: new Headers(), expected: {}, signedAt: 0 },
+  ] as unknown as Parameters<typeof proofOf>;
+  const proof = await proofOf(session, payment, response).finally(() => vi.restoreAllMocks());
+  expect(proof.fault).toContain("timeout");
 });

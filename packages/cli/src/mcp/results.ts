@@ -33,11 +33,14 @@ interface Document {
   components: { schemas: Record<string, JsonSchema> };
 }
 
+const TIMEOUT_MS = 30_000;
+
 /** Reads the document once. Throws if the service does not respond with one. */
 export async function readOutputSchemas(url: string): Promise<OutputSchemas> {
-  const response = await fetch(`${url}/openapi.json`);
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const response = await fetch(`${url}/openapi.json`, { signal });
   if (!response.ok) throw new Error(`${url}/openapi.json responded with ${response.status}`);
-  const { paths, components } = JSON.parse(await readText(response)) as Document;
+  const { paths, components } = JSON.parse(await readText(response, signal)) as Document;
   return (endpoint, part = "data") => {
     const [method = "", path = ""] = endpoint.split(" ");
     const responses = paths[path]?.[method.toLowerCase()]?.responses ?? {};
