@@ -46,6 +46,7 @@ import {
 } from "./chain-check.js";
 import type { ConnectOptions } from "./connect.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
+import { fetchWhole } from "./http.js";
 import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
 import { type ExpectedPayment, plannedOf, votesKey } from "./session.js";
 import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./signing.js";
@@ -99,9 +100,13 @@ function createTransactor({
   clock,
   maxGasCost = MAX_GAS_COST,
 }: OnChainOptions) {
-  const client = createClient({ account, transport: http(rpcUrl), pollingInterval: POLLING_MS });
+  const client = createClient({
+    account,
+    transport: http(rpcUrl, { fetchFn: fetchWhole }),
+    pollingInterval: POLLING_MS,
+  });
   /** A node that is asked again after a lost answer refuses the transaction that it has. */
-  const sender = createClient({ transport: http(rpcUrl, { retryCount: 0 }) });
+  const sender = createClient({ transport: http(rpcUrl, { fetchFn: fetchWhole, retryCount: 0 }) });
   const rpc = <T>(method: string, params: unknown[]) =>
     client.request({ method, params } as never) as Promise<T>;
   const me = account.address.toLowerCase() as Address;

@@ -1,17 +1,22 @@
 /** A node's URL can contain a key, so no error shows more of it than the host. */
 import { refusalOf } from "@working-contracts/cli/errors";
 import { requesterOf } from "@working-contracts/client/chain-check";
+import { onChain } from "@working-contracts/client/index";
 import { type Reader, verifyContract } from "@working-contracts/client/verify/verify";
 import { createClient, http } from "viem";
 import { getChainId } from "viem/actions";
 import { afterEach, expect, it, vi } from "vitest";
 import { type FakeNode, json, startFakeNode } from "../chain/node.js";
+import { account } from "./fake-service.js";
 
 const KEY = "0123456789abcdef";
 const ID = `0x${"11".repeat(20)}`;
 
 let node: FakeNode | undefined;
-afterEach(() => node?.stop());
+afterEach(() => {
+  vi.restoreAllMocks();
+  return node?.stop();
+});
 
 const thrown = (call: Promise<unknown>): Promise<Error> =>
   call.then(
@@ -40,8 +45,28 @@ it("gives up on a node that accepts a request and does not respond", async () =>
   node = await startFakeNode(() => {});
   const timeout = AbortSignal.timeout;
   vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 1000));
-  const error = await thrown(requesterOf(node.url)("eth_chainId", [])).finally(() => vi.restoreAllMocks());
+  const error = await thrown(requesterOf(node.url)("eth_chainId", []));
   expect(error.name).toBe("ConnectionError");
+});
+
+it.each<[string, (url: string) => Promise<unknown>]>([
+  ["requests", (url) => requesterOf(url)("eth_chainId", [])],
+  ["transactions", async (url) => (await onChain({ rpcUrl: url, account })).approve(ID)],
+  ["verify", (url) => verifyContract({ network: { chainId: 1 } } as Reader, ID, { nodes: [url] })],
+])("gives up on a node that sends half a response, or asks for a long pause: %s", async (_, use) => {
+  node = await startFakeNode((response) =>
+    node?.requests() === 2
+      ? void response.writeHead(429, { "retry-after": "86400" }).end()
+      : void response.writeHead(200, { "content-type": "application/json" }).write("{"),
+  );
+  const { timeout } = AbortSignal;
+  const { setTimeout } = globalThis;
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 50));
+  const viemTimeout = 10_000;
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(((perform: () => void, ms = 0, ...args: []) =>
+    setTimeout(perform, ms === viemTimeout ? 200 : ms, ...args)) as typeof setTimeout);
+  const error = await thrown(use(node.url));
+  expect(error.message).toMatch(/timeout|too long/);
 });
 
 it("names a node that responds with something else, and passes a node's own error on", async () => {

@@ -7,7 +7,7 @@ import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
 import { type Node, nameOf, requireKnownCode, shortOf, withoutUrl } from "../chain-check.js";
 import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
-import { pause, textOf } from "../http.js";
+import { fetchWhole, pause, textOf } from "../http.js";
 import type { reads } from "../session.js";
 import type { Checkpoint, Contract, ReferenceField, Settlement } from "../types.js";
 import { type ComplaintSigner, type Step, signersOf, stepsOf } from "./authority.js";
@@ -100,7 +100,8 @@ function readNode(...args: Parameters<typeof readChain>): Promise<OnChain> {
 }
 
 async function readChain(node: Node, id: Address, network: Protocol, blockNumber?: bigint) {
-  const transport = typeof node === "string" ? http(node, { batch: true }) : custom(node);
+  const transport =
+    typeof node === "string" ? http(node, { batch: true, fetchFn: fetchWhole }) : custom(node);
   const client: Client = createClient({ transport, ccipRead: false });
   const chainId = await getChainId(client);
   if (chainId !== network.chainId)
