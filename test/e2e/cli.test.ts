@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { onChain } from "@working-contracts/client/index";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import type { Address, Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -102,16 +103,28 @@ describe("a contract by command line", () => {
   });
 
   it("is disputed, judged and settled, down to each voter's payout", async () => {
-    const [juror, other, alone] = await Promise.all([newJuror(["stake", "1000"]), newJuror(), newJuror()]);
+    const [juror, other, alone, withheld] = await Promise.all([
+      newJuror(["stake", "1000"]),
+      newJuror(),
+      newJuror(),
+      newJuror(),
+    ]);
     const { client, worker, id } = await disputed();
     await Promise.all([
       juror.json("--yes", "vote", "--no-wait", id, "met", "not-met"),
       other.json("--yes", "vote", "--entrust", id, "met", "unclear"),
       alone.json("--yes", "vote", "--no-wait", id, "met", "not-met"),
     ]);
+    for (const { address } of [alone, withheld])
+      await world.testClient.setBalance({ address, value: 10n ** 18n });
+    // A service that withholds an entrusted vote leaves its voter the salt.
+    const salt = `0x${"5a".repeat(32)}` as const;
+    const account = privateKeyToAccount(withheld.key as Hex);
+    const own = await onChain({ rpcUrl: world.info.rpcUrl, account, network: world.deployment });
+    await own.vote(id, ["met", "unclear"], salt);
     const copies = mkdtempSync(join(tmpdir(), "copies-"));
     const { shared } = await worker.json<{ shared: string[] }>("share", id, "--save", copies);
-    expect(shared.sort()).toEqual([juror.address, other.address, alone.address].sort());
+    expect(shared.sort()).toEqual([juror, other, alone, withheld].map(({ address }) => address).sort());
     const copy = join(copies, `${id}-${juror.address}.json`);
     expect((await juror.json<Shown>(...GONE, "show", id, "--copy", copy)).plain).toEqual({
       delivery: "ipfs://summary",
@@ -122,11 +135,12 @@ describe("a contract by command line", () => {
     await world.increaseTime(86_400);
     expect(await juror.json("open-votes")).toEqual({ opened: [id] });
     // Without the service.
-    await world.testClient.setBalance({ address: alone.address, value: 10n ** 18n });
     await alone.json(...GONE, "on-chain", "open-vote", id);
+    expect((await withheld.run(...GONE, "on-chain", "open-vote", id)).stderr).toContain("this salt opens");
+    await withheld.json(...GONE, "on-chain", "open-vote", id, salt);
 
     const { legs } = await client.json<{ legs: { name: string; state: string }[] }>("settle", id);
-    expect(legs.filter(({ name }) => name === "jury-payout")).toHaveLength(3);
+    expect(legs.filter(({ name }) => name === "jury-payout")).toHaveLength(4);
     const { fields, steps } = await expectVerified(client, id);
     expect(fields).toContain(`transferred to ${juror.address}`);
     expect(steps.slice(3)).toEqual(

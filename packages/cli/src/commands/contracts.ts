@@ -204,7 +204,7 @@ function addVote(program: Command, contextOf: ContextOf): void {
               votes.map(({ criterionIndex, vote }) => [String(criterionIndex), vote ?? ""]),
             ),
             entrust
-              ? `The service opens it. If it does not, you can, with this salt:\n${salt}`
+              ? `The service opens it. If it has not an hour after the end of voting, open it within a day of that end:\nwcontract on-chain open-vote ${id} ${salt}`
               : "Only you can open it, within a day of the end of voting.",
           ].join("\n"),
         );

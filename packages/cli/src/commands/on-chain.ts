@@ -21,9 +21,9 @@ const ACTIONS: Record<
   "approve <id>": ["accept the delivery; the worker is paid", (own, id) => own.approve(id)],
   "dispute <id>": ["reject the delivery: pay the Dispute Bond", (own, id) => own.dispute(id)],
   "draw <id>": ["draw the jury of a dispute", (own, id) => own.draw(id)],
-  "open-vote <id>": [
-    "open your sealed vote, once voting has ended and for a day",
-    (own, id) => own.openVote(id),
+  "open-vote <id> [salt]": [
+    "open your sealed vote, once voting has ended and for a day; an entrusted one needs its salt",
+    (own, id, salt) => own.openVote(id, salt as Hex | undefined),
   ],
   "tally <id>": ["count the votes of a dispute", (own, id) => own.tally(id)],
   "settle <id>": ["pay the parties of an ended contract", (own, id) => own.settle(id)],
