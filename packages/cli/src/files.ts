@@ -4,9 +4,11 @@ import {
   chmodSync,
   closeSync,
   existsSync,
+  fstatSync,
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -44,22 +46,35 @@ export function writePrivateJson(path: string, value: unknown): void {
   renameSync(draft, path);
 }
 
+/** A hash or an address. A full disk or a crash can leave an empty file, and a part of a line. */
+const isKept = (line: string): line is `0x${string}` => /^0x(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(line);
+
 /** Keeps what was submitted: hashes of checkpoints in one file for each contract, and the contracts voted on in another. */
 export function submittedIn(dir: string): Submitted {
   const fileOf = (key: string): string => join(dir, `${encodeURIComponent(key)}.txt`);
   return {
     read(key) {
       if (!existsSync(fileOf(key))) return [];
-      return readFileSync(fileOf(key), "utf8").trim().split("\n") as `0x${string}`[];
+      return readFileSync(fileOf(key), "utf8").split("\n").filter(isKept);
     },
     add: (key, value) => appendPrivateLine(fileOf(key), value),
   };
 }
 
-/** Creates the file, readable only by its owner, and its folder if they do not exist. */
+/**
+ * Creates the file, readable only by its owner, and its folder if they do not exist. A part of a line, which a crash can
+ * leave, stays a separate line.
+ */
 export function appendPrivateLine(path: string, line: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  appendFileSync(path, `${line}\n`, { mode: 0o600 });
+  const file = openSync(path, "a+", 0o600);
+  try {
+    const last = Buffer.from("\n");
+    readSync(file, last, { position: Math.max(0, fstatSync(file).size - 1) });
+    appendFileSync(file, `${String(last) === "\n" ? "" : "\n"}${line}\n`);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Runs `perform` under a lock file, for which it waits two seconds. One of a process that died is deleted by hand. */

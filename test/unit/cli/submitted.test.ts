@@ -1,0 +1,54 @@
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { submittedIn } from "@working-contracts/cli/files";
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "submitted-"));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const ID = `0x${"1a".repeat(20)}` as const;
+const [FIRST, SECOND, THIRD] = ["ab", "cd", "ef"].map((byte) => `0x${byte.repeat(32)}` as const) as [
+  `0x${string}`,
+  `0x${string}`,
+  `0x${string}`,
+];
+const fileOf = (key: string): string => join(dir, `${key}.txt`);
+
+it("what was submitted is read again, from a file that only its owner can read", async () => {
+  const submitted = submittedIn(dir);
+  expect(await submitted.read(ID)).toEqual([]);
+  for (const value of [FIRST, SECOND]) await submitted.add(ID, value);
+  await submitted.add("votes-0x1", ID);
+  expect(await submitted.read(ID)).toEqual([FIRST, SECOND]);
+  expect(await submitted.read("votes-0x1")).toEqual([ID]);
+  expect(readdirSync(dir).map((file) => statSync(join(dir, file)).mode & 0o777)).toEqual([0o600, 0o600]);
+});
+
+it("a file that a full disk left empty keeps nothing, and no delivery back", async () => {
+  writeFileSync(fileOf(ID), "");
+  const submitted = submittedIn(dir);
+  expect(await submitted.read(ID)).toEqual([]);
+  await submitted.add(ID, FIRST);
+  expect(readFileSync(fileOf(ID), "utf8")).toBe(`${FIRST}\n`);
+});
+
+it("a line that a crash truncated is left out, and does not spoil the next", async () => {
+  const submitted = submittedIn(dir);
+  for (const value of [FIRST, SECOND]) await submitted.add(ID, value);
+  truncateSync(fileOf(ID), statSync(fileOf(ID)).size - 10);
+  expect(await submitted.read(ID)).toEqual([FIRST]);
+  await submitted.add(ID, THIRD);
+  expect(await submitted.read(ID)).toEqual([FIRST, THIRD]);
+});
