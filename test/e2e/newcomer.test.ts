@@ -7,6 +7,7 @@ import { created, UNKNOWN } from "../support/contracts.js";
 import { newProject, runProcess } from "../support/run-process.js";
 import { codeBlocks } from "../support/text-blocks.js";
 import { useWorld } from "../support/world.js";
+import { openMiddle } from "./cli-actors.js";
 
 const world = await useWorld();
 
@@ -16,32 +17,71 @@ const read = async (path: string): Promise<string> => {
   return response.text();
 };
 
-it("completes a contract by the steps to which /llms.txt leads", async () => {
+/** Runs the program of the guide to which /llms.txt leads, by way of `url`, with exactly the amounts in the guide. */
+async function runGuide(url = world.url) {
   const llms = await read("/llms.txt");
   const guideUrl = /^- \[A complete contract, step by step\]\((\S+)\)/m.exec(llms)?.[1];
-  const program = codeBlocks(await read(guideUrl as string), "js").join("\n");
+  const program = codeBlocks(await read(guideUrl as string), "js")
+    .join("\n")
+    .replaceAll(world.url, url);
 
   const [clientKey, workerKey] = [generatePrivateKey(), generatePrivateKey()];
   const client = privateKeyToAccount(clientKey).address;
   const worker = privateKeyToAccount(workerKey).address;
-  // Exactly the amounts in the guide.
   await world.fundUsd(client, "5.0");
   await world.fundUsd(worker, "0.25");
 
   const project = newProject();
   writeFileSync(join(project.dir, "contract.mjs"), program);
-  const { code, stdout, stderr } = await runProcess("node", ["contract.mjs"], {
+  const finished = await runProcess("node", ["contract.mjs"], {
     cwd: project.dir,
     env: { CLIENT_KEY: clientKey, WORKER_KEY: workerKey },
   });
   project.remove();
+  return { ...finished, client, worker };
+}
 
+it("completes a contract by the steps to which /llms.txt leads", async () => {
+  const { code, stdout, stderr, client, worker } = await runGuide();
   expect(stderr).toBe("");
   expect(code).toBe(0);
   expect(stdout).toContain("read       ipfs://bafy…/summary.md");
   expect(stdout).toContain("settled    settled-all-met");
   expect(await world.usdOf(client)).toBe(0n);
   expect(await world.usdOf(worker)).toBe(5_000_000n);
+});
+
+it("pays once by the guide, also if the response to each payment gets lost", async () => {
+  const seen = new Set<unknown>();
+  const middle = await openMiddle(world, {
+    loses({ "payment-signature": payment }) {
+      const isFirst = payment !== undefined && !seen.has(payment);
+      seen.add(payment);
+      return isFirst;
+    },
+  });
+  const { stdout, stderr, worker } = await runGuide(middle.url);
+  middle.close();
+  expect(stderr).toBe("");
+  expect(stdout).toContain("settled    settled-all-met");
+  expect(await world.usdOf(worker)).toBe(5_000_000n);
+});
+
+it.each<[string, (contract: Record<string, unknown>) => void]>([
+  ["criteria", (contract) => Object.assign(contract, { acceptanceCriteria: ["Anything", "At all"] })],
+  ["task", (contract) => Object.assign(contract, { taskDescription: "Nothing" })],
+  ["deadlines", (contract) => Object.assign(contract, { deliveryDeadline: contract.reviewDeadline })],
+])("signs no payment by the guide for a contract with other %s than it found", async (_, change) => {
+  const middle = await openMiddle(world, {
+    change(path, data) {
+      if (path.startsWith("/v1/contracts?") && Array.isArray(data)) data.forEach(change);
+    },
+  });
+  const { code, stderr, worker } = await runGuide(middle.url);
+  middle.close();
+  expect(code).toBe(1);
+  expect(stderr).toContain('This quote is not for "Summarise a paper"');
+  expect(await world.usdOf(worker)).toBe(250_000n);
 });
 
 it("reads as JSON, without a key, what the pages show", async () => {
