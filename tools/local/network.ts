@@ -199,7 +199,7 @@ async function deployOnce(
   return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
 }
 
-/** What a network keeps in its folder, but for the lock. */
+/** Entries of a network's folder, but for the lock. */
 const DATA = ["chain", "deployment.code", "deployment.json", "logs", "network.json", "postgres", "secret"];
 
 /** Deletes a network's data, but not the lock, which the caller holds, nor anything else that is in the folder. */
