@@ -305,6 +305,8 @@ describe("a copy of a paid call that is checked only after the first one was per
     slow.release();
     expect(await copy).toMatchObject({ status: 200, body: first.body });
     expect((await copy).headers.get("idempotent-replay")).toBe("true");
+    const others = await worker.post(path, body, headers);
+    expect(others.status, "another caller's").toBe(kind === "stake" ? 402 : 409);
   });
 
   test("a conflict with the state that the first one left", async () => {
