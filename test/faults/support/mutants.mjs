@@ -79,6 +79,13 @@ const BY_TEST_FILE = {
       only: "with the very signature",
     },
   },
+  "test/e2e/cli.test.ts": {
+    "salt-ignored": {
+      file: "packages/cli/src/commands/on-chain.ts",
+      edits: [["own.openVote(id, salt as Hex | undefined)", "own.openVote(id, salt && undefined)"]],
+      only: "down to each voter's payout",
+    },
+  },
   "test/e2e/contract-interrupted.test.ts": {
     "published-forgotten": {
       file: "src/payments/paid-call.ts",
@@ -177,6 +184,13 @@ const BY_TEST_FILE = {
       file: "src/features/contracts/list-contracts.ts",
       edits: [["row_number() over (order by", "0 * row_number() over (order by"]],
       only: "a bounded number of rows",
+    },
+  },
+  "test/e2e/newcomer.test.ts": {
+    "guide-forgets-its-payment": {
+      file: "src/features/discovery/texts/guide.md",
+      edits: [["fetch(BASE + path, paid).catch(() => undefined)", "fetch(BASE + path, paid)"]],
+      only: "pays once by the guide",
     },
   },
   "test/e2e/query-plans.test.ts": {
@@ -954,6 +968,20 @@ const BY_TEST_FILE = {
       file: "src/chain/clients.ts",
       edits: [["answersOf(String(init?.body), text)", "text"]],
       only: "answers no call",
+    },
+  },
+  "test/unit/client/http.test.ts": {
+    "body-without-time-out": {
+      file: "packages/client/src/http.ts",
+      edits: [['  signal?.addEventListener("abort", stop, { once: true });\n', ""]],
+      only: "whose response stops in the middle",
+    },
+  },
+  "test/unit/client/nodes.test.ts": {
+    "half-answer-of-own-node": {
+      file: "packages/client/src/on-chain.ts",
+      edits: [["http(rpcUrl, { fetchFn: fetchWhole })", "http(rpcUrl)"]],
+      only: "gives up on a node that sends half a response",
     },
   },
   "test/unit/features/keys/format.test.ts": {
