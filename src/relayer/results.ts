@@ -242,7 +242,7 @@ export async function requeueBatch(
   context.logger.warn({ batch: id.toString(), state, operations: requeued }, "operations queued again");
 }
 
-/** How long after its last update a batch is checked at each new block: an abandoned one, or the newest without an owner. */
+/** How long an abandoned batch, or the final batch of a signer without an owner, is checked after its last update. */
 export const WATCH_TIME = "1 hour";
 const MAX_WATCHED = 50;
 

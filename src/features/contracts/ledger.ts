@@ -258,8 +258,8 @@ export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Addres
     endedAt: endedAt === null ? null : isoTime(endedAt),
     heldUntil: heldUntil === null ? null : isoTime(heldUntil),
     settledAt: settledAt === null ? null : isoTime(settledAt),
-    // It can have settled since the contract was read.
-    transactionHash: (settledAt !== null && payments.settledBy) || null,
+    // Null, too, if it has settled since the contract was read.
+    transactionHash: settledAt === null ? null : (payments.settledBy ?? null),
     legs: legs.map(({ paid: _, ...leg }) => ({ ...leg, amount: formatDecimal(leg.amount) })),
   };
 }

@@ -204,7 +204,7 @@ function addVote(program: Command, contextOf: ContextOf): void {
               votes.map(({ criterionIndex, vote }) => [String(criterionIndex), vote ?? ""]),
             ),
             entrust
-              ? `The service opens it. If it has not an hour after the end of voting, open it within a day of that end:\nwcontract on-chain open-vote ${id} ${salt}`
+              ? `The service opens it. If it has not done so an hour after voting ends, open it yourself, within a day of that end:\nwcontract on-chain open-vote ${id} ${salt}`
               : "Only you can open it, within a day of the end of voting.",
           ].join("\n"),
         );
