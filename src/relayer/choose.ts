@@ -1,5 +1,5 @@
 /** Chooses which waiting operations go into the next batch, and in which order. Pure. */
-import type { OperationKind } from "./operations.js";
+import { type OperationKind, PAYS_OUT } from "./operations.js";
 import { MAX_BATCH_BYTES, operationBytes, operationGas } from "./transaction.js";
 
 export interface Candidate {
@@ -84,6 +84,7 @@ function emptySelection(
 ) {
   const busyEscrows = new Map<string, "shared" | "exclusive">();
   const busyCallers = new Set<string>();
+  const exclusive = urgent.filter(({ kind }) => EXCLUSIVE.has(kind));
   for (const { kind, escrow, caller } of busy) {
     if (escrow !== null && busyEscrows.get(escrow) !== "exclusive") {
       busyEscrows.set(escrow, EXCLUSIVE.has(kind) ? "exclusive" : "shared");
@@ -97,6 +98,8 @@ function emptySelection(
     batchGasLimit,
     maxOperations,
     untried: escrowsWithUntried(urgent),
+    /** Escrows with a waiting exclusive operation. */
+    awaited: new Set(exclusive.map(({ escrow }) => escrow)),
     chosen: [] as Candidate[],
     gas: 0,
     bytes: 0,
@@ -107,8 +110,6 @@ function emptySelection(
     closedCallers: new Set<string>(),
     /** Callers with an operation behind a reported one. Their sent ones must not wait: that one can need them. */
     waitingCallers: new Set<string>(),
-    /** Escrows that take no more shared operations until a waiting exclusive operation of an agent is sent. */
-    drainedEscrows: new Set<string>(),
     /** Signed operations left of each caller that has several. */
     quotas: new Map(signedQuotas),
   };
@@ -126,11 +127,12 @@ function isBlocked(candidate: Candidate, selection: Selection): boolean {
   if (escrow !== null) {
     const onEscrow = selection.busyEscrows.get(escrow);
     if (onEscrow === "exclusive") return true;
-    if (isExclusive && onEscrow === "shared") return true;
+    // Strangers can have refunds fail as often as they like. Each is sent behind whatever else waits for the escrow.
+    const yields = PAYS_OUT.has(kind) && selection.awaited.has(escrow);
+    if ((isExclusive || yields) && onEscrow === "shared") return true;
     const before = selection.taken.get(escrow);
     const canFollow = before === undefined || (kind === "settle" && ENDING.has(before));
     if (isExclusive && !canFollow) return true;
-    if (!isExclusive && selection.drainedEscrows.has(escrow)) return true;
     if (kind === "settle" && selection.passedOver.has(escrow)) return true;
   }
   if (caller !== null && (selection.busyCallers.has(caller) || selection.closedCallers.has(caller)))
@@ -156,12 +158,10 @@ function isBehindReported(candidate: Candidate, selection: Selection): boolean {
 /** Has what depends on this operation wait with it. */
 function passOver(candidate: Candidate, selection: Selection): void {
   const { kind, escrow, caller } = candidate;
-  const { waitingCallers, closedCallers, busyEscrows, passedOver, drainedEscrows } = selection;
+  const { waitingCallers, closedCallers, passedOver } = selection;
   // The agent's later operations can depend on this one.
   if (caller !== null) (isBehindReported(candidate, selection) ? waitingCallers : closedCallers).add(caller);
-  if (escrow === null || !EXCLUSIVE.has(kind)) return;
-  passedOver.add(escrow);
-  if (caller !== null && busyEscrows.get(escrow) === "shared") drainedEscrows.add(escrow);
+  if (escrow !== null && EXCLUSIVE.has(kind)) passedOver.add(escrow);
 }
 
 function take(candidate: Candidate, selection: Selection): void {
@@ -189,17 +189,20 @@ function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
   return escrows;
 }
 
-/** Soonest deadline first. An agent's earlier operations are at least as urgent as its later ones. */
+/**
+ * Soonest deadline first. Earlier operations of an agent, or that have not failed on an escrow, are at least as urgent as
+ * later ones: otherwise a rival would go first because it expires soon.
+ */
 function byUrgency(candidates: readonly Candidate[]): Candidate[] {
   const deadlines = new Map<bigint, number>();
-  const soonestOf = new Map<string, number>();
+  const soonest = new Map<string | null, number>();
   for (const candidate of [...candidates].sort((a, b) => compareIds(b.id, a.id))) {
-    const { id, caller, notAfter, createdAt } = candidate;
-    let deadline = Math.min(notAfter ?? Number.POSITIVE_INFINITY, createdAt + PATIENCE);
-    if (caller !== null) {
-      deadline = Math.min(deadline, soonestOf.get(caller) ?? Number.POSITIVE_INFINITY);
-      soonestOf.set(caller, deadline);
-    }
+    const { id, kind, escrow, caller, notAfter, createdAt, tries } = candidate;
+    const isUntried = tries === 0 && EXCLUSIVE.has(kind) && kind !== "settle";
+    const lines = [caller, isUntried ? escrow : null].filter((line) => line !== null);
+    const later = lines.map((line) => soonest.get(line) ?? Number.POSITIVE_INFINITY);
+    const deadline = Math.min(notAfter ?? Number.POSITIVE_INFINITY, createdAt + PATIENCE, ...later);
+    for (const line of lines) soonest.set(line, deadline);
     deadlines.set(id, deadline);
   }
   const deadlineOf = ({ id }: Candidate) => deadlines.get(id) ?? 0;

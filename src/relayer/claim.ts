@@ -122,17 +122,21 @@ type Surrounding =
 /**
  * One statement, so that all rows come from one snapshot: a reorg moves operations from mined to sent, and separate queries
  * could see one in neither state. Sent and mined operations are found by their batches: under load, an index on their state
- * is full of dead rows. A delegation that waits for its retry blocks the actions that need it.
+ * is full of dead rows. One that failed on chain keeps its own caller waiting until it is deep, but not others on its escrow:
+ * if a reorg has it applied, one of them fails instead. A delegation that waits for its retry blocks the actions that need it.
  */
 const readSurroundings = prepare<Surrounding>(
   "relayer_surroundings",
   sql`
     with open as materialized (
-      select kind, escrow, caller, state, block_number, block_hash from app.operation
+      select kind, escrow, caller, state, block_number, block_hash, (
+          select state from app.batch where id = batch_id) as batch_state
+      from app.operation
       where batch_id = any(array(select id from app.batch where state in ('sent', 'mined', 'quarantined')))
         and state in ('sent', 'mined'))
-    select 'busy' as role, kind, escrow, caller, null as number, null as hash from open
-    where state = 'sent'
+    select 'busy' as role, kind, case when batch_state <> 'mined' then escrow end as escrow, caller, null as number,
+      null as hash
+    from open where state = 'sent'
     union all
     select 'busy', kind, escrow, caller, null, null from app.operation
     where state in ('queued', 'held') and signer <> ${sql.placeholder("signer")} and claimed_until > now()

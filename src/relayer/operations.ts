@@ -43,6 +43,12 @@ export const GAS_LIMITS = {
 };
 export type OperationKind = keyof typeof GAS_LIMITS;
 
+/** Pays money out of an escrow to the one agent it belongs to. */
+export const PAYS_OUT: ReadonlySet<string> = new Set<OperationKind>([
+  "refund-direct-transfer",
+  "claim-deferred",
+]);
+
 /** Hex length of an externally owned account's signature. A contract wallet's is longer and costs more to verify. */
 const ORDINARY_SIGNATURE_LENGTH = 2 + 2 * 65;
 const CONTRACT_WALLET_GAS = 400_000;

@@ -9,6 +9,7 @@ import { isOneOf } from "../db/statements.js";
 import { type Claim, claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
 import { failureReason, judgeFailure, PAYMENT_USED, TOKEN_PAUSED, usedPayments } from "./failures.js";
+import { PAYS_OUT } from "./operations.js";
 import type { OperationRow } from "./outbox.js";
 import { recordAbandoned } from "./results.js";
 import {
@@ -31,8 +32,6 @@ const MAX_KNOWN_NONCES = 1000;
 
 /** Errors of our contracts that a paused token can cause. */
 const TRANSFER_FAILURES: ReadonlySet<string> = new Set(["PaymentFailed", "SafeERC20FailedOperation"]);
-/** For these kinds the token's own error comes through, under any name. */
-const PAYS_OUT: ReadonlySet<string> = new Set(["refund-direct-transfer", "claim-deferred"]);
 
 /** Sends a batch of waiting operations. Returns whether it did. */
 export async function sendNext(context: SignerContext, head: Head): Promise<boolean> {
@@ -163,6 +162,7 @@ async function judge(
       fromKeeper,
       tries: row.tries,
       reported: row.response !== null,
+      // For those that pay out, the token's own error comes through, under any name.
       tokenPaused: tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind)),
     });
     const list = verdict.verdict === "reject" ? judged.rejected : judged.held;

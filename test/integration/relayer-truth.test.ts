@@ -257,8 +257,8 @@ describe("the relayer's beliefs", () => {
     expect(await network.outcome(waiting)).toMatchObject({ state: "rejected", reason: "WrongStatus" });
   });
 
-  it("reports a failure on chain once its block is deep, and judges the operation again first", async () => {
-    const [client, worker, rival] = await network.agents(3);
+  it("reports a failure on chain once its block is deep, judges the operation again first, and stops no rivals", async () => {
+    const [client, worker, rival, another = client] = await network.agents(4);
     const first = network.startRelayer({ signer: signer() });
     const escrow = await network.created(client);
     await first.stop();
@@ -286,6 +286,8 @@ describe("the relayer's beliefs", () => {
     await until(async () => (await network.batchesOf(signer()))[0]?.state === "mined");
 
     expect(await network.waiter.waitFor(late.id, { timeoutMs: 1000 })).toBeNull();
+    const next = await network.store(await network.acceptance(another, escrow));
+    expect(await network.outcome(next)).toMatchObject({ state: "rejected", reason: "WrongStatus" });
     expect(await network.rowOf(late)).toMatchObject({ state: "sent", tries: 0 });
     const gasPolicy = { allowance: late.gasLimit, budget: 0, perFee: 0 };
     const more = assertGas(network.db, late.caller ?? "", gasPolicy);

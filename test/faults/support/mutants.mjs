@@ -806,6 +806,11 @@ const BY_TEST_FILE = {
       edits: [["hasFailures: failures.size > 0", "hasFailures: false"]],
       only: "once its block is deep",
     },
+    "failed-stops-rivals": {
+      file: "src/relayer/claim.ts",
+      edits: [["case when batch_state <> 'mined' then escrow end as escrow", "escrow"]],
+      only: "once its block is deep",
+    },
     "stale-head": {
       file: "src/relayer/send.ts",
       // Either alone would do: a fresh head, and a check of how new it must be.
@@ -1053,8 +1058,13 @@ const BY_TEST_FILE = {
     },
     "shared-endless": {
       file: "src/relayer/choose.ts",
-      edits: [['caller !== null && busyEscrows.get(escrow) === "shared"', "false"]],
-      only: "takes no more shared operations",
+      edits: [["PAYS_OUT.has(kind) && selection.awaited.has(escrow)", "false"]],
+      only: "takes no refund",
+    },
+    "soonest-rival-first": {
+      file: "src/relayer/choose.ts",
+      edits: [["isUntried ? escrow : null", "null"]],
+      only: "takes the first of several payments",
     },
   },
   "test/unit/shared-statements.test.ts": {

@@ -39,7 +39,7 @@ describe("choosing a batch", () => {
   });
 
   it("takes the first of several payments that compete for an escrow", () => {
-    const rivals = [1, 2, 3].map((id) => candidate(id, { escrow: "tender" }));
+    const rivals = [1, 2, 3].map((id) => candidate(id, { escrow: "tender", notAfter: 1100 - id }));
     expect(choose([...rivals, candidate(4)])).toEqual([1, 4]);
   });
 
@@ -130,15 +130,18 @@ describe("choosing a batch", () => {
     expect(choose([waiting, own(2, { published: true }), reported], { reportedEscrows })).toEqual([2, 3]);
   });
 
-  it("takes no more shared operations on an escrow while an agent's exclusive one waits for those being sent", () => {
-    const busy: BusyOperation[] = [{ kind: "refund-direct-transfer", escrow: "one", caller: null }];
-    const delivery = candidate(1, { kind: "deliver", escrow: "one" });
-    const refund = (id: number, changes = {}) =>
-      candidate(id, { kind: "refund-direct-transfer", escrow: "one", caller: null, ...changes });
-    expect(choose([delivery, refund(2), candidate(3)], { busy })).toEqual([3]);
-    expect(choose([delivery, refund(2, { notAfter: 1 })], { busy })).toEqual([2]);
-    expect(choose([delivery, refund(2)])).toEqual([1, 2]);
-  });
+  it.each(["deliver", "draw"] as const)(
+    "takes no refund on an escrow behind another one while a %s waits, however urgent the refund's caller is",
+    (kind) => {
+      const busy: BusyOperation[] = [{ kind: "refund-direct-transfer", escrow: "one", caller: "stranger" }];
+      const waiting = candidate(1, { kind, escrow: "one", caller: kind === "draw" ? null : "agent" });
+      const refund = candidate(2, { kind: "refund-direct-transfer", escrow: "one", caller: "another" });
+      const urgent = candidate(3, { caller: "another", notAfter: 1 });
+      expect(choose([waiting, refund, urgent, candidate(4)], { busy })).toEqual([4]);
+      expect(choose([refund, urgent], { busy })).toEqual([2, 3]);
+      expect(choose([waiting, refund, urgent])).toEqual([1, 2, 3]);
+    },
+  );
 
   it("takes several votes on one escrow", () => {
     expect(choose([1, 2, 3].map((id) => candidate(id, { kind: "vote", escrow: "disputed" })))).toEqual([
