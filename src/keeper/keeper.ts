@@ -35,8 +35,6 @@ const MAX_QUEUED_BY_KEEPER = MAX_QUEUED / 2;
 const CANDIDATES = 1_000;
 /** A keeper that runs stores a due settlement within seconds. */
 const LATE_SECONDS = 300;
-/** Maximum stakes per round; the next round finds the rest. */
-const LIMIT = 100;
 const DAY = 86_400;
 
 /** A rejected action is retried after this many seconds, doubled with each rejection, up to about four hours. */
@@ -105,7 +103,7 @@ export async function* findDue(
 ): AsyncGenerator<NewOperation, void> {
   const [present] = await readPresent(db, { now: round.now });
   for (const { name, find } of KINDS) if (present?.[name] === true) yield* await find(db, round);
-  const stakes = await readStakes(db, { now: round.now });
+  const stakes = await findStakes.find(db, round);
   yield* stakes.map((row) => withdrawStakeOperation({ deployment, ...row }));
 }
 
@@ -128,11 +126,11 @@ export async function countLate(db: Executor, now: number): Promise<number> {
   return count;
 }
 
-interface Kind {
+interface Kind<Due = NewOperation> {
   name: string;
   /** True if there is a candidate, otherwise no row. */
   isPresent: SQL;
-  find(db: Executor, round: Round): Promise<NewOperation[]>;
+  find(db: Executor, round: Round): Promise<Due[]>;
 }
 
 /** SQL: seconds on the chain's clock. */
@@ -143,7 +141,7 @@ const START = { numeric: "-1", text: "" };
 type Key = Record<string, keyof typeof START>;
 
 /** Finds the due rows among the next candidates. After the last candidate it begins again. */
-function walk<Row extends object>(
+function walk<Row extends object, Due = NewOperation>(
   name: string,
   {
     candidates,
@@ -162,9 +160,9 @@ function walk<Row extends object>(
     fields: SQL;
     joins?: SQL;
     isDue: SQL;
-    toOperation(row: Row): NewOperation;
+    toOperation(row: Row): Due;
   },
-): Kind {
+): Kind<Due> {
   const as = sql.identifier(alias);
   const keys = Object.keys(key).map((column) => sql`${as}.${sql.identifier(column)}`);
   const columns = sql.join(keys, sql`, `);
@@ -181,7 +179,7 @@ function walk<Row extends object>(
         order by ${columns} limit ${CANDIDATES}) ${as} ${joins}
       order by ${columns}`,
   );
-  const find: Kind["find"] = async (db, { now, places }) => {
+  const find: Kind<Due>["find"] = async (db, { now, places }) => {
     const after = places.get(name) ?? Object.values(key).map((type) => START[type]);
     const rows = await read(db, {
       now,
@@ -328,18 +326,20 @@ const readPresent = prepare<Record<string, true | null>>(
   )}`,
 );
 
+type Stake = { agent: Address; onceKey: string };
 /** Stakes of this service's agents whose unbonding has ended. The key includes the time, so a later stake of the same agent gets a new key. */
 const STAKE_KEY = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;
-const readStakes = prepare<{ agent: Address; onceKey: string }>(
-  "keeper_stakes",
-  sql`select s.agent, ${STAKE_KEY} as "onceKey" from onchain.stake s
-    where s.releasable_at <= ${NOW}
-      and coalesce(${lockedUntil(sql`s.agent`)}, 0) <= ${NOW}
-      and ${notTried(STAKE_KEY)}
-      and exists (select 1 from app.operation o where o.caller = s.agent and (
-        (o.kind = 'stake' and o.state in ('mined', 'final')) or o.kind = 'request-unstake'))
-    order by s.releasable_at, s.agent limit ${LIMIT}`,
-);
+const findStakes = walk<Stake, Stake>("stakes", {
+  alias: "s",
+  candidates: sql`onchain.stake s where s.releasable_at <= ${NOW}`,
+  key: { releasable_at: "numeric", agent: "text" },
+  fields: sql`s.agent, ${STAKE_KEY} as "onceKey"`,
+  isDue: sql`coalesce(${lockedUntil(sql`s.agent`)}, 0) <= ${NOW}
+    and ${notTried(STAKE_KEY)}
+    and exists (select 1 from app.operation o where o.caller = s.agent and (
+      (o.kind = 'stake' and o.state in ('mined', 'final')) or o.kind = 'request-unstake'))`,
+  toOperation: (stake) => stake,
+});
 
 /**
  * SQL: no pending or done operation has this key, and its last rejection is long enough ago: longer with each rejection
