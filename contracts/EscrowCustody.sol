@@ -24,7 +24,7 @@ abstract contract EscrowCustody is EscrowState {
     /// @dev The start of validity that tells which kind of authorization to try first: of two that fail and succeed,
     /// the failed one costs 18,000 gas. Our clients sign `ReceiveWithAuthorization`, which only the escrow can use, so
     /// that no one else can bring their money here.
-    uint256 private constant RECEIVED = 1;
+    uint256 internal constant RECEIVED = 1;
     uint40 private constant BOOKED_PAYER_REFUND_DELAY = 7 days;
     uint40 private constant REFUND_DELAY = 14 days;
 

@@ -103,9 +103,14 @@ abstract contract EscrowJury is EscrowCustody {
         Jury memory jury_ = _jury;
         _requireStatus(t, f, Status.Disputed);
         // A payment whose nonce is the commitment's hash signs the votes too: no one finds a commitment for the nonce
-        // of another payment. For any other the operator, which could choose the votes, needs a delegation.
-        if (bond.nonce == keccak256(abi.encode(commitment))) _requirePayerOrOperator(backupAgent);
-        else _requirePartyOrDelegate(backupAgent, AgentAction.Vote);
+        // of another payment. For any other the operator, which could choose the votes, needs a delegation, and cannot
+        // use what our client signs for a deposit.
+        if (bond.nonce == keccak256(abi.encode(commitment))) {
+            _requirePayerOrOperator(backupAgent);
+        } else {
+            _requirePartyOrDelegate(backupAgent, AgentAction.Vote);
+            require(bond.validAfter != RECEIVED, CommitmentMismatch(backupAgent));
+        }
         uint40 closesAt = jury_.disputedAt + t.baVotingWindow();
         require(block.timestamp < closesAt, VotingClosed(closesAt));
         require(!_isParty(t, backupAgent), PartyCannotVote(backupAgent));

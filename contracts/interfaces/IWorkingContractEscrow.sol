@@ -146,7 +146,7 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// Requirements:
     /// - Status is Disputed and the voting window is open.
     /// - The caller is the Backup Agent, or the Relay. A bond's authorization signs the votes only if its nonce is
-    /// keccak256 of their commitment; otherwise the Relay needs the agent's delegation.
+    /// keccak256 of their commitment; otherwise the Relay needs the agent's delegation, and `validAfter` must not be 1.
     /// - The agent is eligible, is not a party and has not voted.
     /// - With a recruit count, the agent was drawn or the first half of the window has passed, and a seat is free.
     function vote(address backupAgent, bytes32 commitment, Authorization calldata bond) external;

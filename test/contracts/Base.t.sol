@@ -108,11 +108,12 @@ abstract contract BaseTest is DeploymentTest {
         authorization.signature = _sign(keyOf[payer], _transferDigest(asset, payer, to, amount, authorization));
     }
 
-    /// @dev An authorization that only `to` itself can use.
+    /// @dev An authorization that only `to` itself can use, as our clients sign it.
     function _authorizeReceipt(address payer, address to, uint256 amount)
         internal
         returns (Authorization memory authorization)
     {
+        authorization.validAfter = 1;
         authorization.validBefore = type(uint40).max;
         authorization.nonce = _unique();
         bytes32 digest = _digest(RECEIVE_TYPEHASH, address(usd), payer, to, amount, authorization);

@@ -56,6 +56,11 @@ describe("submitting", () => {
 
   test("a repetition gets the same response and the same salt, even if the first response was lost", async () => {
     const quote = quoteOf(await c.post(votesPath(id), GOOD));
+    const changes = { validAfter: 1n };
+    const stake = version2(quote, await authorize(c, quote, { ...world, changes }));
+    expect((await c.post(votesPath(id), GOOD, stake)).error?.message).toContain(
+      "its nonce must be keccak256",
+    );
     const payment = await authorize(c, quote, world);
     const headers = version2(quote, payment);
     const first = await c.post(votesPath(id), GOOD, headers);

@@ -108,9 +108,12 @@ async function storeVote(
   { id, caller, headers }: VoteCall,
 ): Promise<void> {
   const decoded = decodePayment(headers);
-  const isSigned = decoded?.ok === true && decoded.payment.nonce.toLowerCase() === bondNonce(commitment);
+  const { nonce, validAfter } = decoded?.ok === true ? decoded.payment : {};
   const gasPolicy = policyFor("vote", deps.config.gasPolicy);
-  if (!isSigned && !(await ensureDelegation(deps, caller, "vote", gasPolicy))) throw votesNotDelegated();
+  if (nonce !== bondNonce(commitment)) {
+    if (validAfter === 1n) throw paidForAnother();
+    if (!(await ensureDelegation(deps, caller, "vote", gasPolicy))) throw votesNotDelegated();
+  }
   if (entrusted !== undefined) await sealedVoteInsert(deps.db, { id, caller, commitment, ...entrusted });
 }
 
@@ -122,6 +125,12 @@ const sealedVoteInsert = prepare(
       ${sql.placeholder("votes")}::int, ${sql.placeholder("salt")})
     on conflict do nothing`,
 );
+
+function paidForAnother(): AppError {
+  return conflict(
+    "The payment is not one for these votes: if its `validAfter` is 1, its nonce must be keccak256 of their commitment.",
+  );
+}
 
 function votesNotDelegated(): AppError {
   return forbidden(

@@ -90,6 +90,13 @@ contract VoteTest is BaseTest {
         _carry(agent, bond);
     }
 
+    /// Otherwise a stolen Relay signer could turn a Worker Stake that lost its race into the bond of false votes.
+    function test_RevertWhen_AuthorizationIsForAnotherAction() public {
+        Authorization memory stake = _authorizeReceipt(agent, address(escrow), VOTE_BOND);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.CommitmentMismatch.selector, agent));
+        _carry(agent, stake);
+    }
+
     function test_RevertWhen_AgentIsParty() public {
         address[2] memory parties = [client, worker];
         for (uint256 i = 0; i < parties.length; ++i) {

@@ -227,8 +227,8 @@ const BY_TEST_FILE = {
     },
     "bond-signs-any-votes": {
       file: "contracts/EscrowJury.sol",
-      from: "if (bond.nonce == keccak256(abi.encode(commitment))) _require",
-      to: "if (bond.nonce != 0) _require",
+      from: "if (bond.nonce == keccak256(abi.encode(commitment))) {",
+      to: "if (bond.nonce != 0) {",
       only: "are not replaced by the operator",
     },
     "nonce-taken-for-votes": {
