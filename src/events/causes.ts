@@ -54,10 +54,10 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
   const mapped = eventMappers[event.name]?.(row);
   if (mapped === undefined) return [];
   const { id: chainEventId, blockNumber, blockHash, transactionHash, logIndex } = event;
-  const draft = ({ type, data, counterparty = null }: MappedEvent, part = ""): EventDraft => ({
+  const draft = ({ type, data }: MappedEvent, part = ""): EventDraft => ({
     type,
     contractId: escrow.id,
-    agents: agentsOf(escrow.client, escrow.worker, counterparty, ...agentsNamedIn(event.args)),
+    agents: agentsOf(escrow.client, escrow.worker, escrow.namedCounterparty, ...agentsNamedIn(event.args)),
     data,
     occurredAt: new Date(Number(event.timestamp) * 1000),
     source: `log:${blockHash}:${logIndex}${part}`,
@@ -88,8 +88,6 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
 interface MappedEvent {
   type: EventType;
   data: Record<string, unknown>;
-  /** Named in the terms of a contract that is not matched. */
-  counterparty?: Address | null;
 }
 
 /** Agents in the arguments of an escrow's event. */
@@ -124,7 +122,6 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
       matchDeadline: isoTime(Number(escrow.matchDeadline)),
       deliveryDeadline: isoTime(Number(escrow.deliveryDeadline)),
     },
-    counterparty: escrow.namedCounterparty,
   }),
   WorkingContractMatched: ({ escrow, event }) => {
     const { counterparty } = event.args;
@@ -135,11 +132,7 @@ const eventMappers: Record<string, (row: Known) => MappedEvent> = {
         : { client: escrow.initiator, worker: counterparty },
     };
   },
-  WorkingContractDeclined: ({ escrow }) => ({
-    type: "contract.declined",
-    data: {},
-    counterparty: escrow.namedCounterparty,
-  }),
+  WorkingContractDeclined: () => ({ type: "contract.declined", data: {} }),
   WorkingContractCancelled: () => ({ type: "contract.cancelled", data: {} }),
   WorkingContractWithdrawn: () => ({ type: "contract.withdrawn", data: {} }),
   WorkingContractDelivered: (row) => ({

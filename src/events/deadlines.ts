@@ -148,7 +148,7 @@ function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft | null 
   return {
     type: "deadline.approaching",
     contractId: escrow.id,
-    agents: agentsOf(escrow.client, escrow.worker),
+    agents: agentsOf(escrow.client, escrow.worker, escrow.namedCounterparty),
     data: { deadline: `${due.name}Deadline`, at: isoTime(due.deadline) },
     occurredAt: new Date(now * 1000),
     source: sourceOf(escrow, rule),
@@ -164,7 +164,7 @@ export function timeoutOf(escrow: Escrow): EventDraft | null {
   return {
     type: rule.timeout,
     contractId: escrow.id,
-    agents: agentsOf(escrow.client, escrow.worker),
+    agents: agentsOf(escrow.client, escrow.worker, escrow.namedCounterparty),
     data: rule.timeout === "contract.review-timeout" ? { criteriaMet: outcomes } : {},
     occurredAt: new Date(deadline * 1000),
     source: sourceOf(escrow, rule),

@@ -125,11 +125,15 @@ describe("the log", () => {
     ok(await worker.post(`/v1/contracts/${declined.id}/accept`, { accept: false }));
     const withdrawn = await matched(world, pair);
     ok(await worker.post(`/v1/contracts/${withdrawn.id}/withdraw`));
+    const reserved = { initiator: "worker", awardMethod: "direct_award", client: client.address };
+    const listing = await created(world, worker, reserved);
+    ok(await worker.post(`/v1/contracts/${listing.id}/cancel`));
 
     for (const [contract, type, payees] of [
       [cancelled, "contract.cancelled", ["client"]],
       [declined, "contract.declined", ["client"]],
       [withdrawn, "contract.withdrawn", ["client", "worker"]],
+      [listing, "contract.cancelled", ["worker"]],
     ] as const) {
       const events = await untilEvent(client, contract.id, "payout.paid");
       expect(typesOf(events)).toContain(type);
@@ -138,6 +142,8 @@ describe("the log", () => {
     }
     const [first] = await allEvents(client, `contractId=${declined.id}&type=contract.created`);
     expect(first?.agents, "the named worker is notified").toContain(worker.address);
+    const ofBuyer = typesOf(await allEvents(client, `contractId=${listing.id}&agent=${client.address}`));
+    expect(ofBuyer).toEqual(expect.arrayContaining(["contract.cancelled", "contract.settled"]));
   });
 
   test("reports that an agent voted, and nothing of its votes before the tally", async () => {
@@ -190,6 +196,8 @@ describe("the log", () => {
   test("reports time events: deadlines that come near, and ends before the money moves", async () => {
     const soon = { matchDeadline: await world.inSeconds(2 * HOUR) };
     const unmatched = await created(world, client, soon);
+    const reserved = { ...soon, initiator: "worker", awardMethod: "direct_award", client: client.address };
+    const listing = await created(world, worker, reserved);
     const absent = await matched(world, pair);
     const silent = await delivered(world, pair);
     const before = await allEvents(client, `contractId=${unmatched.id}`);
@@ -205,6 +213,7 @@ describe("the log", () => {
     await world.increaseTime(3 * DAY);
     for (const [contract, type, status] of [
       [unmatched, "contract.unmatched", "cancelled-unmatched"],
+      [listing, "contract.unmatched", "cancelled-unmatched"],
       [absent, "contract.absent", "cancelled-absent"],
       [silent, "contract.review-timeout", "settled-all-met"],
     ] as const) {
@@ -215,6 +224,10 @@ describe("the log", () => {
       expect(order.indexOf(type)).toBeLessThan(order.indexOf("contract.settled"));
       expect(events.find((event) => event.type === "contract.settled")?.data.status).toBe(status);
     }
+    const ofBuyer = allEvents(client, `contractId=${listing.id}&agent=${client.address}`);
+    expect(typesOf(await ofBuyer)).toEqual(
+      expect.arrayContaining(["deadline.approaching", "contract.unmatched", "contract.settled"]),
+    );
     const timeout = (await allEvents(client, `contractId=${silent.id}`)).find(
       ({ type }) => type === "contract.review-timeout",
     );
