@@ -66,9 +66,10 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
   // If the token refused a payout, the same transaction has a PayoutDeferred event for that payee.
   if (event.name === "VoteClaimed") {
     const payee = String(event.args.backupAgent);
-    if (!refused.has(refusalKey(transactionHash, escrow.id, payee))) return [draft(mapped)];
-    const isRewarded = Number(event.args.reward) > 0;
-    return isRewarded ? [draft({ ...mapped, data: { ...mapped.data, amount: formatDecimal(0n) } })] : [];
+    const isRefused = refused.has(refusalKey(transactionHash, escrow.id, payee));
+    const amount = isRefused ? 0n : BigInt(String(event.args.amount));
+    if (amount === 0n && Number(event.args.reward) === 0) return [];
+    return [draft({ ...mapped, data: { ...mapped.data, amount: formatDecimal(amount) } })];
   }
   if (event.name !== "WorkingContractSettled") return [draft(mapped)];
 

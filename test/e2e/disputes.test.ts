@@ -9,6 +9,7 @@ import type { VoteView } from "../../src/features/votes/view.js";
 import type { Agent } from "../support/agent.js";
 import { paidBy, tokensOf } from "../support/chain.js";
 import { DAY, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
+import { allEvents } from "../support/event-log.js";
 import {
   ballotsOf,
   bondOutcomesOf,
@@ -109,6 +110,10 @@ describe("after the tally", () => {
       const tokens = stories.reduce((sum, story) => sum + (story.tokens[i] ?? 0), 0);
       expect(await world.usdOf(address)).toBe((dollars[i] ?? 0n) + due);
       expect(await tokensOf(world, address)).toBe(parseEther(String(tokens)));
+      const received = stories.filter((story) => story.jury[i] !== "0.0" || story.tokens[i] !== 0);
+      const logged = async () =>
+        (await allEvents(jury[0], `agent=${address}&type=payout.paid`)).map(({ data }) => data.amount).sort();
+      await expect.poll(logged).toEqual(received.map((story) => story.jury[i]).sort());
     }
   });
 });
