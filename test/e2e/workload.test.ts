@@ -1,9 +1,12 @@
 import { connect } from "@working-contracts/client/index";
 /** Workload: an agent's open and past contracts and votes, by role, as time passes (docs/rules.md 59); and its record. */
 
-import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { escrowAbi, factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { packTerms } from "@working-contracts/protocol/terms";
 import type { Address } from "viem";
 import { expect, test } from "vitest";
+import { parseStoredTerms } from "../../src/db/onchain.js";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { LedgerView, SettlementView } from "../../src/features/contracts/ledger.js";
 import {
   type RecordView,
@@ -18,10 +21,12 @@ import {
   DAY,
   delivered,
   disputed,
+  draft,
   HOUR,
   newJuror,
   newPair,
   ok,
+  quoteFor,
   untilStatus,
 } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
@@ -52,6 +57,19 @@ test("is empty for an agent that only signed in, in any letter case, and needs i
     code: "invalid_request",
     details: [{ path: "address", message: "must be an address: 0x and 40 hex digits" }],
   });
+});
+
+test("knows no address that only an unpaid contract names", async () => {
+  const named = `0x${"e8".repeat(20)}`;
+  const body = await draft(world, { awardMethod: "direct_award", worker: named });
+  const { payTo } = await quoteFor(client, "/v1/contracts", body);
+  const { escrowTerms } = ok(await client.get<TermsView>(`/v1/contracts/${payTo}/terms`));
+  const wallet = await walletOf(world, client);
+  const args = [packTerms(parseStoredTerms(escrowTerms))] as const;
+  const factory = { address: world.deployment.factory, abi: factoryAbi } as const;
+  await mined(world, await wallet.writeContract({ ...factory, functionName: "deploy", args }));
+  await world.indexed();
+  expect((await client.get(`/v1/agents/${named}/workload`)).error).toMatchObject({ code: "not_found" });
 });
 
 test("names a contract under its client at once, under its worker once matched, and closes it by the clock", async () => {

@@ -344,7 +344,7 @@ async function findResolvedVotes(
   });
 }
 
-/** Whether an address without a workload has any other activity. */
+/** Whether an address without a workload has any other activity. Anyone can name it in an escrow that is not paid. */
 async function isKnown(db: Executor, address: Address): Promise<boolean> {
   const { rows } = await db.execute<{ known: boolean }>(sql`select
     exists (select 1 from ${apiKey} where ${apiKey.address} = ${address})
@@ -352,8 +352,8 @@ async function isKnown(db: Executor, address: Address): Promise<boolean> {
     or exists (select 1 from ${stake} where ${stake.agent} = ${address})
     or exists (select 1 from ${draw} where ${draw.backupAgent} = ${address})
     or exists (select 1 from ${vote} where ${vote.backupAgent} = ${address})
-    or exists (select 1 from ${w} where ${w.worker} = ${address})
-    or exists (select 1 from ${w} where ${w.client} = ${address})
+    or exists (select 1 from ${w} where ${w.worker} = ${address} and ${w.createdAt} is not null)
+    or exists (select 1 from ${w} where ${w.client} = ${address} and ${w.createdAt} is not null)
     as known`);
   return rows[0]?.known === true;
 }
