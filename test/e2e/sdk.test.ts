@@ -151,7 +151,8 @@ describe("a contract", () => {
     const [client, worker] = await Promise.all([newAgent({}, "200"), newAgent({}, "200")]);
     const terms = await work(client);
     const listing = await worker.create({ ...terms, initiator: "worker", client: client.address });
-    expect(listing).toMatchObject({ initiator: "worker", workerStake: "2.5", client: null });
+    const reserved = { awardMethod: "direct_award", client: null };
+    expect(listing).toMatchObject({ initiator: "worker", workerStake: "2.5", ...reserved });
     expect(await client.accept(listing.id)).toMatchObject({ status: "matched", escrowedFunds: "50.0" });
     expect(await worker.withdraw(listing.id)).toMatchObject({ status: "cancelled-withdrawn" });
 

@@ -240,10 +240,11 @@ function posting(session: Session) {
       earlier = undefined;
     }
     const key = draft.idempotencyKey ?? earlier?.key ?? crypto.randomUUID();
+    const counterparty = draft.initiator === "worker" ? draft.client : draft.worker;
     const posted: Posted = {
       ...draft,
       contractType: "fixed",
-      awardMethod: draft.awardMethod ?? (draft.worker == null ? "open_tender" : "direct_award"),
+      awardMethod: draft.awardMethod ?? (counterparty == null ? "open_tender" : "direct_award"),
       idempotencyKey: key,
     };
     const body = JSON.stringify(posted);

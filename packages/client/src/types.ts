@@ -64,7 +64,7 @@ type Posted = Schemas["CreateContract"];
 /** A contract to post. Omitted fields have defaults. */
 export type Draft = Omit<Posted, "contractType" | "awardMethod" | "idempotencyKey"> & {
   contractType?: "fixed";
-  /** By default `direct_award` if a worker is named, otherwise `open_tender`. */
+  /** By default `direct_award` if a worker, or the buyer of a listing, is named, otherwise `open_tender`. */
   awardMethod?: Posted["awardMethod"];
   /** Random by default, so every call of `create` posts a new contract, unless an earlier payment can still be used. */
   idempotencyKey?: string;
