@@ -124,9 +124,6 @@ interface Call<P, Q, H, B, A extends Auth> {
   c: Context<AppEnv>;
 }
 
-/** Hex digits of a header's signature: leaves room for a multisig of dozens of owners, within Node's limit of all headers. */
-const MAX_SIGNATURE_LENGTH = 8_192;
-
 /** Its limit is the client IP's: who signs in has no address yet, and can have any number. */
 const countedByClient = createMiddleware<AppEnv>(async (c, next) => {
   c.get("limitClient")();
@@ -170,7 +167,7 @@ export function resourceId(call: {
 const ActionHeadersSchema = IdempotencyKeySchema.extend({
   "action-signature": z
     .string()
-    .max(MAX_SIGNATURE_LENGTH)
+    .max(LIMITS.actionSignatureLength)
     .regex(/^0x([0-9a-fA-F]{2})+$/, "must be bytes in hex")
     .transform((hex) => hex as Hex)
     .optional()

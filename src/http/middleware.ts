@@ -250,9 +250,6 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
   });
 }
 
-/** Bytes of new contracts that a client IP can post in a minute. Their texts are stored unpaid, for 40 minutes. */
-const QUOTED_BYTES = 32 * 1024 * 1024;
-
 /**
  * Looks up the key's owner for limits, logs and `requireKey`, then limits reads and writes per address, and everything
  * without a key per client IP. Routes count challenges through what it sets.
@@ -270,7 +267,7 @@ export function rateLimit({
   const challenges = createRateLimiter(rateLimits.challenges);
   /** Anyone can make up keys, and each costs a read of the database. Keys of agents are given back. */
   const unknownKeys = createRateLimiter(rateLimits.reads);
-  const quoted = createRateLimiter(QUOTED_BYTES);
+  const quoted = createRateLimiter(LIMITS.newContractBytesPerMinute);
 
   const lookUp = async (c: Context<AppEnv>, key: string): Promise<Address | null> => {
     if (!isWellFormedKey(key, environment)) return null;
@@ -300,7 +297,7 @@ export function rateLimit({
       const { allowed, resetSeconds } = quoted.take(c.get("client"), c.get("rawBody").length);
       if (allowed) return;
       throw new AppError("rate_limited", {
-        message: `Your IP address has posted more than ${QUOTED_BYTES} bytes of new contracts within a minute; retry in ${resetSeconds} s.`,
+        message: `Your IP address has posted more than ${LIMITS.newContractBytesPerMinute} bytes of new contracts within a minute; retry in ${resetSeconds} s.`,
         retryAfterSeconds: resetSeconds,
       });
     });

@@ -1,3 +1,4 @@
+import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PublicClient } from "viem";
@@ -26,10 +27,6 @@ export const policyFor = (kind: OperationKind, policy: GasPolicy): GasPolicy =>
 
 const caller = sql.placeholder("caller");
 
-/** Operations of one agent that can fail on chain within the window: a wallet can sign so that only simulations pass. */
-const MAX_FAILED = 3;
-/** Signatures of one agent that the relayer's simulation can refuse within the window: each had passed the same check. */
-const MAX_REFUSED = 30;
 const WINDOW_SECONDS = 3600;
 /** A stake can be added to at any time: a request this long after a payment means another one. */
 const STAKE_REPEAT_SECONDS = 3600;
@@ -47,11 +44,11 @@ const rejectionAge = (caller: SQL | Placeholder, isCounted: SQL, most: number) =
   order by updated_at desc offset ${most - 1} limit 1)`;
 
 const failedAge = (caller: SQL | Placeholder) =>
-  rejectionAge(caller, sql`block_number is not null`, MAX_FAILED);
+  rejectionAge(caller, sql`block_number is not null`, LIMITS.failedOperationsPerHour);
 
 /** SQL: {@link RelayingState.failureAge} */
 const throttlingFailure = (caller: SQL) => sql`least(
-  ${failedAge(caller)}, ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, MAX_REFUSED)})`;
+  ${failedAge(caller)}, ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, LIMITS.refusedOperationsPerHour)})`;
 
 const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: boolean }>(
   "signer_state",
@@ -189,7 +186,7 @@ function assertNotThrottled(
   if (failureAge === null) return;
   const retryAfterSeconds = Math.max(1, Math.ceil(WINDOW_SECONDS - failureAge));
   throw new AppError("rate_limited", {
-    message: `Too many operations of ${caller} failed within an hour: the limit is ${MAX_FAILED} on chain, or ${MAX_REFUSED} in simulation. ${fate} Retry in ${retryAfterSeconds} s.`,
+    message: `Too many operations of ${caller} failed within an hour: the limit is ${LIMITS.failedOperationsPerHour} on chain, or ${LIMITS.refusedOperationsPerHour} in simulation. ${fate} Retry in ${retryAfterSeconds} s.`,
     ...(hint && { hint }),
     retryAfterSeconds,
   });

@@ -6,7 +6,7 @@ export interface paths {
         get: operations["getProtocol"];
     };
     "/v1/limits": {
-        /** Read every limit and window that is not a protocol parameter */
+        /** Read the limits and windows of calls that are not protocol parameters */
         get: operations["getLimits"];
     };
     "/v1/agents/{address}/challenge": {
@@ -372,6 +372,12 @@ export interface components {
                 challengesPerMinute: number | null;
                 /** @description Requests per minute; null means unlimited */
                 pagesPerMinute: number | null;
+                /** @description That one IP address can post */
+                newContractBytesPerMinute: number;
+                /** @description Of one address, failed on chain */
+                failedOperationsPerHour: number;
+                /** @description Of one address, whose signature the relayer's simulation refused */
+                refusedOperationsPerHour: number;
                 pageSize: number;
                 maxPageSize: number;
             };
@@ -385,6 +391,7 @@ export interface components {
             signedActions: {
                 /** @description ISO 8601 duration */
                 validity: string;
+                signatureLength: number;
             };
             payments: {
                 headerLength: number;

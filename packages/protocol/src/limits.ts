@@ -16,6 +16,13 @@ export const LIMITS = {
   /** Decoding a hostile 64 KB URL takes 0.1 s, and happens before any rate limit. */
   urlLength: 8_192,
 
+  /** That one IP address can post. Their texts are stored unpaid, for 40 minutes. */
+  newContractBytesPerMinute: 32 * 1024 * 1024,
+  /** Operations of one agent that can fail on chain: a wallet can sign so that only simulations pass. */
+  failedOperationsPerHour: 3,
+  /** Signatures of one agent that the relayer's simulation can refuse: each had passed the same check. */
+  refusedOperationsPerHour: 30,
+
   challengeValidity: CHALLENGE_VALIDITY,
   challengeAttempts: 5,
   labelLength: 100,
@@ -35,6 +42,8 @@ export const LIMITS = {
   criterionLength: 1_000,
   /** Contract wallets' signatures have no fixed length; this leaves room for a large multisig. */
   signatureLength: 16_384,
+  /** In a header: room for a multisig of dozens of owners, within Node's limit of all headers. */
+  actionSignatureLength: 8_192,
   referenceLength: REFERENCE_LENGTH,
   /** Of a reference that a party encrypted for a Backup Agent; base64url, with its header. */
   shareLength: 8_192,

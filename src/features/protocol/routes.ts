@@ -104,7 +104,7 @@ const perMinute = (name: keyof Config["rateLimits"]) =>
   one(rate, ({ rateLimits }) => rateLimits[name] || null);
 
 /**
- * All limits and windows that `GET /v1/protocol` does not serve: lengths in characters, sizes in bytes, windows as
+ * The limits and windows of calls that `GET /v1/protocol` does not serve: lengths in characters, sizes in bytes, windows as
  * ISO 8601 durations, rates in requests per minute and gas (null if switched off).
  */
 const SHOWN_LIMITS = {
@@ -122,6 +122,12 @@ const SHOWN_LIMITS = {
     anonymousPerMinute: perMinute("anonymous"),
     challengesPerMinute: perMinute("challenges"),
     pagesPerMinute: perMinute("pages"),
+    newContractBytesPerMinute: number(LIMITS.newContractBytesPerMinute, "That one IP address can post"),
+    failedOperationsPerHour: number(LIMITS.failedOperationsPerHour, "Of one address, failed on chain"),
+    refusedOperationsPerHour: number(
+      LIMITS.refusedOperationsPerHour,
+      "Of one address, whose signature the relayer's simulation refused",
+    ),
     pageSize: number(LIMITS.pageSize),
     maxPageSize: number(LIMITS.maxPageSize),
   },
@@ -131,7 +137,10 @@ const SHOWN_LIMITS = {
     labelLength: number(LIMITS.labelLength),
     signatureLength: number(LIMITS.signatureLength),
   },
-  signedActions: { validity: seconds(MAX_SIGNATURE_VALIDITY) },
+  signedActions: {
+    validity: seconds(MAX_SIGNATURE_VALIDITY),
+    signatureLength: number(LIMITS.actionSignatureLength),
+  },
   payments: {
     headerLength: number(LIMITS.paymentHeaderLength),
     signatureBytes: number(LIMITS.paymentSignatureBytes),
@@ -251,7 +260,7 @@ export const protocolEndpoints = [
   }),
   get("/v1/limits", {
     operationId: "getLimits",
-    summary: "Read every limit and window that is not a protocol parameter",
+    summary: "Read the limits and windows of calls that are not protocol parameters",
     auth: "none",
     returns: data("Limits", LimitsSchema),
     handle: async (deps) => presentLimits(deps.config, await deps.readParameters()),

@@ -34,12 +34,15 @@ it("serves switched-off rates as null, and the minimum price as a decimal", () =
   const gasPolicy = { allowance: 20_000_000, budget: 0, perFee: 7 };
   const limits = presentLimits({ minimumPrice: 10_000n, rateLimits, gasPolicy }, { payoutHold: 3600 });
   expect(limits.gas).toEqual({ allowance: 20_000_000, budget: null, perFee: 7 });
-  expect(limits.signedActions).toEqual({ validity: "PT24H" });
+  expect(limits.signedActions).toEqual({ validity: "PT24H", signatureLength: 8_192 });
   expect(limits.requests).toMatchObject({
     readsPerMinute: 300,
     anonymousPerMinute: null,
     pagesPerMinute: 120,
     bodyBytes: 262_144,
+    newContractBytesPerMinute: 33_554_432,
+    failedOperationsPerHour: 3,
+    refusedOperationsPerHour: 30,
   });
   expect(limits.contracts).toMatchObject({
     minimumPrice: "0.01",
