@@ -174,7 +174,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     /**
      * Shares a sealed delivery with every Backup Agent who may read it and has a key. Returns with whom; passes to
      * `onFailure` what failed for one, and an error for each who was drawn or has voted and has no key. Without `onFailure`,
-     * throws what failed after the others. Throws RefusedToSign without `node`: only the chain proves who may read.
+     * throws what failed after the others, and says nothing of those without a key. Throws RefusedToSign without `node`:
+     * only the chain proves who may read.
      */
     shareDelivery: async (id: string, options: Omit<ServeOptions, "signal"> = {}): Promise<string[]> =>
       (await juries()).share(id, options),

@@ -55,7 +55,9 @@ const ACTIONS: Record<string, Action> = {
   share: {
     isOpen: (c, me) => c.status === "disputed" && isParty(c, me),
     async perform(agent, id) {
-      const shared = await agent.shareDelivery(id);
+      const failures: Error[] = [];
+      const shared = await agent.shareDelivery(id, { onFailure: (failure) => failures.push(failure) });
+      if (failures[0] !== undefined) throw failures[0];
       if (shared.length === 0) throw new Error("no Backup Agent has asked for it, or it is not sealed");
     },
   },
