@@ -80,7 +80,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// Requirements:
     /// - Status is Created.
     /// - The caller is `party` or the operator's Relay.
-    /// - `party` is not the initiator, and is the named counterparty if one is named.
+    /// - `party` is neither the initiator nor zero, and is the named counterparty if one is named.
+    /// - `party` pays its deposit.
     function accept(address party, Authorization calldata deposit) external;
 
     /// @notice The named Worker or reserved Buyer declines; the initiator's deposit is refunded.
@@ -124,6 +125,7 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// Requirements:
     /// - Status is UnderReview.
     /// - The caller is the Client or the operator's Relay.
+    /// - The Client pays the bond.
     function dispute(Authorization calldata bond) external;
 
     /// @notice Draws the jury of a contract with a recruit count, from a block hash after the dispute. Anyone can call.
@@ -149,6 +151,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// keccak256 of their commitment; otherwise the Relay needs the agent's delegation, and `validAfter` must not be 1.
     /// - The agent is eligible, is not a party and has not voted.
     /// - With a recruit count, the agent was drawn or the first half of the window has passed, and a seat is free.
+    /// - `commitment` is at least 2^27, so that it cannot be read as opened votes.
+    /// - The agent pays the bond for all criteria.
     function vote(address backupAgent, bytes32 commitment, Authorization calldata bond) external;
 
     /// @notice Opens a sealed vote. Anyone who knows its votes and salt can call.
@@ -187,9 +191,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     function claimDeferred(address payee) external;
 
     /// @notice Carries out {accept}, {dispute} or {vote}, given as calldata, and allows a direct transfer to pay for
-    /// it.
-    /// If the token rejects the authorization because it has already been used, the action is paid with the money that
-    /// this authorization brought.
+    /// it. If the token rejects the authorization because it has already been used, the action is paid with the money
+    /// that this authorization brought.
     ///
     /// Requirements:
     /// - The caller is the operator's Relay, which has seen that transfer.
