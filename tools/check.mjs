@@ -11,7 +11,7 @@ const committedBytecode = readFileSync(BYTECODE, "utf8");
 /** The lanes run side by side, the checks of a lane one after another: the generated files come from the compiled contracts. */
 const LANES = {
   contracts: {
-    // With all that the optimiser compiles, so that it starts once before the tests.
+    // Includes all that needs the optimizer, so that it runs once, before the tests.
     "contracts compile": () => faultOf("forge", "build", "contracts", "test/contracts/harness"),
     "Solidity format": () => faultOf("forge", "fmt", "--check"),
     "Solidity lint": lintContracts,
@@ -43,11 +43,11 @@ async function runLane(lane) {
   return failed;
 }
 
-/** Tests that run beside the checks renew a file that is not of the sources. */
+/** Tests that run in parallel regenerate the file if it does not match. */
 async function checkCompiled() {
   const fault = await faultOf("tsx", "tools/abi.ts", "--check");
   if (fault !== null || readFileSync(BYTECODE, "utf8") === committedBytecode) return fault;
-  return "src/chain/bytecode.json was not of these sources, and is renewed: commit it.";
+  return "src/chain/bytecode.json did not match the contracts and has been regenerated: commit it.";
 }
 
 /** `forge lint` succeeds with findings. docs/decisions.md says why these lints are off. */
