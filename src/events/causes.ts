@@ -1,6 +1,6 @@
 /** Events of the indexer: their type, the agents they concern, and the data that is public. */
 import { formatDecimal } from "@working-contracts/protocol/amounts";
-import type { EventType } from "@working-contracts/protocol/events";
+import type { EscrowEventName, EventType } from "@working-contracts/protocol/events";
 import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
@@ -51,7 +51,7 @@ export async function draftsOf(db: Executor, rows: readonly ChainRow[]): Promise
 
 function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
   const { event, escrow } = row;
-  const mapped = eventMappers[event.name]?.(row);
+  const mapped = eventMappers[event.name as EscrowEventName]?.(row);
   if (mapped === undefined) return [];
   const { id: chainEventId, blockNumber, blockHash, transactionHash, logIndex } = event;
   const draft = ({ type, data }: MappedEvent, part = ""): EventDraft => ({
@@ -112,7 +112,7 @@ const transferOf =
   });
 
 /** By name of the escrow's event. Vote events say who voted, never what. */
-const eventMappers: Record<string, (row: Known) => MappedEvent> = {
+const eventMappers: Record<EscrowEventName, (row: Known) => MappedEvent> = {
   WorkingContractCreated: ({ escrow, terms }) => ({
     type: "contract.created",
     data: {

@@ -1,4 +1,9 @@
 /** Types and deadline names of the event log (docs/decisions.md, "Events"). */
+import type { ContractEventName } from "viem";
+import type { escrowAbi } from "./abi.js";
+
+/** Events that the indexer follows. `ActionSigned` says who allowed an action, which has its own event. */
+export type EscrowEventName = Exclude<ContractEventName<typeof escrowAbi>, "ActionSigned">;
 
 /** Caused by a transaction of a party, of a Backup Agent, or of anyone once the action is due. */
 const CHAIN_TYPES = [

@@ -1,5 +1,6 @@
 /** The history of a contract: its events, votes, checkpoints and complaints. */
 import { formatDecimal } from "@working-contracts/protocol/amounts";
+import type { EscrowEventName } from "@working-contracts/protocol/events";
 import { outcomeAt } from "@working-contracts/protocol/outcomes";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
@@ -62,7 +63,7 @@ export function Timeline({ data }: { data: ContractPageData }) {
 
 function entriesOf({ contract, events, settlement }: ContractPageData): Entry[] {
   const entries = events.map((event): Entry => {
-    const text = EVENT_WORDS[event.name]?.(event.args, contract) ?? event.name;
+    const text = EVENT_WORDS[event.name as EscrowEventName]?.(event.args, contract) ?? event.name;
     return { at: event.timestamp, text, event };
   });
   const { ending, endedAt } = settlement;
@@ -82,7 +83,7 @@ const agent = (value: unknown) => <AgentLink address={value as Address} />;
 type Describe = (args: ChainEvent["args"], contract: ContractPageData["contract"]) => Child;
 
 /** Each event in words. */
-const EVENT_WORDS: Record<string, Describe> = {
+const EVENT_WORDS: Record<EscrowEventName, Describe> = {
   WorkingContractCreated: ({ deposit }, { initiator }) =>
     say`Posted by the ${initiator}, who locked ${amount(deposit)}.`,
   WorkingContractMatched: ({ counterparty, deposit }) =>
