@@ -11,7 +11,7 @@ const HOUR = 3600;
 const CLOCK_SKEW = 60;
 const TIMEOUT_MS = 60_000;
 
-const FAULTS: Record<string, Fault> = {
+const FAULTS = {
   "kill -9 of an API": async ({ apis }, chance) => killFor(chance.pick(apis), chance.between(0, 4000)),
   "kill -9 of a relayer": async ({ relayers }, chance) =>
     killFor(chance.pick(relayers), chance.between(0, 4000)),
@@ -92,10 +92,11 @@ const FAULTS: Record<string, Fault> = {
     await outboxAtRest(cluster);
   },
   "time jumps": async (cluster, chance) => cluster.moveTime(chance.between(HOUR / 4, 4 * HOUR)),
-};
+} satisfies Record<string, Fault>;
+type FaultName = keyof typeof FAULTS;
 
 /** How often a fault is injected, compared with those that are not named here. */
-const WEIGHTS: Record<string, number> = {
+const WEIGHTS: Partial<Record<FaultName, number>> = {
   "kill -9 of an API": 3,
   "kill -9 of a relayer": 4,
   "frozen process": 2,
@@ -114,12 +115,13 @@ export async function injectFaults(
   { chance, signal, pauseMs }: { chance: Chance; signal: AbortSignal; pauseMs: [number, number] },
 ): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
-  const weights = Object.fromEntries(Object.keys(FAULTS).map((name) => [name, WEIGHTS[name] ?? 1]));
+  const names = Object.keys(FAULTS) as FaultName[];
+  const weights = Object.fromEntries(names.map((name) => [name, WEIGHTS[name] ?? 1]));
   while (!signal.aborted) {
     await delay(chance.between(...pauseMs), undefined, { signal }).catch(() => {});
     if (signal.aborted) break;
-    const name = chance.weighted(weights);
-    await FAULTS[name]?.(cluster, chance);
+    const name = chance.weighted<FaultName>(weights);
+    await FAULTS[name](cluster, chance);
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
   return counts;
