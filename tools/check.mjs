@@ -50,7 +50,7 @@ async function checkCompiled() {
   return "src/chain/bytecode.json did not match the contracts and has been regenerated: commit it.";
 }
 
-/** `forge lint` succeeds with findings. docs/decisions.md says why these lints are off. */
+/** `forge lint` succeeds with findings. docs/build.md says why these lints are off. */
 async function lintContracts() {
   const off = ["block-timestamp", "incorrect-shift", "unsafe-typecast"];
   const env = { FOUNDRY_LINT_EXCLUDE_LINTS: JSON.stringify(off) };

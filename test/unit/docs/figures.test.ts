@@ -5,9 +5,9 @@ import { report } from "../../../tools/economics.js";
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
 
-it.each(["lifecycle", "hundred-voters"])("docs/decisions.md has every figure of %s.json", (snapshot) => {
+it.each(["lifecycle", "hundred-voters"])("docs/gas.md has every figure of %s.json", (snapshot) => {
   const figures: Record<string, string> = JSON.parse(read(`test/contracts/snapshots/${snapshot}.json`));
-  const text = read("docs/decisions.md");
+  const text = read("docs/gas.md");
   for (const [name, gas] of Object.entries(figures)) {
     expect(text, name).toContain(Number(gas).toLocaleString("en-US"));
   }
