@@ -60,9 +60,9 @@ export function clientProgram(dir: string, baseUrl: string): string {
 }
 
 export function stockProgram(client: string, baseUrl: string): string {
-  const programs = documentedPrograms("docs/x402.md");
+  const [common, ...programs] = documentedPrograms("docs/x402.md");
   const program = programs.find((one) => one.includes(`from "${client}"`)) as string;
-  return program.replaceAll(DEFAULT_URL, baseUrl);
+  return `${common}\n${program}`.replaceAll(DEFAULT_URL, baseUrl);
 }
 
 /** The client's program with a price above its default limit, and the setting that docs/x402.md names for that. */
