@@ -57,10 +57,7 @@ export function createContext(options: CommonOptions, world: World) {
       });
       return agent;
     },
-    /**
-     * The agent of an earlier sign-in. Throws UsageError if there was none. To read without the service (`isAlone`),
-     * the deployment file is enough.
-     */
+    /** The agent of an earlier sign-in, or of the deployment file with `isAlone`. Throws UsageError if there is none. */
     async reader({ isAlone } = { isAlone: false }): Promise<Agent> {
       const { saved, common } = await connectionOf(settings, { patienceMs: settings.patienceMs });
       const { url: baseUrl } = settings;
@@ -71,10 +68,7 @@ export function createContext(options: CommonOptions, world: World) {
         throw new UsageError(`not signed in to ${settings.url}: run \`wcontract list\` first`);
       return connect({ ...common, network, apiKey: saved?.apiKey ?? "" });
     },
-    /**
-     * Actions with the account's own transactions, by default on the network of the deployment file or of the last
-     * sign-in. Throws UsageError without a node.
-     */
+    /** Own transactions, by default on the network of the deployment file or the last sign-in. Throws UsageError without a node. */
     async onChain(consent: Consent = {}, network?: PinnedNetwork) {
       const { rpcUrl, clock, maxGasCost } = settings;
       if (rpcUrl === undefined) throw new UsageError("on-chain needs --rpc-url or RPC_URL.");
@@ -150,10 +144,7 @@ const SignInSchema = z.object({
 
 type SignInOptions = Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">;
 
-/**
- * Signs in once per service and address, and saves the API key for later commands. The network is pinned at the first
- * sign-in, so nothing is signed for another network that the service names later.
- */
+/** Signs in once per service and address, and pins the network: nothing is signed for another one later. */
 export async function signedIn(
   settings: Settings,
   options: SignInOptions,

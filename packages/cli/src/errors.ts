@@ -11,7 +11,6 @@ import {
 } from "@working-contracts/client/index";
 import { CommanderError } from "commander";
 
-/** Shown below the help of `wcontract`. */
 export const EXIT_HELP = `
 Exit codes:
   0  success

@@ -103,11 +103,7 @@ export function exclusively<T>(path: string, perform: () => T): T {
 const LedgerSchema = z.object({ day: z.iso.date(), spent: z.string() });
 type Ledger = z.infer<typeof LedgerSchema>;
 
-/**
- * Spending caps of the MCP server: one per call, and one per day for all servers that share the file. Counts a payment
- * before it is signed, because a signature can be used regardless of the call's outcome. Throws SpendingLimitError above
- * a cap, and another error if the file cannot be read, written or locked. Staked protocol tokens do not count.
- */
+/** Caps per call and per day. Counts before signing (a signature works whatever the outcome). Throws SpendingLimitError above one. */
 export function createSpendingLedger(
   path: string,
   /** Smallest unit of the stablecoin. */

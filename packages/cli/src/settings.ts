@@ -9,13 +9,11 @@ import { parseDecimal } from "@working-contracts/protocol/amounts";
 import { UsageError } from "./errors.js";
 import type { Streams } from "./terminal.js";
 
-/** The process in which a command runs. */
 export interface World extends Streams {
   env: Record<string, string | undefined>;
   cwd: string;
 }
 
-/** Options of every command. */
 export type CommonOptions = Partial<
   Record<"json" | "yes", boolean> &
     Record<"url" | "keystore" | "maxPay" | "patience" | "domain" | "clock" | "operator", string> &
@@ -88,10 +86,7 @@ interface LocalNetwork {
   deploymentPath: string;
 }
 
-/**
- * The local network that `npm start` recorded, if the command runs in its folder. A stranger can have written the file, in
- * a cloned repository or a shared folder: it counts only if it is the user's own and names this machine.
- */
+/** What `npm start` recorded here, if the file is the user's own and names this machine: a stranger can have written it. */
 function readLocalNetwork(dataDir: string): { network?: LocalNetwork; ignored?: string } {
   const path = join(dataDir, "network.json");
   if (!existsSync(path)) return {};

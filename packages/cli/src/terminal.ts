@@ -19,7 +19,6 @@ export function createOutput({ json = false }: { json?: boolean | undefined }, {
   return {
     result: (value: unknown, human: () => string): void =>
       stdout(`${json ? visibleJson(value, 2) : plain(human())}\n`),
-    /** Prints one line to stderr. */
     progress: (line: string): void => stderr(`${oneLine(line)}\n`),
   };
 }

@@ -94,10 +94,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
 
 const OPENING_INTERVAL_MS = 60_000;
 
-/**
- * Opens the agent's sealed votes, because one that is never opened loses its bond, and shares its sealed deliveries with
- * the Backup Agents who ask. Returns a function that stops both.
- */
+/** Opens the agent's sealed votes and shares its sealed deliveries, until the returned function is called. */
 export function attend(
   agent: Pick<Agent, "openVotes" | "serveJuries">,
   out: Pick<Output, "progress">,

@@ -9,7 +9,6 @@ import { outcomeOf } from "./contracts.js";
 
 type OnChain = Awaited<ReturnType<typeof onChain>>;
 
-/** By command and arguments. */
 const ACTIONS: Record<
   string,
   [description: string, act: (own: OnChain, ...args: string[]) => Promise<string | null>]

@@ -25,10 +25,7 @@ interface Session {
   isOwner: boolean;
 }
 
-/**
- * Serves until `close`. Refuses web pages, which could otherwise reach this machine's ports: requests with an `Origin`,
- * or with another `Host` (DNS rebinding). Throws UsageError if the port is taken.
- */
+/** Serves until `close`. Refuses web pages: an `Origin`, or another `Host` (DNS rebinding). Throws UsageError if the port is taken. */
 export async function serveHttp(options: HttpOptions): Promise<{ url: string; close(): Promise<void> }> {
   /** By id, the most recently used last. */
   const sessions = new Map<string, Session>();

@@ -15,12 +15,10 @@ export interface Tool<Input extends Fields> {
   output: z.ZodType;
 }
 
-/** An operation by method and path. */
 type Endpoint = Parameters<Agent["call"]>[0];
 /** The schema of an operation's `data`, or of its whole body. */
 export type OutputSchemas = (endpoint: Endpoint, part?: "data" | "body") => z.ZodType;
 
-/** The agent that a server acts for, and the schemas of its results. */
 export interface Served {
   agent: Agent;
   outputs: OutputSchemas;

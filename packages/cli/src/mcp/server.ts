@@ -44,7 +44,6 @@ type AddReadTool = <Input extends Fields>(
   tool: Tool<Input> & { read(input: z.infer<z.ZodObject<Input>>, signal: AbortSignal): Promise<object> },
 ) => void;
 
-/** The function that adds a tool which signs nothing and changes nothing. */
 function addingReadTools(server: McpServer): AddReadTool {
   const annotations = { readOnlyHint: true, openWorldHint: true };
   return ({ name, description, input: inputSchema, output: outputSchema, read }) => {
@@ -221,7 +220,6 @@ function addPrivateTools(tool: AddReadTool, { agent, outputs }: Served): void {
 const LISTED = 20;
 const JSON_TYPE = "application/json";
 
-/** A host can attach these to a conversation. */
 function addResources(server: McpServer, agent: Agent): void {
   const add = (
     name: string,
@@ -263,7 +261,6 @@ function addResources(server: McpServer, agent: Agent): void {
   });
 }
 
-/** Prompts that a person picks. */
 function addPrompts(server: McpServer, agent: Agent): void {
   server.registerPrompt(
     "post_a_job",

@@ -53,7 +53,6 @@ export function addWriteTools(
   });
 }
 
-/** For a contract's Client and Worker. */
 function addPartyTools(tool: AddTool, { agent, outputs }: Served): void {
   const contract = outputs("GET /v1/contracts/{id}");
   const actions: [name: string, description: string, perform: (id: string) => Promise<Contract>][] = [
@@ -101,7 +100,6 @@ function addPartyTools(tool: AddTool, { agent, outputs }: Served): void {
   });
 }
 
-/** For Backup Agents. */
 function addJurorTools(tool: AddTool, { agent, outputs }: Served): void {
   tool({
     name: "vote",
@@ -266,10 +264,7 @@ export function createUnfinishedCalls(max = MAX_CALLS) {
     return call;
   };
   return {
-    /**
-     * The abandoned call with this tool and input, otherwise a new one that will `begin`. If there are too many, forgets the
-     * oldest that has ended. Throws if none has.
-     */
+    /** The abandoned call with this key, or a new one. Of too many, forgets the oldest that has ended, and throws if none has. */
     enter(key: string, begin: () => Promise<object>): UnfinishedCall {
       const earlier = taken((call) => call.isAbandoned && call.key === key);
       if (earlier !== undefined) return earlier;
