@@ -58,10 +58,7 @@ export function actions(session: Session) {
     return acting.then(provenAs(session, action, id));
   };
 
-  /**
-   * The delivery of a text with all checkpoints. Throws RefusedToSign if the service hides or changes one that the agent
-   * submitted, or shows another one as the last, by which computed criteria are judged.
-   */
+  /** The delivery of a text with all checkpoints. Throws RefusedToSign if the service hides, changes or misplaces a submitted one. */
   async function deliveryOf(id: string, text: string): Promise<Hex> {
     const served = await servedTerms(id);
     const { computedCriteria, criteriaCount } = provenTerms(id, served, network);
@@ -88,10 +85,7 @@ export function actions(session: Session) {
   }
 
   return {
-    /**
-     * Posts a contract and pays its price (for a listing: the Worker Stake) into its escrow. After a payment that the
-     * service reports as not used, repeat it with the same draft: both payments go to one escrow, which takes one of them.
-     */
+    /** Posts a contract and pays its price (for a listing: the Worker Stake). After an unused payment, repeat the same draft. */
     create: posting(session),
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
@@ -131,19 +125,11 @@ export function actions(session: Session) {
       return pay(session, "POST /v1/contracts/{id}/dispute", input);
     },
 
-    /**
-     * Votes on a disputed contract, one outcome per criterion, sealed even to the service. Open it with `openVotes` within
-     * a day of the end of the voting window: a vote that is not opened forfeits its bond.
-     */
+    /** Votes (one outcome per criterion), sealed even to the service. A vote not opened within a day after the voting loses its bond. */
     vote: async (id: string, words: readonly Outcome[], options?: VoteOptions) =>
       (await loadVoting()).vote(id, words, options),
 
-    /**
-     * Opens each sealed vote of this agent as soon as no one else can vote. By default waits until none is left, also
-     * while the service does not respond. With a node (`connect`), the chain says which votes are sealed, whether voting has
-     * ended and whether they were opened; otherwise the service does. Throws if the service hides a vote that this
-     * agent remembers, or does not open it. Returns the contracts.
-     */
+    /** Opens each sealed vote once no one else can vote; waits for all by default. Throws if the service hides or refuses one. */
     openVotes: async (options?: OpenOptions) => (await loadVoting()).openVotes(options),
 
     /** Reports progress of continuous work. After a lost response, repeat it: it is stored once. */

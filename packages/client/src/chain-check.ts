@@ -80,11 +80,7 @@ const LED_TO = {
 /** A node that has not responded by then does not respond. */
 const NODE_TIMEOUT_MS = 20_000;
 
-/**
- * Throws RefusedToSign if the node is on another chain, or the factory does not deploy this implementation. With an
- * existing `escrow`, also if it is missing or has another status; with a new one, if the factory does not accept its
- * parameters now.
- */
+/** Throws RefusedToSign unless chain, implementation and an existing escrow, or the parameters of a new one, are as expected. */
 export async function requireOnChain(
   node: Node,
   network: Addresses,

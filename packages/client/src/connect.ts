@@ -42,7 +42,6 @@ import type { Signer } from "./wallets.js";
 
 /** Only `baseUrl` and `account` are needed. With these two, the agent reads and acts, but pays nothing. */
 export interface ConnectOptions {
-  /** URL of the service. */
   baseUrl: string;
   /** A viem account. Its private key stays inside: the client only requests signatures. */
   account: Signer;
@@ -50,10 +49,7 @@ export interface ConnectOptions {
   spendingLimit?: SpendingLimit;
   /** Called last before each payment is signed, after every check. Throw to refuse the payment. */
   beforePayment?: ((payment: PlannedPayment) => void | Promise<void>) | undefined;
-  /**
-   * The pinned addresses of the protocol. If absent, those that this package pins for the service's host; otherwise they
-   * are read once from the service, which must then ask for a sign-in to `domain`.
-   */
+  /** Pinned addresses; by default this package's for the host, otherwise read once from the service (README). */
   network?: PinnedNetwork;
   /** The service's name in sign-in challenges; by default the host of `baseUrl` (`localhost` for a loopback address). */
   domain?: string;
@@ -61,15 +57,9 @@ export interface ConnectOptions {
   node?: Node;
   /** The most that the gas of one transaction of the agent's own may cost, in wei; by default 0.01 ether. */
   maxGasCost?: bigint | undefined;
-  /**
-   * The clock that bounds how long a signature is valid: by default this machine's, plus five minutes. `service` trusts the
-   * service's clock, for a sandbox whose clock was moved.
-   */
+  /** The clock that bounds signatures: this machine's plus five minutes, or the service's, for a sandbox whose clock was moved. */
   clock?: "local" | "service" | undefined;
-  /**
-   * Actions that the service may take without a signature for each: none by default, `all`, or some, at most until a
-   * time. Enforced on chain.
-   */
+  /** Actions that the service may take without a signature each: `none` (default), `all`, or some, for a time. Enforced on chain. */
   operator?: OperatorPermission;
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
@@ -102,10 +92,7 @@ export type Duration = `${number}${keyof typeof SECONDS}`;
 /** The actions and reads of one signed-in address. Its `apiKey` is a secret. */
 export type Agent = Awaited<ReturnType<typeof connect>>;
 
-/**
- * Signs the account in and returns its actions. Throws RefusedToSign if the service does not match `network`, and with a
- * node also if an earlier sign-in that left more to the operator stays in force.
- */
+/** Signs in. Throws RefusedToSign if the service does not match `network`, or (with a node) an earlier, wider permission stays. */
 export async function connect(options: ConnectOptions) {
   const { account: signer, node } = options;
   const http = createHttp({
@@ -153,7 +140,6 @@ export async function connect(options: ConnectOptions) {
   const references = deliveries(session, acting.deliver);
   if (options.apiKey === undefined) await references.publishKey().catch(ifNotPossible);
   const known = {
-    /** Lower case. */
     address: signer.address.toLowerCase(),
     network,
     ...readable,
@@ -175,10 +161,7 @@ export async function connect(options: ConnectOptions) {
     /** The chain's time in seconds. It decides whether a deadline has passed. */
     now,
 
-    /**
-     * The four deadlines of a draft, each a time, or counted from the chain's current time. Throws RefusedToSign if that is
-     * not this machine's, unless `clock` says to trust it: a wrong time would move the deadlines.
-     */
+    /** The four deadlines: times, or counted from the chain's time. Throws RefusedToSign if that is off, unless `clock` trusts it. */
     async deadlines(
       after: Record<"match" | "withdrawal" | "delivery" | "review", Duration | Date>,
     ): Promise<Pick<Draft, "matchDeadline" | "withdrawalDeadline" | "deliveryDeadline" | "reviewDeadline">> {
@@ -194,10 +177,7 @@ export async function connect(options: ConnectOptions) {
       };
     },
 
-    /**
-     * Waits until the contract has the status (`matched`, `settled-*`). Throws if it ends with another status. With a node
-     * the chain decides, and has 30 seconds' patience with a service that shows another status.
-     */
+    /** Waits for a status (`matched`, `settled-*`). Throws if it ends with another one. With a node, the chain decides. */
     async waitFor(id: string, status: StatusPattern, wait: WaitOptions<Contract> = {}): Promise<Contract> {
       const served = (signal: AbortSignal) => readsUntil(signal).get(id);
       const read =
@@ -215,20 +195,13 @@ export async function connect(options: ConnectOptions) {
     waitUntil: <T>(read: () => Promise<T>, isDone: (value: T) => boolean, wait: WaitOptions<T> = {}) =>
       waitUntil(() => read(), isDone, wait),
 
-    /**
-     * Rebuilds a contract from the chain alone, compares it with what the service shows of it, but for votes and ledger,
-     * and names the party whose signature allowed each step. Throws if there is no escrow at the address, or without a node.
-     */
+    /** Rebuilds a contract from the chain and compares the service's view (not votes and ledger). Throws without node or escrow. */
     async verify(id: string, options: Partial<VerifyOptions> = {}): Promise<Verification> {
       const { verifyContract } = await import("./verify/verify.js");
       return verifyContract(known, id, { nodes: node === undefined ? [] : [node], ...options });
     },
 
-    /**
-     * Returns the payment that an action would cost, or null if it is paid already. Signs nothing. `create` uses one of the
-     * five unpaid attempts that an address can have, for 30 minutes; posting the same draft needs no second one if the draft
-     * has an `idempotencyKey`.
-     */
+    /** The cost of an action, or null if paid. Signs nothing; `create` uses one of five unpaid attempts (30 minutes). */
     dryRun: (action: (dry: PaidActions) => Promise<unknown>) => dryRun(session, action),
   };
 }

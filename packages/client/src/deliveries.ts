@@ -30,10 +30,7 @@ export interface DeliverOptions {
 export interface ServeOptions {
   signal?: AbortSignal;
   onFailure?: ((error: Error) => void) | undefined;
-  /**
-   * Gets each share as text, before the service does, which can withhold it: send it to the Backup Agent by other means as
-   * well, for `copy` of `reveal`. No one else can open it.
-   */
+  /** Gets each share as text before the service, which can withhold it, to send it by other means as well (`copy` of `reveal`). */
   onShare?: ((id: string, recipient: string, copy: string) => void) | undefined;
 }
 
@@ -107,10 +104,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     (await sealing()).juries(session, { followEvents, waitUntil, escrowOf, ownKeys, committed });
 
   return {
-    /**
-     * The text of a reference to which its hash on chain commits: the reference, or its sealed form. Returns null if it is not
-     * set or the caller has no key for it. Throws if the service shows another text; for a delivery, this needs `node`.
-     */
+    /** The text to which the hash on chain commits; null if unset or without a key. Throws on another one (delivery: with `node`). */
     committed,
 
     /** The same as the service shows it, compared with nothing. */
@@ -180,11 +174,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     shareDelivery: async (id: string, options: Omit<ServeOptions, "signal"> = {}): Promise<string[]> =>
       (await juries()).share(id, options),
 
-    /**
-     * Shares sealed deliveries with Backup Agents: first those of the open disputes, then as Backup Agents are drawn,
-     * vote or ask, until `signal` is aborted. Passes each failure to `onFailure`, and continues with the others. Throws
-     * RefusedToSign without `node`.
-     */
+    /** Shares sealed deliveries with Backup Agents who are drawn, vote or ask. Throws RefusedToSign without `node`. */
     serveJuries: async (options: ServeOptions = {}): Promise<void> => (await juries()).serve(options),
   };
 }

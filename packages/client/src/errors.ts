@@ -101,10 +101,7 @@ export class PaymentRejected extends Error {
   }
 }
 
-/**
- * The service reports an action as done, or shows a contract, and the caller's own node does not show it. A payment that was
- * signed for it can still be used, for its escrow alone.
- */
+/** The service reports what the caller's own node does not show. A signed payment can still be used, for its escrow alone. */
 export class NotOnChain extends Error {
   override readonly name = "NotOnChain";
   readonly contractId: string;

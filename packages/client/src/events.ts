@@ -21,11 +21,7 @@ const POLLS = 30;
 /** The pause between tries doubles so often: to a minute. */
 const DOUBLINGS = 5;
 
-/**
- * Every event after `after` (by default, from now on), each once and in order. Resumes after each break and outage where
- * it stopped: as a stream, or by polling if streams cannot be kept open. Ends only when `signal` is aborted or the loop is
- * left; throws ServiceError if the service refuses the request.
- */
+/** Every event after `after`, once, in order and through outages, until `signal` is aborted. Throws ServiceError if refused. */
 export async function* followEvents(
   session: Session,
   { signal, onInterruption, after, ...filter }: EventOptions = {},
@@ -151,10 +147,7 @@ export function webhooks(session: Session) {
 const encoder = new TextEncoder();
 const WEBHOOK_TOLERANCE_SECONDS = 300;
 
-/**
- * Returns the event of a received webhook message (Standard Webhooks). Throws if it was not signed with `secret`, or
- * more than five minutes ago. `body` is the text as received, before any parsing.
- */
+/** The event of a webhook (Standard Webhooks); `body` as received. Throws unless `secret` signed it within five minutes. */
 export async function verifyWebhook(
   secret: string,
   { headers, body }: { headers: Headers | Record<string, string | string[] | undefined>; body: string },

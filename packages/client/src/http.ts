@@ -21,7 +21,6 @@ export interface Request {
 export interface ServiceResponse {
   status: number;
   headers: Headers;
-  /** The whole body. */
   json: { data?: unknown; error?: ErrorBody } & Record<string, unknown>;
 }
 
@@ -38,7 +37,6 @@ export interface Http {
   until(signal: AbortSignal | undefined): Http;
 }
 
-/** The options of `connect` for requests. */
 export type HttpOptions = Pick<ConnectOptions, "baseUrl" | "onWaiting" | "signal"> &
   Required<Pick<ConnectOptions, "fetch" | "patienceMs">>;
 

@@ -36,10 +36,6 @@ export type { OpenOptions, VoteOptions } from "./votes.js";
 export { type StatusPattern, toTheEnd, type WaitOptions } from "./wait.js";
 export { contractWallet, type Eip1193Provider, providerSigner, type Signer } from "./wallets.js";
 
-/**
- * An agent's actions with its own transactions, without the service: `(await onChain(options)).approve(id)`. Each returns
- * the transaction's hash, and throws Reverted if the contract refuses it. Loaded with the first use: what sends
- * transactions is larger than everything else.
- */
+/** Own transactions, without the service; each returns its hash or throws Reverted. Loaded with the first use: it is large. */
 export const onChain = async (options: OnChainOptions) =>
   (await import("./on-chain.js")).onChainActions(options);

@@ -54,10 +54,7 @@ import { requireBounds } from "./terms.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
 import { type Signer, voteSalt } from "./wallets.js";
 
-/**
- * Without `network`, only actions on a contract are possible, and none that pays or votes. Others are as with `connect`,
- * but `clock` speaks of the node's.
- */
+/** Without `network`, only actions that neither pay nor vote. Others as with `connect`; `clock` is about the node's. */
 export interface OnChainOptions
   extends Pick<ConnectOptions, "beforePayment" | "clock" | "maxGasCost" | "submitted"> {
   rpcUrl: string;
@@ -309,10 +306,7 @@ function createActions(
       await submitted?.add(votesKey(pinned()), id.toLowerCase() as Hex);
       return transact(id, "vote", [me, commitment, bond]);
     },
-    /**
-     * Opens the account's own vote, once voting has ended and for a day. Throws if the salt does not open it, and before
-     * voting has ended: the node would learn the vote.
-     */
+    /** Opens the own vote, for a day. Throws if the salt is another one, or voting has not ended: the node would learn the vote. */
     async openVote(id: string, salt?: Hex): Promise<Hex> {
       const escrow = { address: id.toLowerCase() as Address, abi: clientAbi } as const;
       const terms = termsIn(await getCode(client, escrow));
@@ -357,11 +351,7 @@ function createActions(
     /** Ends every signed action for an escrow, by default those for the registry, that was not used yet. */
     cancelSignatures: (id?: string) =>
       id === undefined ? callRegistry("cancelSignatures", []) : transact(id, "cancelSignatures"),
-    /**
-     * Signs and registers what the agent leaves to the operator, by default nothing. It replaces an earlier text, also
-     * if the service does not. A sign-in can be dated up to six minutes ahead: repeat this after them if you have just
-     * signed in.
-     */
+    /** Registers what the operator may do, by default nothing. Repeat it six minutes after a sign-in, which can be dated ahead. */
     async register(operator: OperatorPermission = "none"): Promise<Hex> {
       const { relay, factory, domain, chainId } = pinned() as Addresses & {
         relay: Address;
@@ -383,10 +373,7 @@ function createActions(
       const message = challengeText({ ...delegation, domain, factory, chainId });
       return transact(relay, "register", [delegation, await signer.signMessage({ message })]);
     },
-    /**
-     * Ends what the agent leaves to the operator. No text that is dated before can be registered again; a sign-in can be
-     * dated up to six minutes ahead: repeat this after them if you have just signed in.
-     */
+    /** Ends what the agent leaves to the operator. Repeat it six minutes after a sign-in, which can be dated ahead. */
     async revoke(): Promise<Hex> {
       await grantAt(rpcUrl, pinned(), me);
       return transact(pinned().relay, "revoke", [me, pinned().relay]);

@@ -100,10 +100,7 @@ export function assetOf({ currency }: Expected, { asset, protocolToken }: Addres
 /** Leaves time for an operation that has to queue: once its signature has expired, the service does not retry it. */
 export const VALIDITY_SECONDS = 600;
 
-/**
- * Signs the payment that a checked quote asks for: returns `PAYMENT-SIGNATURE` with an EIP-3009 authorization, valid until
- * `validBefore`. Signs only what the caller expects; only the protocol token's name and version come from the quote.
- */
+/** Signs the payment of a checked quote; only the protocol token's name and version come from the quote. */
 export async function signPayment(
   { signer, network }: Pick<Session, "signer" | "network">,
   { quote, required }: QuotedPayment,
@@ -122,11 +119,7 @@ export async function signPayment(
   return btoa(String.fromCharCode(...new TextEncoder().encode(textOf(signed))));
 }
 
-/**
- * Signs an EIP-3009 authorization. Stablecoins are paid by one that only the payee, the escrow, can use: whoever gets hold
- * of it cannot bring the money there outside the escrow's books. The protocol token moves to the registry by the
- * registry's calls alone.
- */
+/** Signs a payment that only the payee can use (docs/decisions.md, "Payments that only the escrow can use"). */
 export async function signAuthorization(
   signer: Signer,
   { chainId, asset: stablecoin }: Pick<PinnedNetwork, "chainId" | "asset">,

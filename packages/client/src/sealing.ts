@@ -39,10 +39,7 @@ export async function publishedKey(session: Session, address: string): Promise<s
   );
 }
 
-/**
- * Encrypts a reference to several recipients (JWE, JSON serialization). Its header commits to the plain text, so everyone
- * who is ever shown it can tell that it is what was delivered. Throws RangeError if the reference is too long.
- */
+/** Encrypts to several recipients (JWE); the header commits to the plain text. Throws RangeError if it is too long. */
 export async function seal(
   reference: string,
   recipients: readonly { address: string; key: string }[],

@@ -1,7 +1,4 @@
-/**
- * Requests of one signed-in address, typed by the OpenAPI document. One that costs money takes these steps: quote,
- * checks, limits, signature, then identical retries until the outcome is known.
- */
+/** Typed requests of one address. With money: quote, checks, limits, signature, identical retries until the outcome is known. */
 import { formatDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import type { Permission } from "@working-contracts/protocol/signatures";
 import type { Status } from "@working-contracts/protocol/status";
@@ -36,10 +33,7 @@ import type { Signer } from "./wallets.js";
 
 type ProofArguments = Parameters<typeof proofOf> extends [unknown, ...infer Rest] ? Rest : never;
 
-/**
- * Records of what an agent submitted, to notice what the service hides: by contract the hashes of its checkpoints, and
- * by the text `votes-` with the factory's address the contracts on which it cast sealed votes.
- */
+/** The hashes of an agent's checkpoints by contract, and its votes by `votes-<factory>`, to notice what the service hides. */
 export interface Submitted {
   /** In the order in which they were added. */
   read(key: string): Promise<readonly Hex[]> | readonly Hex[];
@@ -122,10 +116,7 @@ const KEYED = [
   ),
 ] as const satisfies readonly Endpoint[];
 
-/**
- * Calls any operation and returns the whole body of its response. Retries while the outcome is unknown, unless the
- * operation could then happen twice. Never pays: throws RefusedToSign if the response is a quote.
- */
+/** Calls any operation. Retries unless it could then happen twice. Never pays: throws RefusedToSign if the response is a quote. */
 export async function call<E extends Endpoint>(
   session: Pick<Session, "http" | "apiKey">,
   endpoint: E,
@@ -186,7 +177,6 @@ export type ToEscrow = (
   dueOf: (terms: EscrowTerms) => { amount: bigint; deadline?: number },
 ) => () => Promise<ExpectedPayment>;
 
-/** Input of {@link pay}, with the checks of the quote. */
 export interface PaidCall<E extends Endpoint, T> {
   path?: object;
   /** JSON text, because its bytes are hashed. */

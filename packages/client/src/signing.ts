@@ -27,10 +27,7 @@ import type { Addresses } from "./types.js";
 /** This machine, in the spelling of `URL.hostname`. */
 export const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/**
- * Throws RefusedToSign if the service asks for a sign-in to another domain (EIP-4361) than the given one, by default the
- * URL's host, or `localhost` on this machine: it would receive a key there.
- */
+/** Throws RefusedToSign for a sign-in to another domain than the given one, the host or `localhost`: it would get a key. */
 export function requireOwnDomain(
   { baseUrl, domain }: { baseUrl: string; domain?: string },
   asked: string,
@@ -82,11 +79,7 @@ const FIELDS: [start: string, field: string][] = [
   ["Expires At", "expiresAt"],
 ];
 
-/**
- * Throws RefusedToSign unless the text is exactly this service's challenge for this address, issued between `since` and
- * `now` (seconds). Any other text could be a login for another service, or leave more to the operator, or to another
- * one; one dated in the past would replace no earlier text.
- */
+/** Throws RefusedToSign unless it is this service's challenge of `since` to `now` (seconds) for this address: others can be logins. */
 function requireChallenge(
   message: string,
   { signer, network, permission }: Pick<Session, "signer" | "network" | "permission">,

@@ -42,10 +42,7 @@ export function provenTerms(id: string, served: Terms, network: PinnedNetwork): 
   return terms;
 }
 
-/**
- * Computes the terms of a contract that the caller is posting. Only the protocol's parameters come from the service.
- * Throws RefusedToSign if no factory accepts the parameters, or the terms do not lead to the address `payTo`.
- */
+/** The terms of a contract to post. Throws RefusedToSign for parameters out of bounds, or if they do not lead to `payTo`. */
 export function ownTerms(
   payTo: string,
   creation: { posted: Posted; body: string; caller: Address; served: Terms; network: PinnedNetwork },

@@ -50,12 +50,8 @@ export interface OpenOptions {
   id?: string;
   /** Salts that were passed to `vote`, by contract id. */
   salts?: Record<string, Hex>;
-  /** Called for each vote that is opened. */
   onOpened?: (id: string) => void;
-  /**
-   * Called at once, and once, for each vote that the service refuses to open, and again if the vote cannot be opened;
-   * without an id if the service refuses to list the votes. Others are still waited for.
-   */
+  /** Called once for each vote that the service refuses to open, or cannot; without an id if it refuses the list. */
   onFailure?: (error: Error, id?: string) => void;
 }
 

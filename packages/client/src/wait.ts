@@ -19,10 +19,7 @@ type OnePattern = Status | `${string}*`;
 /** A status, a prefix such as `settled-*`, or a list of them. */
 export type StatusPattern = OnePattern | readonly OnePattern[];
 
-/**
- * Reads until `isDone`, and returns that value. Continues while the service does not respond. Throws if time runs out, or
- * what `read` throws for another reason. The signal that `read` gets ends with the wait.
- */
+/** Reads until `isDone`, through outages. Throws if time runs out, or what `read` throws for another reason. */
 export async function waitUntil<T>(
   read: (signal: AbortSignal) => Promise<T>,
   isDone: (value: T) => boolean,
@@ -127,10 +124,7 @@ export function waitForPayout(
 const UNKNOWN_FOR_MS = 15 * 60_000;
 const LONGEST_PAUSE_MS = 30_000;
 
-/**
- * Performs an action. While the outcome of its payment is unknown, resumes it with that payment, until that has expired:
- * to start again could be to pay twice. Throws what the action throws, also OutcomeUnknown once the caller has aborted.
- */
+/** Performs an action, and resumes it with its payment until that has expired: to start again could be to pay twice. */
 export async function toTheEnd<T>(
   action: () => Promise<T>,
   { onUnknown }: { onUnknown?: (reason: string) => void } = {},

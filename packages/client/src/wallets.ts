@@ -56,10 +56,7 @@ const hashes = () => import("./hashes.js");
 /** Ends a signature of a wallet that is not deployed yet (ERC-6492). */
 const ERC6492_SUFFIX = "6492".repeat(16);
 
-/**
- * Signs for a contract wallet (ERC-1271): `sign` returns what the wallet's `isValidSignature` accepts for a hash. The
- * wallet must be deployed, because the escrows ask it on chain: throws RefusedToSign on an ERC-6492 signature.
- */
+/** Signs for a deployed contract wallet: `sign` returns what its ERC-1271 check accepts. Throws RefusedToSign on ERC-6492. */
 export function contractWallet(address: string, sign: (hash: Hex) => Promise<Hex>): Signer {
   const deployed = async (hash: Hex): Promise<Hex> => {
     const signature = await sign(hash);

@@ -49,7 +49,6 @@ export async function juryByRule(
   const seats = BigInt(terms.parameters.baRecruitCount);
   /** The agents of the pool that the draw looked at. */
   const candidates: string[] = [];
-  /** Those that the rule of `draw` chooses, in order. */
   const drawn: string[] = [];
   /** The slots at places of the pool that the shuffle has changed so far. */
   const moved = new Map<bigint, bigint>();

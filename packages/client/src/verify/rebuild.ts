@@ -99,7 +99,6 @@ export function rebuild(escrow: EscrowOnChain) {
   };
 }
 
-/** The votes, and what the events say of each payment. */
 function paymentsOf(events: readonly EscrowEvent[]) {
   const ballots = votersOf(events).map((backupAgent) => {
     const first = (event: string) =>

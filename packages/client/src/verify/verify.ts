@@ -37,12 +37,10 @@ export interface Comparison {
 /** The contract by the chain, compared with the service, and the party behind each step. */
 export interface Verification {
   id: string;
-  /** Whether no field differs. */
   equal: boolean;
   fields: Comparison[];
   /** Parts that the service did not show, each with the reason. */
   notCompared: string[];
-  /** The party whose signature allowed each step. */
   steps: Step[];
 }
 
