@@ -13,10 +13,7 @@ export const MAX_AMOUNT = 2n ** 96n - 1n;
 /** Maximum price that the factory accepts. Everything an escrow can hold then fits its fields. */
 export const MAX_PRICE = 2n ** 80n - 1n;
 
-/**
- * Converts a decimal such as `12.345678` to base units without using a float. Returns null for anything else: a sign,
- * an exponent, a leading zero, more than `decimals` decimals, or more than {@link MAX_AMOUNT}.
- */
+/** `12.345678` in base units, without floats. Null for a sign, exponent, leading zero, more decimals, or above {@link MAX_AMOUNT}. */
 export function parseDecimal(text: string, decimals = STABLECOIN_DECIMALS): bigint | null {
   const match = DECIMAL_PATTERN.exec(text);
   if (match === null) return null;

@@ -30,10 +30,7 @@ const COMPARISONS: Record<string, (value: number, target: number) => boolean> = 
   "==": (value, target) => value === target,
 };
 
-/**
- * One outcome per criterion. Rule `i` is `applicationTerms.criteria[i]`; a missing or malformed one gives `unclear`, a
- * valid one without a number to compare gives `not met`.
- */
+/** One outcome per criterion: a missing or malformed rule gives `unclear`, one without a number to compare `not met`. */
 export function computeCriteria(input: {
   criteriaCount: number;
   applicationTerms: Record<string, unknown> | null;

@@ -53,10 +53,7 @@ export const EVENT_TYPES = [
 /** Later versions of `/v1` can add types (docs/rules.md 63), so readers skip those that they do not know. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/**
- * Deadlines that are announced in advance, and those at which time alone changes the status. With the contract's id, the
- * key of a pending deadline in `app.event_deadline`.
- */
+/** Deadlines that are announced, or alone change the status; with the contract's id the key in `app.event_deadline`. */
 export type DeadlineName =
   | ("match" | "withdrawal" | "delivery" | "review" | "voting" | "opening")
   | ("unmatched" | "absent" | "review-timeout");

@@ -1,7 +1,4 @@
-/**
- * Hashes, hexadecimal text and calldata of fixed size, by viem's names and rules. The client must be small in browsers,
- * and importing anything from viem there brings along most of it.
- */
+/** Hashes, hex and calldata by viem's rules. Importing viem brings most of it along, and browsers need a small client. */
 import { sha256 as sha256Of } from "@noble/hashes/sha2";
 import { keccak_256 } from "@noble/hashes/sha3";
 import { bytesToHex, hexToBytes as toBytes, utf8ToBytes } from "@noble/hashes/utils";

@@ -1,9 +1,6 @@
 /** JSON as people read it. */
 
-/**
- * JSON in which characters that change how text looks are escaped: controls, which a terminal obeys, and marks of
- * direction, which turn the text behind them around. It parses to the same value.
- */
+/** JSON without characters that change how text looks (controls, marks of direction). It parses to the same value. */
 export function visibleJson(value: unknown, indent?: number): string {
   const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(value, null, indent).replaceAll(

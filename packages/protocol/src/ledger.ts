@@ -1,8 +1,4 @@
-/**
- * The payout ledger (docs/rules.md 45 to 51), mirroring Settlement.sol and EscrowJury.sol. Amounts are integers in the
- * smallest unit and every division rounds down. The second part of a split is the whole minus the first, so nothing
- * is lost.
- */
+/** The payout ledger (docs/rules.md 45 to 51), as in Settlement.sol and EscrowJury.sol: integers, divisions round down. */
 
 import { share, TOKEN_DECIMALS } from "./amounts.js";
 import {
@@ -216,10 +212,7 @@ export type FeeParameters = Pick<
   "workerStakeRatio" | "disputeBondRatio" | "protocolFee" | "absentNoneMetClientShare"
 >;
 
-/**
- * The rewards of a vote on one criterion, in whole tokens. All votes together mint in proportion to what the contract
- * pays to the Treasury, so disputes at low prices cannot farm rewards. Mirrors EscrowJury.
- */
+/** Rewards of one vote in whole tokens, capped by what the contract pays to the Treasury, against farming. Mirrors EscrowJury. */
 export function cappedRewards(dispute: {
   price: bigint;
   tally: OutcomeTally;

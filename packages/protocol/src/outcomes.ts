@@ -72,10 +72,7 @@ export const bondNonce = (commitment: Hex): Hex => keccak256(commitment);
 /** Whether an escrow takes the word for a commitment; smaller words are opened votes and their flags. */
 export const isCommitment = (word: Hex): boolean => BigInt(word) >= 1n << 27n;
 
-/**
- * Finds the votes behind a commitment whose salt is known: fewer than 90,000 ballots are possible, so a voter needs to
- * keep nothing but its salt. Returns null if the salt is another one.
- */
+/** The votes behind a commitment with a known salt: fewer than 90,000 are possible. Null if the salt is another one. */
 export function findVotes(
   commitment: Hex,
   ballot: Omit<Parameters<typeof voteCommitment>[0], "votes">,

@@ -240,10 +240,7 @@ export interface DueLeg {
   transactionHash: Hex | null;
 }
 
-/**
- * Returns how and when the Working Contract had ended by `now`, until when its payouts are held, and every payment with
- * its state; nulls and no payment if it had not ended.
- */
+/** How and when it had ended by `now`, until when payouts are held, and all payments; nulls and none if it had not. */
 export function settlementOf(facts: PaymentFacts, now: number) {
   const { phase, settled, settledBy, payees, ballots, refused, late } = facts;
   const { payoutHold } = facts.parameters;

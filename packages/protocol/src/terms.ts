@@ -73,10 +73,7 @@ const COMPUTED_CRITERIA = 2;
 const LENGTH_WITHOUT_COUNTERPARTY = 109;
 const LENGTH_WITH_COUNTERPARTY = 129;
 
-/**
- * Packs the escrow's 109 or 129 immutable bytes (TermsCodec.pack). Throws if a value does not have the form of its field:
- * terms that differ in form could otherwise lead to the same address.
- */
+/** Packs the escrow's 109 or 129 immutable bytes (TermsCodec.pack). Throws on a value of another form: addresses could collide. */
 export function packTerms(terms: EscrowTerms): Hex {
   const flags =
     (terms.workerInitiated ? WORKER_INITIATED : 0) | (terms.computedCriteria ? COMPUTED_CRITERIA : 0);
@@ -173,11 +170,7 @@ interface Parameter {
 const WHOLE = 10_000;
 const DAY = 86_400;
 
-/**
- * The economic parameters of one Working Contract, named once: ratios in basis points, whole tokens, durations in
- * seconds. The Solidity struct and the index repeat the names, and tests compare them. Each has its packed width in
- * bytes, in packing order (TermsCodec.sol), the specification's value, and the bounds that WorkingContractFactory enforces.
- */
+/** Width in bytes, in packing order (TermsCodec.sol), specified value and bounds. In basis points, whole tokens or seconds. */
 const PARAMETERS = {
   protocolFee: { width: 2, value: 500, max: 2000 },
   workerStakeRatio: { width: 2, value: 500, max: WHOLE },
@@ -203,7 +196,6 @@ export type Parameters = Record<ParameterName, number>;
 export const PARAMETER_NAMES: readonly ParameterName[] = Object.keys(PARAMETERS) as ParameterName[];
 /** Packed bytes of each parameter, 29 together. */
 export const PARAMETER_WIDTHS = eachParameter((name) => PARAMETERS[name].width);
-/** The specification's values. */
 export const DEFAULT_PARAMETERS: Parameters = eachParameter((name) => PARAMETERS[name].value);
 
 /** The first parameter that no factory accepts; undefined if all are within their bounds. */
