@@ -1,9 +1,4 @@
-/**
- * Runs the indexer alone, against an existing database and chain. Its schema is named for its release. Any number can
- * run: one indexes, the others stand by. It exits with code 1, to be restarted by its supervisor, if it lost its
- * database or the database restarted, if the index stalled while the chain advanced, or if a reorg went deeper than it
- * can follow.
- */
+/** Runs the indexer; of several, one indexes. Exits with code 1, to be restarted, on a stall, a lost database or too deep a reorg. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";

@@ -32,10 +32,7 @@ export interface AddressProof {
   grant: DelegationGrant;
 }
 
-/**
- * Checks a claim without using up the challenge, which {@link redeem} does. Throws `invalid_challenge`, or
- * `invalid_signature` after counting the failed attempt.
- */
+/** Checks a claim without using up the challenge. Throws `invalid_challenge`, or `invalid_signature` after counting it. */
 export async function proveAddress(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">,
   { address, challengeId, signature }: AddressClaim,
@@ -59,10 +56,7 @@ export async function proveAddress(
   return { challengeId, address, ...signed, signature: verdict.signature, grant };
 }
 
-/**
- * Uses up the challenge: of concurrent redemptions one passes and the others throw `invalid_challenge`. The signature
- * is kept only for an issued key, whose delegation it proves.
- */
+/** Uses up the challenge: concurrent calls throw `invalid_challenge`. Keeps the signature only for an issued key. */
 export async function redeem(
   tx: Transaction,
   proof: AddressProof,
@@ -121,11 +115,7 @@ function invalidSignature(reason: keyof typeof REFUSALS, triesLeft: number): App
 /** More than one per new challenge, so a backlog shrinks. */
 const PURGED_AT_ONCE = 20;
 
-/**
- * Issues a challenge for `address`, dated after its last revocation on chain, because AgentDelegation refuses an older
- * one, and after its last sign-in: of two texts of one second AgentDelegation keeps the first. Also deletes some expired
- * challenges, which bounds their number.
- */
+/** Issues a challenge, dated after the last revocation and sign-in, as AgentDelegation refuses others. Deletes some expired ones. */
 export async function requestChallenge(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "outbox" | "config">,
   { address, permission }: { address: Address; permission: Permission },

@@ -1,7 +1,4 @@
-/**
- * How an agent allows an action without a payment: by its own signature for it, or by its delegation to our Relay,
- * which is on chain, pending in the outbox, or registered when it is first needed.
- */
+/** How an agent allows an action without a payment: by a signature for it, or by its delegation to our Relay. */
 import { delegationAbi, escrowAbi } from "@working-contracts/protocol/abi";
 import {
   type AgentAction,
@@ -32,11 +29,7 @@ import { enqueue } from "../../relayer/outbox.js";
 /** Seconds that a deadline proposed by the service is ahead. */
 const PROPOSED_VALIDITY = 600;
 
-/**
- * The operation as its caller allowed it: carried by its signature, or as it is once its delegation is on chain. Throws
- * 403 with the typed data to sign if there is neither, 401 if the signature is wrong, 400 if its deadline is, and 429 if
- * the caller's operations keep failing on chain, or its wallet could burn gas that it does not have.
- */
+/** The operation as its caller allowed it: signed, or delegated on chain. Throws 403 with what to sign, 401, 400 or 429. */
 export async function authorize(
   deps: Deps,
   operation: NewOperation & { caller: Address },
@@ -210,7 +203,6 @@ async function lockNewestProof(tx: Transaction, agent: Address, since: number): 
   return newer ?? null;
 }
 
-/** The operation that registers a sign-in on chain. */
 function registration({ deployment }: Pick<Deps, "deployment">, proof: Proof): NewOperation {
   const { address, actions, until, issuedAt, expiresAt } = proof;
   const [agent, nonce, signature] = [address as Address, proof.nonce as Hex, proof.signature as Hex];

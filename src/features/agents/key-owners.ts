@@ -1,7 +1,4 @@
-/**
- * API keys: `wc_live_` or `wc_test_`, 32 random bytes in base62, and a checksum in base62. Only hashes are stored.
- * Their owners are kept in memory for as long as this process is sure to hear of a revocation.
- */
+/** API keys (docs/rules.md 6). Only hashes are stored; owners are kept in memory while revocations are heard. */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, isNull, sql } from "drizzle-orm";
@@ -26,10 +23,7 @@ export function createKey(
   return { apiKey, hash: hashKey(apiKey) };
 }
 
-/**
- * Whether `text` has the form of a key of this environment, checksum included. Typing errors, truncated pastes and
- * random guesses never reach the database.
- */
+/** Whether `text` is a key of this environment by form and checksum: no typing error reaches the database. */
 export function isWellFormedKey(text: string, environment: KeyEnvironment): boolean {
   const match = KEY_PATTERN.exec(text);
   if (match === null || match[1] !== environment) return false;
@@ -77,10 +71,7 @@ interface Entry {
   address?: Address;
 }
 
-/**
- * A revocation takes effect when its notification arrives; it reports success only after NOTIFICATION_LEASE_MS, when a
- * process that the notification did not reach has stopped trusting its memory. Concurrent requests share a lookup.
- */
+/** Revocations arrive by notification; see docs/decisions.md, "API keys in memory". Concurrent requests share a lookup. */
 export function createKeyOwners({
   db,
   notifications,

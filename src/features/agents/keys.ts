@@ -155,10 +155,7 @@ async function hasActiveKey(tx: Transaction, address: Address): Promise<boolean>
   return (await tx.$count(apiKey, isActiveOf(address))) > 0;
 }
 
-/**
- * For calls that take time after their key was checked: waits for pending revocations of the caller's keys, and delays
- * new ones until the transaction ends. Throws `unauthorized` if no active key is left.
- */
+/** Waits for pending revocations of the caller's keys, and delays new ones. Throws `unauthorized` if no key is left. */
 export async function requireActiveKey(tx: Transaction, caller: Address): Promise<void> {
   await lockAddress(tx, caller);
   if (!(await hasActiveKey(tx, caller))) throw unauthorized();

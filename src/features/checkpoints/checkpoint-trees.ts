@@ -1,7 +1,4 @@
-/**
- * The Merkle tree that a delivery anchors on chain: one leaf per checkpoint, as the API serves it. A cache of the trees, and
- * the lock that keeps an anchored root complete.
- */
+/** The Merkle tree that a delivery anchors: a cache of trees, and the lock that keeps an anchored root complete. */
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ZERO_HASH } from "@working-contracts/protocol/checkpoints";
@@ -120,10 +117,7 @@ export type CheckpointContent = Omit<
   "id" | "worker" | "position" | "leaf" | "totalBytes" | "createdAt"
 >;
 
-/**
- * A complete binary tree as OpenZeppelin's SimpleMerkleTree lays it out: the root first, children of i at 2i+1 and
- * 2i+2, leaves last and backwards.
- */
+/** Laid out as OpenZeppelin's SimpleMerkleTree: root first, children of i at 2i+1 and 2i+2, leaves last and backwards. */
 interface CheckpointTree {
   leafCount: number;
   /** All nodes, 32 bytes each. */

@@ -194,10 +194,7 @@ interface SubmittedCheckpoint {
   draft: Omit<CheckpointContent, "contractId">;
 }
 
-/**
- * Accepts a checkpoint under a new id, or returns the one that a call with the same id has stored. Of concurrent ones
- * for the same position exactly one passes. Refuses one that is out of order or too large, and all during a delivery.
- */
+/** Accepts a checkpoint, or returns that of an earlier call with its id. Refuses one out of order or too large, or during a delivery. */
 async function submitCheckpoint(
   { db, clock }: Pick<Deps, "db" | "clock">,
   { id, caller, checkpointId, draft }: SubmittedCheckpoint,
@@ -246,11 +243,7 @@ async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
   throw conflict("A delivery is pending; no checkpoint can be added after it.");
 }
 
-/**
- * Bytes that a contract's checkpoints can have by now. Checkpoints are kept for good, and prices come back when a contract
- * is cancelled: a day's bytes are what a price that is locked for that day allows. The maximum is for readers: anyone can
- * read the whole list without a key, and proofs build the tree over it in memory.
- */
+/** Bytes that a contract's checkpoints can have by now (docs/decisions.md, "Room for payments"); bounded for readers. */
 export function checkpointCapacity(
   { price, matchedAt }: { price: bigint; matchedAt: bigint | null },
   now: number,

@@ -79,10 +79,7 @@ interface ComplaintCall {
   actionHeaders: ActionHeaders;
 }
 
-/**
- * Files a complaint under a new id, or returns the one that a call with the same id has filed. Throws 404, 403, 409 (no
- * counterparty yet, window closed) and 429. The limit is exact even for concurrent calls.
- */
+/** Files a complaint, or returns that of an earlier call with its id. Throws 404, 403, 409 and, exactly at the limit, 429. */
 async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<ComplaintView> {
   const { db, clock } = deps;
   const { id, caller, complaintId, evidence } = call;

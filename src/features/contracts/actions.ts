@@ -1,7 +1,4 @@
-/**
- * Actions on a contract: loads it, checks role, status and deadline, and performs what needs no payment as one relayed
- * operation, from the request to the response.
- */
+/** Actions on a contract: loads it, checks role, status and deadline, and performs those without a payment. */
 import { endingOf, type Status, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
@@ -146,10 +143,7 @@ interface UnpaidCall extends ActionRequest {
   respond(): Promise<Success>;
 }
 
-/**
- * Performs an action through the Relay. A retry continues with the stored operation. A call after the response is checked
- * from scratch, unless it has the first one's idempotency key.
- */
+/** Performs an action through the Relay. A retry continues it; after the response it needs the same idempotency key. */
 export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
   const key = call.actionHeaders?.["idempotency-key"];
   const hash = requestHash(key === undefined ? call : { ...call, name: `${call.name}\n${key}` });

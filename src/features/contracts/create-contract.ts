@@ -1,8 +1,4 @@
-/**
- * POST /v1/contracts: quotes the deposit, then opens the escrow. Attempts are stored, with the limit of five unpaid
- * ones per caller, for 30 minutes each. Ten minutes later the purge (keeper/purge.ts) drops their texts, and a repeated
- * request stores them again.
- */
+/** POST /v1/contracts: quotes the deposit, then opens the escrow (docs/decisions.md, "Unpaid texts"). */
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { depositsOf } from "@working-contracts/protocol/ledger";
@@ -49,7 +45,6 @@ interface CreateCall {
 interface CreationAttempt {
   id: Address;
   escrowTerms: EscrowTerms;
-  /** Canonical terms document. */
   document: string;
   /** Whether it was quoted or paid before. */
   known: boolean;
@@ -101,10 +96,7 @@ async function storeQuoted(deps: Deps, call: CreateCall, attempt: CreationAttemp
   await storeAttempt(deps, call, attempt, { needsSlot: true });
 }
 
-/**
- * An attempt that is paid without a quote takes a slot as well, unless its money is at the escrow already: a wallet can
- * sign payments that are never taken.
- */
+/** A payment without a quote also takes a slot, unless its money is at the escrow: a wallet can sign what is never taken. */
 async function storePaid(
   deps: Deps,
   call: CreateCall,
@@ -234,10 +226,7 @@ const isCreationLive = (escrow: unknown) => sql`exists (
   select 1 from app.operation creation
   where creation.escrow = ${escrow} and creation.kind = 'create' and creation.state <> 'rejected')`;
 
-/**
- * The caller's attempt with these bytes, if there is one, and the protocol parameters that a new one would have: null
- * unless the index is whole.
- */
+/** The caller's attempt with these bytes, and the parameters of a new one; null unless the index is whole. */
 const readAttempt = prepareShared<{
   id: Address | null;
   /** Null if its texts are dropped, or soon can be. */

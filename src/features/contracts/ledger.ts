@@ -1,7 +1,4 @@
-/**
- * GET /v1/contracts/{id}/ledger: every unit that an escrow took in and paid out, compared with its token balance. And GET
- * /v1/contracts/{id}/settlement: who gets what, how it ended, and how far each payment is.
- */
+/** GET /v1/contracts/{id}/ledger compares a contract's movements with its balance; /settlement shows each payment. */
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { LEG_NAMES } from "@working-contracts/protocol/ledger";

@@ -1,7 +1,4 @@
-/**
- * The actions on a contract, as tables, and the delivery, whose reference is stored encrypted: its hash and the
- * checkpoints' root go on chain.
- */
+/** The actions as tables, and the delivery: its reference is stored encrypted, its hash and the root go on chain. */
 
 import { computeCriteria } from "@working-contracts/protocol/checkpoints";
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
@@ -284,10 +281,7 @@ interface StoredDelivery {
   sealed: Awaited<ReturnType<typeof sealReference>>;
 }
 
-/**
- * Stored before its hash goes on chain; readers see it once the chain has the hash. Returns the number of the Worker's
- * checkpoints, which is final under their lock.
- */
+/** Readers see it once its hash is on chain. Returns the number of checkpoints, which is final under their lock. */
 async function storeDelivery(
   tx: Transaction,
   deps: Deps,

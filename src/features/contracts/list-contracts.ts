@@ -1,7 +1,4 @@
-/**
- * GET /v1/contracts: filters of docs/rules.md 56, newest first, paged by keyset. And full-text search: `app.terms.words`
- * holds the words of title and description; a text matches if it has every word.
- */
+/** GET /v1/contracts: filters of docs/rules.md 56, newest first, paged by keyset; full-text search by whole words. */
 import { z } from "@hono/zod-openapi";
 import { priceBand } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
@@ -61,10 +58,7 @@ const unseen = (name: "firstBand" | "minPrice" | "maxPrice"): SQL =>
   sql`(select ${value(name)}::${sql.raw(name === "firstBand" ? "int" : "numeric")})`;
 const statementOf = prepareShapes<WalkedRow>("contract_list");
 
-/**
- * One page of contracts. Throws `invalid_request` if the cursor is not from this sort order. `reader` is whose turn a
- * search takes.
- */
+/** One page of contracts. Throws `invalid_request` for a cursor of another order. `reader` is whose turn a search takes. */
 export async function listContracts(
   deps: Pick<Deps, "db" | "clock">,
   filter: ContractFilter,
@@ -180,10 +174,7 @@ function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)
   );
 }
 
-/**
- * The price bands that a list by creation walks, whose index has them. Empty if the range of prices has no end, or touches
- * too many.
- */
+/** The price bands that a list by creation walks; empty if the range has no end or touches too many. */
 function bandsOf(filter: ContractFilter & { search: Search }): number[] {
   const { sort, status, minPrice = 0n, maxPrice } = filter;
   if (fieldOf(sort) !== "createdAt" || maxPrice === undefined || !isWalkedByPhase(filter)) return [];
@@ -203,10 +194,7 @@ function isWalkedByPhase(filter: ContractFilter & { search: Search }): boolean {
   return !isNarrow && (status !== undefined || !sort.endsWith("createdAt"));
 }
 
-/**
- * Statuses named by a filter value: a list of statuses, prefixes (`settled-*`) and groups (`open`, `active`,
- * `closed`), joined by commas. Null if one of them is unknown.
- */
+/** Statuses named by a filter: statuses, prefixes (`settled-*`) and groups, joined by commas. Null if one is unknown. */
 export function parseStatuses(text: string): Status[] | null {
   const named = text.split(",").map((word) => statusesOf(word.trim()));
   if (named.some((statuses) => statuses.length === 0)) return null;

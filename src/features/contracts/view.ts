@@ -64,10 +64,7 @@ const backupAgents = sql<Address[]>`array(
   select ${vote.backupAgent} from ${vote} where ${vote.contractId} = ${w.id} order by ${vote.position}
 )`;
 
-/**
- * Rows of contracts that were opened, and whose terms this service holds. Add order and limit, and pass the rows to
- * {@link requireIndex}.
- */
+/** Opened contracts whose terms this service holds. Add order and limit, and pass the rows to {@link requireIndex}. */
 export function selectContracts<Extra extends Record<string, SQL> = Record<never, never>>(
   db: Executor,
   where?: SQL,
@@ -134,15 +131,11 @@ const SHOWN_TERMS = {
 
 type ShownChain = Loose<Pick<ContractRow["chain"], keyof typeof SHOWN>>;
 
-/** A row of {@link shownContracts}. */
 export type ShownRow = ShownChain &
   Pick<typeof terms.$inferSelect, keyof typeof SHOWN_TERMS> &
   Pick<ContractRow, "indexIsWhole"> & { delivery: string | null; backupAgents: Address[] };
 
-/**
- * SQL: the columns that a Contract shows, for prepared statements. The same rows as {@link selectContracts}. Add order
- * and limit, and pass the rows to {@link requireIndex}.
- */
+/** SQL of {@link selectContracts} with only the shown columns. Add order and limit, and call {@link requireIndex}. */
 export function shownContracts(where?: SQL): SQL {
   const columns = {
     ...SHOWN,

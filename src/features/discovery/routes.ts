@@ -55,7 +55,6 @@ export const networkEndpoint = endpoints("Discovery").get("/v1/network", {
   },
 });
 
-/** The texts for agents. */
 const TEMPLATES = {
   "/llms.txt": load("llms.md"),
   "/guide.md": load("guide.md"),

@@ -1,7 +1,4 @@
-/**
- * `/openapi.json`: the declarations of all routes, with the parts that apply to all of them, and examples derived from the
- * schemas, so that they cannot contradict them.
- */
+/** `/openapi.json`: the routes' declarations, what applies to all, and examples derived from the schemas. */
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { PaymentRequiredSchema } from "../../http/endpoint.js";
 import type { AppEnv } from "../../http/middleware.js";

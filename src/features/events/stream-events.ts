@@ -113,10 +113,7 @@ export function createEventStreams(
   const places = createPlaces(maxStreams);
   const reading = createConcurrencyLimit(MAX_READING);
 
-  /**
-   * Chunks of text/event-stream, until `signal`, the end of its life, the revocation of the caller's key, or shutdown. The
-   * first chunk comes immediately, or throws `invalid_request`, 429 `too_many_streams`, or 503 without capacity.
-   */
+  /** Chunks of text/event-stream. The first comes at once, or throws `invalid_request`, 429 `too_many_streams`, or 503 if full. */
   async function* run({
     caller,
     after,

@@ -14,7 +14,6 @@ import { readDebtors, readUnearned } from "../../relayer/gas-accounts.js";
 import { readOpenOperations } from "../../relayer/outbox.js";
 import { factsOf, selectContracts } from "../contracts/view.js";
 
-/** Rows of each list. */
 const LIMIT = 50;
 const DEBTORS = 10;
 /** Number of newest operations that are searched for rejections. */

@@ -17,10 +17,7 @@ const FRESH_FOR_MS = 5_000;
 
 export type ParameterReader = () => Promise<Parameters>;
 
-/**
- * Reads the parameters of future Working Contracts from the factory, at most once every few seconds; concurrent
- * callers share one read. Rejects if the node does not respond; the next call retries.
- */
+/** Reads the factory's parameters at most every few seconds; callers share a read. A failed one is not kept. */
 export function createParameterReader(
   { publicClient, deployment }: { publicClient: Pick<PublicClient, "readContract">; deployment: Deployment },
   { freshForMs = FRESH_FOR_MS, now = () => performance.now() } = {},
@@ -103,10 +100,7 @@ const seconds = (value: number) => one(duration, () => isoDuration(value));
 const perMinute = (name: keyof Config["rateLimits"]) =>
   one(rate, ({ rateLimits }) => rateLimits[name] || null);
 
-/**
- * The limits and windows of calls that `GET /v1/protocol` does not serve: lengths in characters, sizes in bytes, windows as
- * ISO 8601 durations, rates in requests per minute and gas (null if switched off).
- */
+/** Limits of calls that `GET /v1/protocol` does not serve: characters, bytes, ISO 8601 durations, requests a minute, gas (null if off). */
 const SHOWN_LIMITS = {
   requests: {
     bodyBytes: number(LIMITS.bodyBytes),

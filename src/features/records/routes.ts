@@ -1,7 +1,4 @@
-/**
- * GET /v1/agents/{address}/record: counts the results of an agent's contracts; and its payments by month, for its page. GET
- * /v1/agents/{address}/workload: its active and completed work (specification, "Workload").
- */
+/** The results of an agent's contracts, its payments by month for its page, and its workload (specification, "Workload"). */
 import { z } from "@hono/zod-openapi";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
@@ -163,10 +160,7 @@ const MONTHS = 12;
 /** The newest contracts of a worker that are looked at, so that no agent's page reads more. */
 const CONTRACTS = 10_000;
 
-/**
- * Settlements to a worker in each of the last twelve months, oldest first, stakes included; zeros if it got nothing. What
- * the token refused counts once it is claimed, in the month of its settlement.
- */
+/** Settlements to a worker by month, for a year, oldest first, stakes included; what the token refused counts once it is claimed. */
 export async function readEarnings(
   { db, clock }: Pick<Deps, "db" | "clock">,
   worker: Address,

@@ -1,7 +1,4 @@
-/**
- * Encrypted references at rest (docs/rules.md 34): one random key per Working Contract and field, wrapped by the
- * operator's master key. Only the compact JWE is stored and served, never plain text.
- */
+/** References at rest (docs/rules.md 34): a random key per contract and field, wrapped by the master key; only JWE is stored. */
 import { randomBytes } from "node:crypto";
 import type { Hex } from "@working-contracts/protocol/types";
 import { and, eq } from "drizzle-orm";

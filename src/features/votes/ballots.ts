@@ -1,7 +1,4 @@
-/**
- * POST /v1/contracts/{id}/votes: the bond pays for a sealed ballot. The service seals and opens it, or the voter does both,
- * sends only the commitment, and opens it by POST /v1/contracts/{id}/votes/open.
- */
+/** POST /v1/contracts/{id}/votes: the bond pays for a ballot that the service or the voter seals and opens. */
 import { randomBytes } from "node:crypto";
 import { tokenUnits, voteDeposit } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
@@ -31,7 +28,6 @@ import {
 import { type ContractRow, parametersOf } from "../contracts/view.js";
 import { criterion, shownVotes, toVote, type VoteRow } from "./view.js";
 
-/** One entry of the caller's ballot. */
 export interface BallotEntry {
   criterionIndex: number;
   vote: Outcome;
@@ -46,10 +42,7 @@ interface VoteCall {
   ballot: { votes: readonly BallotEntry[]; salt?: Hex | undefined } | { commitment: Hex };
 }
 
-/**
- * Quotes the bond for all criteria, or seals the caller's ballot. With the salt in `Vote-Salt` the voter can open votes
- * that the service sealed.
- */
+/** Quotes the bond for all criteria, or seals the ballot. With the salt in `Vote-Salt` the voter can also open it. */
 export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredResponse> {
   const { id, caller } = call;
   return performPaidCall(deps, {

@@ -17,10 +17,7 @@ import { isParty } from "../events/stream-events.js";
 type WebhookRow = typeof webhook.$inferSelect;
 type WebhookDraft = Pick<WebhookRow, "url" | "description" | "agent" | "contractId" | "types">;
 
-/**
- * Creates a webhook for all events from now on, with its signing secret; or returns the one that a call with the same id
- * has created. Throws `invalid_request` for a URL that the service would not call, and 429 `too_many_webhooks`.
- */
+/** Creates a webhook, or returns that of an earlier call with its id. Throws `invalid_request` for the URL, `too_many_webhooks`. */
 export async function createWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
   { caller, id, draft }: { caller: Address; id: string; draft: WebhookDraft },
@@ -74,10 +71,7 @@ type WebhookChanges = { [Field in keyof WebhookDraft]?: WebhookDraft[Field] | un
   disabled?: boolean | undefined;
 };
 
-/**
- * Changes the given fields. When enabled again, it gets everything since it was disabled. Throws `not_found`,
- * `invalid_request` for a URL that the service would not call, and 429 `too_many_webhooks`.
- */
+/** Changes the given fields. Enabled again, it gets everything since. Throws `not_found`, and what {@link createWebhook} throws. */
 export async function updateWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
   { caller, id, changes }: { caller: Address; id: string; changes: WebhookChanges },
@@ -143,10 +137,7 @@ export async function deleteWebhook(
 /** One event, or all subscribed events after one; `latest` skips unsent events. */
 type Replay = { eventId: bigint } | { after: bigint | "latest" };
 
-/**
- * Throws `not_found`, `conflict` for a disabled webhook, `invalid_request` for an event that its owner cannot see, and
- * `rate_limited` for one event more than can wait.
- */
+/** Throws `not_found`, `conflict` if disabled, `invalid_request` for a hidden event, `rate_limited` if too many wait. */
 export async function replayWebhook(
   { db }: Pick<Deps, "db">,
   { caller, id, replay }: { caller: Address; id: string; replay: Replay },
