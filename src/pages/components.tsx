@@ -24,7 +24,6 @@ export function duration(seconds: number): string {
     .join(" ");
 }
 
-/** Formats an ISO 8601 time as `2026-01-31 12:00 UTC`. */
 function moment(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
 }

@@ -19,10 +19,7 @@ import {
 
 /** Sign-in attempts per minute and client; independent of the configured limits. */
 const TRIES = 10;
-/**
- * A cookie that holds when the session ends, signed with the operator's key (HMAC), so changing the key ends every session.
- * Nothing else is signed with that key.
- */
+/** When the session ends, signed with the operator's key (HMAC), which signs nothing else: changing it ends every session. */
 const COOKIE = "operator";
 const COOKIE_OPTIONS = { path: "/operator", httpOnly: true, sameSite: "Strict" } as const;
 const LIFETIME_SECONDS = 12 * 3600;

@@ -36,7 +36,6 @@ export function limitPages({ config }: Pick<Deps, "config">) {
   });
 }
 
-/** Maximum size of a form. */
 const BODY_BYTES = 4_096;
 
 /** Pages that show the API's data as HTML. They need no key and no script, and are rate limited per client IP. */
@@ -63,10 +62,7 @@ export function pageRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   return router;
 }
 
-/**
- * The feed, a contract and an agent as JSON without a key, in the shapes of `/v1` and at the pages' rate. The feed takes
- * the query of `GET /v1/contracts`; an agent is its record, and what it was paid by month.
- */
+/** Feed, contract and agent as JSON without a key, in the shapes of `/v1` and at the pages' rate. */
 export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
   const router = new Hono<AppEnv>();
   router.get("/contracts.json", limit, async (c) => {
@@ -87,10 +83,7 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   return router;
 }
 
-/**
- * `/live`: the event stream of the pages, which have no API key. It carries only public events, and its connections
- * are limited by client IP. Accepts the query of `GET /v1/events/stream`, and throws 400, 429 and 503 in the same cases.
- */
+/** `/live`: the pages' stream: public events only, limited by client IP. As GET /v1/events/stream otherwise. */
 function streamChanges({ streams }: Pick<Deps, "streams">) {
   return (c: Context<AppEnv>): Promise<Response> => {
     const query = EventStreamQuerySchema.safeParse(c.req.query());

@@ -1,7 +1,4 @@
-/**
- * Live updates: on each event of the stream, and once a minute for the clocks, the page is fetched again and changed
- * regions are replaced. Without this script every page is complete, as of the time of the request.
- */
+/** On each event, and once a minute, fetches the page again and replaces changed regions. Pages are complete without it. */
 const MINUTE = 60_000;
 /** Events arrive in bursts; one fetch covers a burst. */
 const SETTLE_MS = 400;

@@ -22,7 +22,6 @@ import {
 } from "../components.js";
 import type { ContractPageData } from "./load.js";
 
-/** Endings caused by a deadline, without a transaction. */
 const BY_THE_CLOCK: Record<string, string> = {
   unmatched: "The match deadline passed and no one had accepted.",
   absent: "The delivery deadline passed without a delivery.",
@@ -82,7 +81,6 @@ const agent = (value: unknown) => <AgentLink address={value as Address} />;
 
 type Describe = (args: ChainEvent["args"], contract: ContractPageData["contract"]) => Child;
 
-/** Each event in words. */
 const EVENT_WORDS: Record<EscrowEventName, Describe> = {
   WorkingContractCreated: ({ deposit }, { initiator }) =>
     say`Posted by the ${initiator}, who locked ${amount(deposit)}.`,

@@ -244,10 +244,7 @@ interface Placed extends FlowEnd {
   inner: number;
 }
 
-/**
- * Inline SVG of money flows: bands from the sources through the escrow to the payees. Renders nothing if no money moved.
- * Ends of zero are omitted.
- */
+/** Bands from the sources through the escrow to the payees, without ends of zero. Nothing if no money moved. */
 export function FlowPicture({ from, to, title }: { from: FlowEnd[]; to: FlowEnd[]; title: string }) {
   // Before settlement the two sides can differ; the larger one sets the scale. Floats are fine for a picture.
   const total = Math.max(sum(from.map(numberOf)), sum(to.map(numberOf)));
@@ -296,7 +293,6 @@ export function FlowPicture({ from, to, title }: { from: FlowEnd[]; to: FlowEnd[
   );
 }
 
-/** A column of ends, from top to bottom. */
 function place(ends: FlowEnd[], total: number): Placed[] {
   const shown = ends.filter(isShown).map((end) => {
     const band = Math.max(MIN_BAND, (numberOf(end) / total) * THICKNESS);

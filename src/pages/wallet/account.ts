@@ -1,7 +1,4 @@
-/**
- * The connected wallet: found by EIP-6963, signed in through the client, its API key kept for this tab. It signs payments
- * only for the network that is selected in it. Forms, questions and messages of the script are here, too.
- */
+/** The connected wallet (EIP-6963) and its key for this tab; forms, questions and messages of the script. */
 import {
   type Agent,
   connect,
@@ -241,10 +238,7 @@ const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
 /** EIP-1193: the person declined. */
 const DECLINED = 4001;
 
-/**
- * Has the wallet select the chain (EIP-3326), and if the service names a `node`, add it first if it must (EIP-3085). Throws
- * if another one stays.
- */
+/** Has the wallet select the chain (EIP-3326), or first add it (EIP-3085) by `node`. Throws if another one stays. */
 async function selectChain(
   provider: Eip1193Provider,
   { chainId: id, factory }: Pick<Network, "chainId" | "factory">,

@@ -187,10 +187,7 @@ function readReferences(id: string, account: Account) {
 
 const INTERVAL_MS = 60_000;
 
-/**
- * Asks a Backup Agent on whatever page it opens to open its votes, once that is due: after a day they lose their bonds.
- * Never opens a vote unasked: the wallet has to sign for that.
- */
+/** Asks a Backup Agent on any page to open due votes, which lose their bonds after a day. Never opens one unasked. */
 export function remindOfVotes(account: Account): void {
   const asked = new Set<string>();
   /** Contracts whose disputes have ended. */
