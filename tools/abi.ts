@@ -34,10 +34,7 @@ const CONTRACTS = {
   protocolTokenAbi: "ProtocolToken",
   testUsdAbi: "TestUSD",
 };
-/**
- * Immutables of the contracts that decide about money and votes, in their order of declaration, by their names in a
- * deployment. The token's own are followed by those of OpenZeppelin's EIP712, which only its signatures depend on.
- */
+/** Immutables of the contracts that decide about money and votes, in order of declaration; then those of EIP712. */
 const IMMUTABLES = {
   factory: ["WorkingContractFactory", "implementation"],
   implementation: ["WorkingContractEscrow", "factory", "asset", "relay", "registry", "protocolToken"],
@@ -87,10 +84,7 @@ const code = `// Generated from contracts/ by \`npm run abi\`: the deployed code
 writeGenerated("packages/client/src/deployed-code.ts", code, origin);
 writeGenerated("src/chain/bytecode.json", compiledBytecode(), origin);
 
-/**
- * One list for all contracts: a call of one can fail with another's error. Only events need the names of their
- * parameters. Throws if a function has another name.
- */
+/** One list, because a call of one contract can fail with another's error. Throws if a function has another name. */
 function clientItems(): Item[] {
   const found = Object.entries(CLIENT_CALLS).flatMap(([contract, calls]) => {
     const items = readArtifact(contract).abi;

@@ -1,8 +1,4 @@
-/**
- * Bundles the packages that users install into their `dist/` folders, each with the workspaces it is made of, and the
- * service's programs into `dist/service`. Does nothing if they are up to date. Runs after `npm ci` and before every start
- * and test. `--publish` writes the whole packages, ready for `npm pack` and `npm publish`, to `dist/client` and `dist/cli`.
- */
+/** Bundles the packages and the service's programs into `dist`, if needed. `--publish` writes whole packages. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -61,7 +57,6 @@ const BUNDLES = [
   },
 ];
 
-/** Folder of the bundled programs. */
 export const SERVICE = join(ROOT, "dist/service");
 /** The programs of a network: the entry module of what a process runs, by its name in `SERVICE`. */
 export const PROGRAMS = {

@@ -1,10 +1,4 @@
-/**
- * `npm run conformance`: tests the service against every testable sentence of the specification.
- *
- * BASE_URL names a running service; without it, a whole stack is started. How much of a running service can be tested
- * depends on RPC_URL (a local network's node gives agents money and moves the time), FUNDER_PRIVATE_KEY (an account
- * with stablecoins on any other chain) and DATABASE_URL.
- */
+/** `npm run conformance`: BASE_URL and other settings as in docs/conformance.md; without one, a stack is started. */
 import { basename } from "node:path";
 import { ensureInstalled } from "./install.mjs";
 import { runVitest } from "./run.mjs";

@@ -1,7 +1,4 @@
-/**
- * `npm run test:faults`: the fault suite. `-- --repeat N` runs it N times with new seeds. `-- --mutants [name…]` proves
- * that the tests fail if a mechanism is switched off. Other arguments go to vitest (files, -t pattern).
- */
+/** `npm run test:faults`. `-- --repeat N` uses N seeds, `-- --mutants [name…]` switches mechanisms off; others go to vitest. */
 import {
   cpSync,
   existsSync,

@@ -1,8 +1,4 @@
-/**
- * Writes src/db/migrations/0000_initial.sql from src/db/schema.ts; with --check it only compares, and fails on drift.
- * Before version 1.0 there is this one migration, and databases of earlier releases are refused. From 1.0 on each
- * change of the schema adds a migration.
- */
+/** Writes 0000_initial.sql from the schema, or compares (--check); see docs/decisions.md, "One migration before 1.0". */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { ROOT } from "../src/root.js";

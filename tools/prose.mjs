@@ -1,8 +1,4 @@
-/**
- * Plain English: counts phrases that make text read like a translation, in comments, Markdown and messages. Run alone it
- * lists every phrase that is over its limit, and fails if there is any. Limits are rates, as most of these phrases are
- * right now and then; only those with the limit 0 are always wrong.
- */
+/** Counts phrases that read like a translation; limits are rates. See docs/decisions.md, "A script checks the prose". */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

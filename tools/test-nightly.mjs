@@ -1,8 +1,4 @@
-/**
- * `npm run test:nightly`: how often random histories call each function of the contracts, the money law over at least
- * 100,000 histories per test, invariants over 10 million calls, what needs more than Node.js (a client in another
- * language, the packages' types in TypeScript 5), and 100,000 generated requests.
- */
+/** `npm run test:nightly`: long random histories, 10 million invariant calls, other clients, 100,000 requests. */
 import { join } from "node:path";
 import { ensureInstalled } from "./install.mjs";
 import { ROOT, runBin } from "./run.mjs";

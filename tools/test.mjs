@@ -52,10 +52,7 @@ const LANES = [
 const MESSAGE_LINES = 12;
 const MESSAGE_LINE_LENGTH = 1200;
 
-/**
- * Runs all suites, then lists the failures. A suite that crashes counts as one more failure. `before` holds promises of
- * other work that suites wait for, by the names in their `after`.
- */
+/** Runs all suites, then lists failures; a crash counts as one. `before`: promises that suites wait for, by name. */
 async function runTests(before) {
   const clients = ensureClients().then(
     () => null,

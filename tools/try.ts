@@ -1,8 +1,4 @@
-/**
- * `npm run try`: installs the published client and the stock x402 clients into empty folders, and runs their documented
- * programs as they stand, before and after a demo. Uses the running local network, or starts a separate one. Fails if a
- * program fails, or if the client takes more than two minutes from an empty folder to a settled contract.
- */
+/** `npm run try`: runs the documented programs of client and stock x402 clients from empty folders; at most two minutes. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";

@@ -1,7 +1,4 @@
-/**
- * The test bed: one chain, one database, one indexer, the service in its own process, and paying agents.
- * With CPU_PROFILES=<folder>, the processes write V8 CPU profiles there.
- */
+/** One chain, database, indexer, service and paying agents. CPU_PROFILES=<folder> writes V8 CPU profiles there. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { openSync } from "node:fs";
@@ -34,7 +31,6 @@ import { memoryOf } from "../soak/report.js";
 
 export type Bed = Awaited<ReturnType<typeof startBed>>;
 
-/** How blocks are mined: one per second, or one per transaction. */
 export type Mining = "1 s blocks" | "automine";
 
 const PEERS = "tools/bench/peers.ts";

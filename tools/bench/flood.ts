@@ -10,7 +10,6 @@ import type { Bed } from "./bed.js";
 import { describeLoad, type Load, report, runLoad, send } from "./load.js";
 
 export interface FloodResult {
-  /** The kind of requests in the flood. */
   flood: string;
   /** Responses per second that the flood got; null without one. */
   perSecond: number | null;
@@ -82,7 +81,6 @@ async function startFlood(order: FloodOrder): Promise<() => Promise<FloodCounts>
 }
 
 interface FloodOrder {
-  /** Of the service. */
   url: string;
   path: string;
   /** An API key, or `made-up` for another one of a valid form each time. */

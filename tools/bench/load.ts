@@ -5,7 +5,6 @@ import { performance } from "node:perf_hooks";
 /** One call: its duration, in milliseconds, and its result. */
 export interface Outcome {
   ms: number;
-  /** Why it failed; null for a success. */
   failure: string | null;
   /** Duration of the call for its quote, if it needed one. */
   quoteMs?: number;
@@ -21,14 +20,10 @@ export interface Load {
   latency: { p50: number; p95: number; p99: number; max: number };
   /** Of the quotes of successes. */
   quoteLatency: Load["latency"];
-  /** Failures by reason, the most frequent first. */
   failures: Record<string, number>;
 }
 
-/**
- * Runs `call` in `concurrency` loops for the given seconds, then waits for pending calls. `call` gets its loop's
- * number. If it throws, as after {@link PATIENCE_MS}, it counts as failed.
- */
+/** Runs `call` in `concurrency` loops, then waits for pending calls. A throw, or {@link PATIENCE_MS}, counts as failed. */
 export async function runLoad(
   { concurrency, seconds }: { concurrency: number; seconds: number },
   call: (loop: number) => Promise<Outcome>,
@@ -42,10 +37,7 @@ export async function runLoad(
   return counted.load(concurrency, seconds * 1000);
 }
 
-/**
- * Makes `calls` calls in waves: prepares `concurrency` calls, makes them at the same moment, and starts the next wave
- * once all have finished. The time for preparation counts in {@link Load.perSecond}.
- */
+/** Makes `calls` calls in waves of `concurrency` at the same moment; preparation counts in {@link Load.perSecond}. */
 export async function runWaves(
   { concurrency, calls }: { concurrency: number; calls: number },
   prepare: (caller: number) => Promise<() => Promise<Outcome>>,
@@ -58,7 +50,6 @@ export async function runWaves(
   return counted.load(concurrency);
 }
 
-/** Starts the clock and counts outcomes. */
 function count() {
   const latencies: number[] = [];
   const quoteLatencies: number[] = [];

@@ -11,7 +11,6 @@ import { type Load, round } from "./load.js";
 import { type Freshness, type ReadResult, SEEDED } from "./read-path.js";
 import { type ProcessesResult, SYSTEMS, type WriteResult } from "./write-path.js";
 
-/** The measurements of each part. */
 export interface Results {
   write: WriteResult[];
   /** A fixed number of payments, each tried once, many at the same moment. */
@@ -37,7 +36,6 @@ export interface Results {
   soak: SoakResult;
 }
 
-/** One table for each part, in the order of the page. */
 const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
   write: writeTable,
   waves: waveTable,

@@ -1,9 +1,4 @@
-/**
- * Plays whole Working Contracts over HTTP with unmodified x402 clients, some with the sandbox's counterparties, and one
- * with the published client, which trusts the service with nothing. Then it has the sandbox advance the clock past every
- * deadline, and checks every balance on the chain against the ledger, to the unit. It starts a separate network;
- * `-- --here` plays on the running one instead, and moves its clock.
- */
+/** Plays contracts with stock x402 clients, then checks every balance on chain; `-- --here` uses the running network. */
 
 import { connect as connectClient } from "@working-contracts/client/index";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
@@ -112,7 +107,6 @@ if (wrong.length > 0) {
 } else console.log(`\nAll ${rows.length} balances match the ledger to the unit.`);
 await own?.stop();
 
-/** Six Backup Agents, staked through the service. */
 async function newJury(): Promise<Jury> {
   const staked = async <T extends Agent | Strict>(agent: T, stake: (agent: T) => Promise<unknown>) => {
     await network.sandbox.give({ address: agent.address, tokens: ELIGIBILITY_STAKE });

@@ -112,7 +112,6 @@ export async function connect(dir?: string) {
       const units = await client.readContract({ ...token, functionName: "balanceOf", args: [address] });
       return units / parseEther("1");
     },
-    /** Money that the escrow has booked. */
     bookedOf: (escrow: Address) =>
       client.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
     treasury: await client.readContract({

@@ -258,10 +258,7 @@ export function expectOk({ status, data, body }: ApiResponse): any {
   return data;
 }
 
-/**
- * Payouts of each ending for a price of 50.0 with three criteria, in base units. Written by hand from the worked
- * results of docs/rules.md 52, so that the demo checks the chain against the rules and not against its own code.
- */
+/** By hand from docs/rules.md 52 (price 50.0, three criteria, base units): not from the code that is checked. */
 interface LedgerRow {
   /** Paid in and received by the party. */
   clientIn: bigint;

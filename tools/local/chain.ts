@@ -22,10 +22,7 @@ import { type PartOptions, supervise, until } from "./processes.js";
 /** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this test network is on it. */
 export const LOCAL_CHAIN_ID = 84_532;
 const BLOCK_GAS_LIMIT = 60_000_000;
-/**
- * Blocks at which state can be read, and back to which a test can reorganise; each costs memory for the whole state.
- * Anvil keeps 1,500 instead if its blocks come at most two seconds apart.
- */
+/** Readable blocks, also for reorganisations; each costs memory. Anvil keeps 1,500 if blocks are two seconds apart. */
 const KEPT_STATES = 200;
 const WATCH_INTERVAL_MS = 500;
 const CLOCK_TOLERANCE_SECONDS = 5;
@@ -35,7 +32,6 @@ const SAVE_SHARE = 0.1;
 const MAX_STATE_BYTES = 1024 * 1024 * 1024;
 
 interface ChainOptions extends PartOptions {
-  /** Where the state is kept. */
   dir: string;
   port: number;
   /** Default: LOCAL_CHAIN_ID. */
@@ -101,7 +97,6 @@ export async function startChain(options: ChainOptions) {
     wsRpcUrl: `ws://127.0.0.1:${port}`,
     /** Whether the chain of an earlier run continues. */
     isContinued,
-    /** Saves the current state to disk. */
     save: async () => saver?.save(),
     async stop(): Promise<void> {
       await saver?.stop();

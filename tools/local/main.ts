@@ -135,11 +135,7 @@ function isRunByNpm(env: Environment): boolean {
   return env.npm_lifecycle_script?.includes("tools/start.mjs") ?? false;
 }
 
-/**
- * Resolves once the npm that launched this process has ended. npm does not pass SIGTERM on: it ends its shell, which
- * leaves this process to another parent. After SIGKILL the shell stays, so npm itself, the shell's parent, is watched.
- * A process that was launched directly outlives its launcher, as supervisors and `nohup` expect.
- */
+/** Resolves once npm has ended (docs/decisions.md, "Launched by npm, ended with npm"); never if launched directly. */
 function npmEnds({ parent, grandparent }: Launcher): Promise<"npm ended"> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {

@@ -34,7 +34,6 @@ const WANTED_PORTS = { chain: 8545, postgres: 15_432, indexer: 32_069 };
 
 interface NetworkOptions {
   guardian: Guardian;
-  /** Where everything is kept. */
   dir: string;
   /** Data and chain survive a restart. If false, speed takes precedence over durability. */
   persistent: boolean;

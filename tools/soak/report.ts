@@ -11,7 +11,6 @@ import type { Life } from "./agents.js";
 
 export interface Check {
   name: string;
-  /** Number of checked items. */
   looked: number;
   wrong: string[];
 }

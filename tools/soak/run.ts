@@ -1,8 +1,4 @@
-/**
- * `npm run soak -- --minutes N --agents M [--seed S]`: agents live random lives against real processes while random
- * faults are injected. Then all faults are healed, time passes until every contract has ended, and the books are
- * checked. Exits with code 1 if something was wrong.
- */
+/** `npm run soak -- --minutes N --agents M [--seed S]`: random lives and faults; then heals, waits and checks the books. */
 import { setMaxListeners } from "node:events";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -38,7 +34,6 @@ const STEP_TIMEOUT_MS = 600_000;
 export interface SoakResult extends Pick<SoakOptions, "minutes" | "agents"> {
   contracts: number;
   payments: number;
-  /** Injected faults by name. */
   faults: Map<string, number>;
   checks: Check[];
   usage: Usage;

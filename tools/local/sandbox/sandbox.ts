@@ -65,13 +65,11 @@ const ScriptSchema = z.discriminatedUnion("role", [
     role: z.literal("client"),
     title: z.string().min(1).max(200).default("Say hello to the sandbox"),
     price: amount(MAX_PRICE).default("50"),
-    /** Its action after a delivery. */
     plan: z.enum(["approve", "dispute", "nothing"]).default("approve"),
   }),
   z.object({
     role: z.literal("worker"),
     contractId: AddressSchema,
-    /** Its action after it has accepted. */
     plan: z.enum(["deliver", "withdraw", "nothing"]).default("deliver"),
   }),
   z.object({
@@ -84,7 +82,6 @@ const ScriptSchema = z.discriminatedUnion("role", [
 
 export type Script = z.infer<typeof ScriptSchema>;
 
-/** The network and its service. */
 interface SandboxNetwork {
   rpcUrl: string;
   deployment: Deployment;
@@ -133,7 +130,6 @@ export function createSandbox(at: SandboxNetwork) {
   });
 
   return {
-    /** Routes under /sandbox. */
     routes: router,
     /** Stakes a standing jury, once the service is ready. After a failure, the next play that needs it retries. */
     start: () => void plays.prepareJury().catch(() => undefined),
