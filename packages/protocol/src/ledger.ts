@@ -229,62 +229,36 @@ export function cappedRewards(dispute: {
   };
 }
 
-/**
- * The payout of one ballot, given the votes on every criterion: money in base units, reward in whole tokens. A ballot that
- * was never opened (null) gets nothing.
- */
-function juryDue(
-  ballot: number | null,
-  votesByCriterion: readonly CriterionVotes[],
-  { price, parameters, rewards }: { price: bigint; parameters: Parameters; rewards: Rewards },
-) {
-  const bond = voteBond(price, parameters);
-  const unclearSlash = share(bond, parameters.baUnclearSlashRatio);
-  const criteria = votesByCriterion.map((votes, i) => {
-    const majorityOutcome = majority(votes);
-    const vote = ballot === null ? null : outcomeAt(ballot, i);
-    const verdict = verdictOn(vote, majorityOutcome, rewards);
-    const slash = { returned: 0n, "partially slashed": unclearSlash, slashed: bond }[verdict.bondOutcome];
-    const slashed = pot(votes, bond, unclearSlash);
-    const wins = vote === majorityOutcome && slashed.winners > 0;
-    const potShare = wins ? slashed.pot / BigInt(slashed.winners) : 0n;
-    return { majorityOutcome, ...verdict, bondBack: bond - slash, potShare };
-  });
-
-  return {
-    criteria,
-    amount: criteria.reduce((sum, due) => sum + due.bondBack + due.potShare, 0n),
-    reward: criteria.reduce((sum, due) => sum + due.reward, 0),
-  };
-}
-
-/** Slashed bonds that no voter receives: pots without winners, and division remainders. */
-function juryLeftover(
-  votesByCriterion: readonly CriterionVotes[],
-  { price, parameters }: { price: bigint; parameters: Parameters },
-): bigint {
-  const bond = voteBond(price, parameters);
-  const unclearSlash = share(bond, parameters.baUnclearSlashRatio);
-  return votesByCriterion.reduce((leftover, votes) => {
-    const slashed = pot(votes, bond, unclearSlash);
-    return leftover + (slashed.winners === 0 ? slashed.pot : slashed.pot % BigInt(slashed.winners));
-  }, 0n);
-}
-
-/** Evaluates a jury's packed ballots: outcomes, the payout of each ballot in the same order, and the leftover. */
+/** Outcomes, the payout of each packed ballot in order (a null one, never opened, gets nothing), and what no voter receives. */
 export function juryDues(
   ballots: readonly (number | null)[],
-  dispute: { price: bigint; criteriaCount: number; parameters: Parameters },
+  { price, criteriaCount, parameters }: { price: bigint; criteriaCount: number; parameters: Parameters },
 ) {
-  const { price, criteriaCount, parameters } = dispute;
-  const votesByCriterion = Array.from({ length: criteriaCount }, (_, i) => countVotes(ballots, i));
-  const outcomes = packOutcomes(votesByCriterion.map(majority));
+  const bond = voteBond(price, parameters);
+  const unclearSlash = share(bond, parameters.baUnclearSlashRatio);
+  const criteria = Array.from({ length: criteriaCount }, (_, i) => {
+    const votes = countVotes(ballots, i);
+    return { outcome: majority(votes), ...pot(votes, bond, unclearSlash) };
+  });
+  const outcomes = packOutcomes(criteria.map(({ outcome }) => outcome));
   const tally = tallyOutcomes(outcomes, criteriaCount);
   const openedVotes = ballots.filter((ballot) => ballot !== null).length;
   const rewards = cappedRewards({ price, tally, openedVotes, parameters });
-  return {
-    outcomes,
-    dues: ballots.map((ballot) => juryDue(ballot, votesByCriterion, { price, parameters, rewards })),
-    leftover: juryLeftover(votesByCriterion, dispute),
+
+  const dueOn = (vote: Outcome | null, { outcome, pot, winners }: (typeof criteria)[number]) => {
+    const verdict = verdictOn(vote, outcome, rewards);
+    const slash = { returned: 0n, "partially slashed": unclearSlash, slashed: bond }[verdict.bondOutcome];
+    const potShare = vote === outcome && winners > 0 ? pot / BigInt(winners) : 0n;
+    return { majorityOutcome: outcome, ...verdict, bondBack: bond - slash, potShare };
   };
+  const dues = ballots.map((ballot) => {
+    const own = criteria.map((one, i) => dueOn(ballot === null ? null : outcomeAt(ballot, i), one));
+    const amount = own.reduce((sum, due) => sum + due.bondBack + due.potShare, 0n);
+    return { criteria: own, amount, reward: own.reduce((sum, due) => sum + due.reward, 0) };
+  });
+  const leftover = criteria.reduce(
+    (sum, { pot, winners }) => sum + (winners === 0 ? pot : pot % BigInt(winners)),
+    0n,
+  );
+  return { outcomes, dues, leftover };
 }

@@ -1045,8 +1045,8 @@ const BY_TEST_FILE = {
     },
     "pot-to-everyone": {
       file: "packages/protocol/src/ledger.ts",
-      from: "const wins = vote === majorityOutcome && slashed.winners > 0;",
-      to: "const wins = slashed.winners > 0;",
+      from: "vote === outcome && winners > 0",
+      to: "winners > 0",
       only: "dispute, all met",
     },
   },
