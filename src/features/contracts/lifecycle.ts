@@ -51,30 +51,10 @@ import { type ContractRow, parametersOf, viewContract } from "./view.js";
 
 /** Role (403), status and deadline (409) that a free action requires, and the operation it becomes. */
 const FREE_ACTIONS = {
-  approve: {
-    requireRole: requireClient,
-    status: "under-review",
-    deadline: "reviewDeadline",
-    toOperation: approveOperation,
-  },
-  cancel: {
-    requireRole: requireInitiator,
-    status: "created",
-    deadline: "matchDeadline",
-    toOperation: cancelOperation,
-  },
-  decline: {
-    requireRole: requireDecliner,
-    status: "created",
-    deadline: "matchDeadline",
-    toOperation: declineOperation,
-  },
-  withdraw: {
-    requireRole: requireWorker,
-    status: "matched",
-    deadline: "withdrawalDeadline",
-    toOperation: withdrawOperation,
-  },
+  approve: [requireClient, "under-review", "reviewDeadline", approveOperation],
+  cancel: [requireInitiator, "created", "matchDeadline", cancelOperation],
+  decline: [requireDecliner, "created", "matchDeadline", declineOperation],
+  withdraw: [requireWorker, "matched", "withdrawalDeadline", withdrawOperation],
 } as const;
 
 type SignableCall = Required<ActionRequest> & { id: Address };
@@ -85,7 +65,7 @@ export function performFreeAction(
   name: keyof typeof FREE_ACTIONS,
   { id, ...request }: SignableCall,
 ): Promise<StoredResponse> {
-  const { requireRole, status, deadline, toOperation } = FREE_ACTIONS[name];
+  const [requireRole, status, deadline, toOperation] = FREE_ACTIONS[name];
   const { caller, actionHeaders } = request;
   return performUnpaidCall(deps, {
     ...request,
