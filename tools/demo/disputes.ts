@@ -1,10 +1,10 @@
 /** Disputes: three Backup Agents judge all of them, and three others one whose parties do not trust the service. */
 import type { Outcome } from "@working-contracts/protocol/outcomes";
+import { type Json, ok } from "../../test/support/contracts.js";
 import { until } from "../local/processes.js";
 import {
   type Agent,
   deliver,
-  expectOk,
   JUROR_BOND,
   type JurorRow,
   matched,
@@ -49,7 +49,7 @@ async function judged(stage: Stage, story: string, result: string, bench: Agent[
   const begun = await matched(stage, story);
   const { client, worker, id } = begun;
   await deliver(stage, story, worker, id);
-  const disputed = expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
+  const disputed = ok(await client.pay<Json>(`/v1/contracts/${id}/dispute`));
   stage.say(story, `Client disputed, bond ${disputed.disputeBond}: ${disputed.status}`);
   const jurors = votes.map((words, i) => ({ agent: bench[i] as Agent, words, due: dues[i] as JurorRow }));
   await Promise.all(jurors.map(({ agent, words }) => vote(agent, id, words)));
@@ -107,5 +107,5 @@ async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
 
 async function vote(agent: Agent, id: string, words: Outcome[]): Promise<void> {
   const votes = words.map((word, criterionIndex) => ({ criterionIndex, vote: word }));
-  expectOk(await agent.pay(`/v1/contracts/${id}/votes`, { votes }));
+  ok(await agent.pay(`/v1/contracts/${id}/votes`, { votes }));
 }

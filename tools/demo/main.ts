@@ -5,14 +5,13 @@ import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { caller, signIn } from "../../test/support/agent.js";
+import { DAY, ok } from "../../test/support/contracts.js";
 import { until } from "../local/processes.js";
 import { disputeStories, type Jury } from "./disputes.js";
 import { connect, startOwnNetwork } from "./network.js";
 import {
   type Agent,
   ALL_DEADLINES_AFTER,
-  DAY,
-  expectOk,
   JUROR_BOND,
   type Played,
   STORIES,
@@ -116,7 +115,7 @@ async function newJury(): Promise<Jury> {
   };
   const newJuror = async (letter: string): Promise<Agent> =>
     staked(await stage.newAgent(`Juror ${letter}`), async (agent) =>
-      expectOk(await agent.pay("/v1/agents/me/stake", {})),
+      ok(await agent.pay("/v1/agents/me/stake", {})),
     );
   const newStrictJuror = async (letter: string): Promise<Strict> =>
     staked(await stage.newStrict(`Juror ${letter}`), ({ client }) => client.stake(ELIGIBILITY_STAKE));

@@ -1,7 +1,8 @@
 /** The demo's stories. Each is one Working Contract with the ledger that must result. */
 import type { Agent as Connected } from "@working-contracts/client/index";
 import { type Address, parseUnits } from "viem";
-import type { ApiResponse, Agent as Newcomer } from "../../test/support/agent.js";
+import type { Agent as Newcomer } from "../../test/support/agent.js";
+import { DAY, draft, type Json, ok } from "../../test/support/contracts.js";
 import { ballotsOf, WORKED_RESULTS } from "../../test/support/worked-results.js";
 import type { Play } from "../local/sandbox/plays.js";
 import type { Sandbox } from "./network.js";
@@ -47,7 +48,6 @@ export interface Played {
 
 export type Story = (stage: Stage) => Promise<Played>;
 
-export const DAY = 86_400;
 const RACERS = 8;
 
 export const STORIES: Story[] = [
@@ -72,7 +72,7 @@ async function directAward(stage: Stage): Promise<Played> {
   const id = await post(stage, story, client, { awardMethod: "direct_award", worker: worker.address });
   await accept(stage, story, worker, id);
   await deliver(stage, story, worker, id);
-  const approved = expectOk(await client.pay(`/v1/contracts/${id}/approve`));
+  const approved = ok(await client.pay<Json>(`/v1/contracts/${id}/approve`));
   stage.say(story, `Client approved: ${approved.status}, criteria ${approved.criteriaMet.join(", ")}`);
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker });
 }
@@ -99,7 +99,7 @@ async function openTender(stage: Stage): Promise<Played> {
     throw new Error(`expected one 200 and ${RACERS - 1} times 409, got ${statuses.join(" ")}`);
   }
   await deliver(stage, story, worker, id);
-  expectOk(await client.pay(`/v1/contracts/${id}/approve`));
+  ok(await client.pay(`/v1/contracts/${id}/approve`));
   stage.say(story, `Client approved the winner, ${worker.name}`);
   const bystanders = racers.filter((racer) => racer !== worker);
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker, bystanders });
@@ -109,10 +109,10 @@ async function listing(stage: Stage): Promise<Played> {
   const story = "worker-initiated listing";
   const [client, worker] = await Promise.all([stage.newAgent("Buyer"), stage.newAgent("Worker")]);
   const id = await post(stage, story, worker, { awardMethod: "open_tender", initiator: "worker" });
-  const accepted = expectOk(await client.pay(`/v1/contracts/${id}/accept`, { accept: true }));
+  const accepted = ok(await client.pay<Json>(`/v1/contracts/${id}/accept`, { accept: true }));
   stage.say(story, `Buyer accepted and paid ${accepted.escrowedFunds}: ${accepted.status}`);
   await deliver(stage, story, worker, id);
-  expectOk(await client.pay(`/v1/contracts/${id}/approve`));
+  ok(await client.pay(`/v1/contracts/${id}/approve`));
   stage.say(story, "Buyer approved");
   return played({ story, id, status: "settled-all-met", row: LEDGER.approved, client, worker });
 }
@@ -121,7 +121,7 @@ async function declined(stage: Stage): Promise<Played> {
   const story = "decline";
   const [client, worker] = await Promise.all([stage.newAgent("Client"), stage.newAgent("Worker")]);
   const id = await post(stage, story, client, { awardMethod: "direct_award", worker: worker.address });
-  const answer = expectOk(await worker.pay(`/v1/contracts/${id}/accept`, { accept: false }));
+  const answer = ok(await worker.pay<Json>(`/v1/contracts/${id}/accept`, { accept: false }));
   stage.say(story, `named Worker declined: ${answer.status}`);
   return played({ story, id, status: "cancelled-unmatched", row: LEDGER.unmatched, client, worker });
 }
@@ -130,14 +130,14 @@ async function cancelled(stage: Stage): Promise<Played> {
   const story = "cancel";
   const client = await stage.newAgent("Client");
   const id = await post(stage, story, client, { awardMethod: "open_tender" });
-  const answer = expectOk(await client.pay(`/v1/contracts/${id}/cancel`));
+  const answer = ok(await client.pay<Json>(`/v1/contracts/${id}/cancel`));
   stage.say(story, `Client cancelled: ${answer.status}`);
   return played({ story, id, status: "cancelled-by-initiator", row: LEDGER.unmatched, client, worker: null });
 }
 
 async function withdrawn(stage: Stage): Promise<Played> {
   const begun = await matched(stage, "withdraw");
-  const answer = expectOk(await begun.worker.pay(`/v1/contracts/${begun.id}/withdraw`));
+  const answer = ok(await begun.worker.pay<Json>(`/v1/contracts/${begun.id}/withdraw`));
   stage.say(begun.story, `Worker withdrew: ${answer.status}`);
   return played({ ...begun, status: "cancelled-withdrawn", row: LEDGER.withdrawn });
 }
@@ -180,7 +180,7 @@ async function scriptedWorkerAndJury(stage: Stage): Promise<Played> {
   const worker = await stage.sandbox.play({ role: "worker", contractId: id });
   await stage.sandbox.ended(worker);
   stage.say(story, "the sandbox's Worker accepted and delivered");
-  expectOk(await client.pay(`/v1/contracts/${id}/dispute`));
+  ok(await client.pay(`/v1/contracts/${id}/dispute`));
   await stage.sandbox.ended(jury);
   stage.say(story, "Client disputed; the sandbox's three Backup Agents voted");
   const { status, row } = workedOut("dispute, 2 of 3 met");
@@ -201,25 +201,9 @@ async function post(
   initiator: Agent,
   award: Record<string, unknown>,
 ): Promise<string> {
-  const now = await stage.now();
-  const at = (days: number) => new Date((now + days * DAY) * 1000).toISOString();
-  const created = expectOk(
-    await initiator.pay("/v1/contracts", {
-      // Equal requests of several runs create different contracts.
-      idempotencyKey: crypto.randomUUID(),
-      title: `Demo: ${story}`,
-      taskDescription: "Summarise the attached paper in one page.",
-      acceptanceCriteria: ["One page", "Names the method", "Names the limits"],
-      contractType: "fixed",
-      verificationMode: "privacy-preserving",
-      budgetOrPrice: 50,
-      matchDeadline: at(1),
-      withdrawalDeadline: at(2),
-      deliveryDeadline: at(3),
-      reviewDeadline: at(4),
-      ...award,
-    }),
-  );
+  const inSeconds = async (seconds: number) => new Date(((await stage.now()) + seconds) * 1000).toISOString();
+  const body = { title: `Demo: ${story}`, verificationMode: "privacy-preserving", ...award };
+  const created = ok(await initiator.pay<Json>("/v1/contracts", await draft({ inSeconds }, body)));
   stage.say(
     story,
     `${initiator.name} posted ${created.id} and paid ${created.escrowedFunds ?? created.workerStake}`,
@@ -236,26 +220,19 @@ export async function matched(stage: Stage, story: string) {
 }
 
 async function accept(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
-  const accepted = expectOk(await worker.pay(`/v1/contracts/${id}/accept`, { accept: true }));
+  const accepted = ok(await worker.pay<Json>(`/v1/contracts/${id}/accept`, { accept: true }));
   stage.say(story, `${worker.name} accepted and staked ${accepted.workerStake}: ${accepted.status}`);
 }
 
 export async function deliver(stage: Stage, story: string, worker: Agent, id: string): Promise<void> {
-  const answer = await worker.pay(`/v1/contracts/${id}/delivery`, { delivery: `ipfs://summary-${id}` });
-  stage.say(story, `${worker.name} delivered: ${expectOk(answer).status}`);
+  const answer = await worker.pay<Json>(`/v1/contracts/${id}/delivery`, { delivery: `ipfs://summary-${id}` });
+  stage.say(story, `${worker.name} delivered: ${ok(answer).status}`);
 }
 
 type Unusual = "bystanders" | "counterparties" | "jurors";
 
 export function played(outcome: Omit<Played, Unusual> & Partial<Pick<Played, Unusual>>): Played {
   return { bystanders: [], counterparties: [], jurors: [], ...outcome };
-}
-
-/** The response's `data`. Throws with the response's body on any other status. */
-// biome-ignore lint/suspicious/noExplicitAny: the demo reads whatever JSON the service returns.
-export function expectOk({ status, data, body }: ApiResponse): any {
-  if (status !== 200) throw new Error(`expected 200, got ${status}: ${JSON.stringify(body)}`);
-  return data;
 }
 
 /** By hand from docs/rules.md 52 (price 50.0, three criteria, base units): not from the code that is checked. */
