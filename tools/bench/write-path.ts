@@ -4,6 +4,7 @@ import type { Deployment } from "@working-contracts/protocol/deployment";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
 import type { Address } from "viem";
 import type { Agent } from "../../test/support/agent.js";
+import { DAY, draft } from "../../test/support/contracts.js";
 import { domainOf, payloadOf, signAuthorization } from "../../test/support/payment.js";
 import type { Bed, Mining } from "./bed.js";
 import {
@@ -128,20 +129,9 @@ export async function createContract(
 async function prepareContract(place: Place, agent: Agent, service = place.service.url): ReturnType<Prepare> {
   const url = `${service}/v1/contracts`;
   const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
-  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
-  const body = JSON.stringify({
-    idempotencyKey: randomBytes(8).toString("hex"),
-    title: "Translate a page",
-    taskDescription: "Translate the attached page into Latin.",
-    acceptanceCriteria: ["Every sentence is there", "The grammar is right"],
-    contractType: "fixed",
-    awardMethod: "open_tender",
-    budgetOrPrice: PRICE,
-    matchDeadline: at(24),
-    withdrawalDeadline: at(48),
-    deliveryDeadline: at(72),
-    reviewDeadline: at(96),
-  });
+  // With automine, the chain's clock runs ahead of this one.
+  const inSeconds = async (seconds: number) => new Date(Date.now() + (DAY + seconds) * 1000).toISOString();
+  const body = JSON.stringify(await draft({ inSeconds }, { budgetOrPrice: PRICE }));
   const askedAt = performance.now();
   const asked = await send(url, { method: "POST", headers, body });
   const quoteMs = performance.now() - askedAt;
