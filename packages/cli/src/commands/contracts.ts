@@ -46,8 +46,7 @@ const collect = (value: string, earlier: string[]): string[] => [...earlier, val
 
 /** Adds the commands that need the service: to post, find, perform, judge and settle contracts. */
 export function addContractCommands(program: Command, contextOf: ContextOf): void {
-  const commands = [addPost, addList, addShow, addActions, addDeliver, addShare, addVote, addOpenVotes];
-  for (const add of [...commands, addStake, addUnstake, addWatch, addSettle]) add(program, contextOf);
+  for (const add of [addPost, addReads, addActions, addVotes, addStakes, addWaits]) add(program, contextOf);
 }
 
 function addPost(program: Command, contextOf: ContextOf): void {
@@ -81,7 +80,7 @@ function addPost(program: Command, contextOf: ContextOf): void {
     });
 }
 
-function addList(program: Command, contextOf: ContextOf): void {
+function addReads(program: Command, contextOf: ContextOf): void {
   program
     .command("list")
     .description("list contracts, newest first")
@@ -101,9 +100,6 @@ function addList(program: Command, contextOf: ContextOf): void {
       const page = await (await context.agent()).list(given(query));
       context.out.result(page, () => listText(page.items, page.nextCursor));
     });
-}
-
-function addShow(program: Command, contextOf: ContextOf): void {
   program
     .command("show <id>")
     .description("show a contract and the references that you may read")
@@ -139,9 +135,6 @@ function addActions(program: Command, contextOf: ContextOf): void {
         showContract(context, await context.toTheEnd(() => agent[name](id)), done);
       });
   }
-}
-
-function addDeliver(program: Command, contextOf: ContextOf): void {
   program
     .command("deliver <id> <reference>")
     .description("deliver a hash or URI, sealed to the client's key if it has published one")
@@ -152,9 +145,6 @@ function addDeliver(program: Command, contextOf: ContextOf): void {
       const options = sealed === undefined ? {} : { seal: sealed };
       showContract(context, await (await context.agent()).deliver(id, reference, options), "delivered");
     });
-}
-
-function addShare(program: Command, contextOf: ContextOf): void {
   program
     .command("share <id>")
     .description("share a sealed delivery with the Backup Agents of its dispute")
@@ -177,7 +167,7 @@ function addShare(program: Command, contextOf: ContextOf): void {
     );
 }
 
-function addVote(program: Command, contextOf: ContextOf): void {
+function addVotes(program: Command, contextOf: ContextOf): void {
   program
     .command("vote <id> <outcomes...>")
     .description(
@@ -221,9 +211,6 @@ function addVote(program: Command, contextOf: ContextOf): void {
         context.out.progress(opened.length === 0 ? "nothing was left to open" : "opened the vote");
       },
     );
-}
-
-function addOpenVotes(program: Command, contextOf: ContextOf): void {
   program
     .command("open-votes")
     .description("wait until voting has ended, then open each of your sealed votes")
@@ -242,7 +229,7 @@ const reportTo =
   ({ message }: Error, id?: string): void =>
     out.progress(id === undefined ? message : `${id}: ${message}`);
 
-function addStake(program: Command, contextOf: ContextOf): void {
+function addStakes(program: Command, contextOf: ContextOf): void {
   program
     .command("stake [amount]")
     .description("stake protocol tokens as a Backup Agent; by default the required amount")
@@ -252,9 +239,6 @@ function addStake(program: Command, contextOf: ContextOf): void {
       const stake = await context.toTheEnd(() => agent.stake(amount));
       context.out.result(stake, () => fields(Object.entries(stake).map(([k, v]) => [k, String(v)] as const)));
     });
-}
-
-function addUnstake(program: Command, contextOf: ContextOf): void {
   program
     .command("unstake")
     .description("withdraw the whole stake; the service pays it out after the delay")
@@ -265,7 +249,7 @@ function addUnstake(program: Command, contextOf: ContextOf): void {
     });
 }
 
-function addWatch(program: Command, contextOf: ContextOf): void {
+function addWaits(program: Command, contextOf: ContextOf): void {
   program
     .command("watch <id>")
     .description("wait until a contract has a status; print each change to stderr")
@@ -281,9 +265,6 @@ function addWatch(program: Command, contextOf: ContextOf): void {
       });
       out.result(contract, () => contract.status);
     });
-}
-
-function addSettle(program: Command, contextOf: ContextOf): void {
   program
     .command("settle <id>")
     .description("wait until an ended contract is paid out")
