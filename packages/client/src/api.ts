@@ -360,6 +360,8 @@ export interface components {
                 bodyDepth: number;
                 urlLength: number;
                 searchLength: number;
+                pageSize: number;
+                maxPageSize: number;
                 /** @description Whole lists that one IP address can receive at a time */
                 downloadsPerClient: number;
                 /** @description Requests per minute; null means unlimited */
@@ -378,15 +380,13 @@ export interface components {
                 failedOperationsPerHour: number;
                 /** @description Of one address, whose signature the relayer's simulation refused */
                 refusedOperationsPerHour: number;
-                pageSize: number;
-                maxPageSize: number;
             };
             authentication: {
-                /** @description ISO 8601 duration */
-                challengeValidity: string;
                 challengeAttempts: number;
                 labelLength: number;
                 signatureLength: number;
+                /** @description ISO 8601 duration */
+                challengeValidity: string;
             };
             signedActions: {
                 /** @description ISO 8601 duration */
@@ -408,12 +408,6 @@ export interface components {
             contracts: {
                 idempotencyKeyLength: number;
                 pendingAttempts: number;
-                /** @description ISO 8601 duration */
-                pendingAttemptLifetime: string;
-                /** @description ISO 8601 duration */
-                paymentTimeout: string;
-                minimumPrice: string;
-                maximumPrice: string;
                 titleLength: number;
                 taskDescriptionLength: number;
                 acceptanceCriteria: number;
@@ -422,11 +416,17 @@ export interface components {
                 shareLength: number;
                 applicationTermsBytes: number;
                 /** @description ISO 8601 duration */
+                pendingAttemptLifetime: string;
+                /** @description ISO 8601 duration */
+                paymentTimeout: string;
+                /** @description ISO 8601 duration */
                 reviewDeadlineHorizon: string;
                 /** @description ISO 8601 duration */
-                payoutHold: string;
-                /** @description ISO 8601 duration */
                 maxPayoutHold: string;
+                /** @description ISO 8601 duration */
+                payoutHold: string;
+                minimumPrice: string;
+                maximumPrice: string;
             };
             checkpoints: {
                 bytesPerContract: number;
@@ -456,13 +456,13 @@ export interface components {
             events: {
                 /** @description ISO 8601 duration */
                 deadlineNotice: string;
-                streamsPerAgent: number;
                 /** @description ISO 8601 duration */
                 streamHeartbeat: string;
                 /** @description ISO 8601 duration */
                 streamLifetime: string;
                 /** @description ISO 8601 duration */
                 streamStall: string;
+                streamsPerAgent: number;
                 webhooksPerAgent: number;
                 webhookUrlLength: number;
                 webhookDescriptionLength: number;

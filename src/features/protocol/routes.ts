@@ -40,17 +40,21 @@ export function createParameterReader(
   };
 }
 
-const ratio = z.number().min(0).max(1);
+const RATIOS = [
+  "protocolFee",
+  "workerStakeRatio",
+  "disputeBondRatio",
+  "backupAgentBondRatio",
+  "earlyWithdrawalSlashRatio",
+  "absentNoneMetClientShare",
+  "baUnclearSlashRatio",
+] as const;
+const each = <K extends string, V>(names: readonly K[], of: (name: K) => V) =>
+  Object.fromEntries(names.map((name) => [name, of(name)])) as Record<K, V>;
 
 const ProtocolSchema = z
   .object({
-    protocolFee: ratio,
-    workerStakeRatio: ratio,
-    disputeBondRatio: ratio,
-    backupAgentBondRatio: ratio,
-    earlyWithdrawalSlashRatio: ratio,
-    absentNoneMetClientShare: ratio,
-    baUnclearSlashRatio: ratio,
+    ...each(RATIOS, () => z.number().min(0).max(1)),
     tokenMintRewardFull: z.number(),
     tokenMintRewardReduced: z.number(),
     baEligibilityStake: z.number(),
@@ -66,20 +70,12 @@ export type ProtocolView = z.infer<typeof ProtocolSchema>;
 export function presentParameters({ payoutHold: _, ...parameters }: Parameters): ProtocolView {
   return {
     ...parameters,
-    protocolFee: fraction(parameters.protocolFee),
-    workerStakeRatio: fraction(parameters.workerStakeRatio),
-    disputeBondRatio: fraction(parameters.disputeBondRatio),
-    backupAgentBondRatio: fraction(parameters.backupAgentBondRatio),
-    earlyWithdrawalSlashRatio: fraction(parameters.earlyWithdrawalSlashRatio),
-    absentNoneMetClientShare: fraction(parameters.absentNoneMetClientShare),
-    baUnclearSlashRatio: fraction(parameters.baUnclearSlashRatio),
+    // One division of two integers: the nearest double, which JSON prints as the short decimal.
+    ...each(RATIOS, (name) => parameters[name] / 10_000),
     baVotingWindow: isoDuration(parameters.baVotingWindow),
     baRecruitCount: parameters.baRecruitCount === 0 ? null : parameters.baRecruitCount,
   };
 }
-
-/** One division of two integers: the nearest double, which JSON prints as the short decimal. */
-const fraction = (basisPoints: number): number => basisPoints / 10_000;
 
 interface Given extends Pick<Config, "minimumPrice" | "rateLimits" | "gasPolicy"> {
   payoutHold: number;
@@ -97,16 +93,16 @@ const one = <T>(schema: z.ZodType<T>, value: (given: Given) => T) => ({ schema, 
 const number = (value: number, description?: string) =>
   one(description === undefined ? z.number() : z.number().openapi({ description }), () => value);
 const seconds = (value: number) => one(duration, () => isoDuration(value));
+type Limit = keyof typeof LIMITS;
+const numbers = <K extends Limit>(...names: K[]) => each(names, (name) => number(LIMITS[name]));
+const durations = <K extends Limit>(...names: K[]) => each(names, (name) => seconds(LIMITS[name]));
 const perMinute = (name: keyof Config["rateLimits"]) =>
   one(rate, ({ rateLimits }) => rateLimits[name] || null);
 
 /** Limits of calls that `GET /v1/protocol` does not serve: characters, bytes, ISO 8601 durations, requests a minute, gas (null if off). */
 const SHOWN_LIMITS = {
   requests: {
-    bodyBytes: number(LIMITS.bodyBytes),
-    bodyDepth: number(LIMITS.bodyDepth),
-    urlLength: number(LIMITS.urlLength),
-    searchLength: number(LIMITS.searchLength),
+    ...numbers("bodyBytes", "bodyDepth", "urlLength", "searchLength", "pageSize", "maxPageSize"),
     downloadsPerClient: number(
       LIMITS.downloadsPerClient,
       "Whole lists that one IP address can receive at a time",
@@ -122,14 +118,10 @@ const SHOWN_LIMITS = {
       LIMITS.refusedOperationsPerHour,
       "Of one address, whose signature the relayer's simulation refused",
     ),
-    pageSize: number(LIMITS.pageSize),
-    maxPageSize: number(LIMITS.maxPageSize),
   },
   authentication: {
+    ...numbers("challengeAttempts", "labelLength", "signatureLength"),
     challengeValidity: seconds(LIMITS.challengeValidity),
-    challengeAttempts: number(LIMITS.challengeAttempts),
-    labelLength: number(LIMITS.labelLength),
-    signatureLength: number(LIMITS.signatureLength),
   },
   signedActions: {
     validity: seconds(MAX_SIGNATURE_VALIDITY),
@@ -154,22 +146,18 @@ const SHOWN_LIMITS = {
     ),
   },
   contracts: {
-    idempotencyKeyLength: number(LIMITS.idempotencyKeyLength),
-    pendingAttempts: number(LIMITS.pendingAttempts),
-    pendingAttemptLifetime: seconds(LIMITS.pendingAttemptLifetime),
-    paymentTimeout: seconds(LIMITS.paymentTimeout),
+    ...numbers("idempotencyKeyLength", "pendingAttempts", "titleLength", "taskDescriptionLength"),
+    ...numbers(
+      "acceptanceCriteria",
+      "criterionLength",
+      "referenceLength",
+      "shareLength",
+      "applicationTermsBytes",
+    ),
+    ...durations("pendingAttemptLifetime", "paymentTimeout", "reviewDeadlineHorizon", "maxPayoutHold"),
+    payoutHold: one(duration, ({ payoutHold }) => isoDuration(payoutHold)),
     minimumPrice: one(z.string(), ({ minimumPrice }) => formatDecimal(minimumPrice)),
     maximumPrice: one(z.string(), () => formatDecimal(MAX_PRICE)),
-    titleLength: number(LIMITS.titleLength),
-    taskDescriptionLength: number(LIMITS.taskDescriptionLength),
-    acceptanceCriteria: number(LIMITS.acceptanceCriteria),
-    criterionLength: number(LIMITS.criterionLength),
-    referenceLength: number(LIMITS.referenceLength),
-    shareLength: number(LIMITS.shareLength),
-    applicationTermsBytes: number(LIMITS.applicationTermsBytes),
-    reviewDeadlineHorizon: seconds(LIMITS.reviewDeadlineHorizon),
-    payoutHold: one(duration, ({ payoutHold }) => isoDuration(payoutHold)),
-    maxPayoutHold: seconds(LIMITS.maxPayoutHold),
   },
   checkpoints: {
     bytesPerContract: number(LIMITS.checkpointBytesPerContract),
@@ -197,18 +185,11 @@ const SHOWN_LIMITS = {
     ),
   },
   events: {
-    deadlineNotice: seconds(LIMITS.deadlineNotice),
-    streamsPerAgent: number(LIMITS.streamsPerAgent),
-    streamHeartbeat: seconds(LIMITS.streamHeartbeat),
-    streamLifetime: seconds(LIMITS.streamLifetime),
-    streamStall: seconds(LIMITS.streamStall),
-    webhooksPerAgent: number(LIMITS.webhooksPerAgent),
-    webhookUrlLength: number(LIMITS.webhookUrlLength),
-    webhookDescriptionLength: number(LIMITS.webhookDescriptionLength),
+    ...durations("deadlineNotice", "streamHeartbeat", "streamLifetime", "streamStall"),
+    ...numbers("streamsPerAgent", "webhooksPerAgent", "webhookUrlLength", "webhookDescriptionLength"),
   },
   profiles: {
-    displayNameLength: number(LIMITS.displayNameLength),
-    bioLength: number(LIMITS.bioLength),
+    ...numbers("displayNameLength", "bioLength"),
     versionsPerDay: number(LIMITS.profileVersionsPerDay),
   },
 };
