@@ -11,28 +11,17 @@ export type ErrorCode = ErrorBody["code"];
 /** The service refused the request: `code` says why, `message` says what to do. */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
-  readonly code: ErrorCode;
-  readonly status: number;
-  readonly details: unknown;
-  readonly hint: string | undefined;
-  readonly requestId: string | null;
+  declare readonly code: ErrorCode;
+  declare readonly status: number;
+  declare readonly details?: unknown;
+  declare readonly hint?: string | undefined;
+  declare readonly requestId: string | null;
   /** Set if a payment was signed for the request. */
   payment?: UnusedPayment;
 
-  constructor(refusal: {
-    code: ErrorCode;
-    status: number;
-    message: string;
-    details?: unknown;
-    hint?: string | undefined;
-    requestId?: string | null;
-  }) {
+  constructor(refusal: Omit<ServiceError, "name" | "payment" | "stack" | "cause">) {
     super(refusal.message);
-    this.code = refusal.code;
-    this.status = refusal.status;
-    this.details = refusal.details;
-    this.hint = refusal.hint;
-    this.requestId = refusal.requestId ?? null;
+    Object.assign(this, refusal);
   }
 }
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { agentOf } from "./fake-service.js";
 
 const refusal = (status: number) =>
-  new ServiceError({ code: "internal_error", status, message: `HTTP ${status}` });
+  new ServiceError({ code: "internal_error", status, message: `HTTP ${status}`, requestId: null });
 
 /** Throws or returns the given values, one per call, and then the last one again and again. */
 function readerOf(...outcomes: unknown[]): () => Promise<unknown> {
