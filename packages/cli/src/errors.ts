@@ -40,18 +40,9 @@ export function exitCodeOf(error: unknown): number {
   return CODES.find(([, ...classes]) => classes.some((one) => error instanceof one))?.[0] ?? 1;
 }
 
-/** An error as data. JSON omits undefined fields. */
-interface Refusal {
-  /** The service's code, or the name of the error if it has none. */
-  code: string;
-  message: string;
-  details: unknown;
-  hint: string | undefined;
-}
-
-/** Drops `details` if the message was shortened: both can contain the node's whole URL. */
-export function refusalOf(error: Error): Refusal {
-  const { name, code, details, hint } = error as Error & Partial<Refusal>;
+/** An error as data. Drops `details` if the message was shortened: both can contain the node's whole URL. */
+export function refusalOf(error: Error) {
+  const { name, code, details, hint } = error as Error & { code?: string; details?: unknown; hint?: string };
   const message = shortOf(error);
   return { code: code ?? name, message, details: message === error.message ? details : undefined, hint };
 }
