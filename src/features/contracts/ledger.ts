@@ -265,11 +265,7 @@ export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Addres
 async function loadPayments(db: Executor, id: Address) {
   const [events, unpaid, ballots] = await Promise.all([
     db
-      .select({
-        name: escrowEvent.name,
-        args: escrowEvent.args,
-        transactionHash: escrowEvent.transactionHash,
-      })
+      .select()
       .from(escrowEvent)
       .where(
         and(
@@ -278,10 +274,7 @@ async function loadPayments(db: Executor, id: Address) {
         ),
       )
       .orderBy(asc(escrowEvent.id)),
-    db
-      .select({ payee: deferredPayout.payee, amount: deferredPayout.amount })
-      .from(deferredPayout)
-      .where(eq(deferredPayout.contractId, id)),
+    db.select().from(deferredPayout).where(eq(deferredPayout.contractId, id)),
     db
       .select({ backupAgent: vote.backupAgent, votes: vote.votes, claimed: vote.claimed })
       .from(vote)
