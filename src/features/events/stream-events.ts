@@ -1,6 +1,4 @@
 /** GET /v1/events/stream: the log as server-sent events, and the response that sends them at its reader's pace. */
-
-import type { Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
@@ -190,27 +188,18 @@ export async function sendStream(
   const chunks = open(closing.signal);
   // Read before the status is sent: a refusal is still an error response.
   const first = await chunks.next();
-  const { incoming, outgoing } = (c.env ?? {}) as Partial<HttpBindings>;
-  const body = bodyOf(first.value ?? "", chunks, {
-    closing,
-    stallMs,
-    socket: incoming?.socket,
-    drop: () => outgoing?.destroy(),
-  });
-  return c.body(body, 200, HEADERS);
+  return c.body(bodyOf(c, first.value ?? "", chunks, { closing, stallMs }), 200, HEADERS);
 }
 
 /** Requests a chunk only after the reader has taken the one before, and drops a reader that stalls for too long. */
 function bodyOf(
+  c: Context,
   first: string,
   chunks: AsyncGenerator<string, void>,
-  {
-    closing,
-    stallMs,
-    socket,
-    drop,
-  }: { closing: AbortController; stallMs: number; socket: Socket | undefined; drop: () => void },
+  { closing, stallMs }: { closing: AbortController; stallMs: number },
 ): ReadableStream<Uint8Array> {
+  const { incoming, outgoing } = (c.env ?? {}) as Partial<HttpBindings>;
+  const socket = incoming?.socket;
   const encoder = new TextEncoder();
   let stall: NodeJS.Timeout | undefined;
   let pending: string | undefined = first;
@@ -237,7 +226,7 @@ function bodyOf(
         }
         controller.enqueue(encoder.encode(next.value));
         stall = setTimeout(() => {
-          drop();
+          outgoing?.destroy();
           void close();
         }, stallMs).unref();
       },
