@@ -158,8 +158,8 @@ function AgentPage({ data }: { data: AgentPageData }) {
         <div>
           <Record data={data} />
           <Earnings months={data.earnings} />
-          <Contracts title="As worker" party="worker" agent={agentId} contracts={data.asWorker} />
-          <Contracts title="As client" party="client" agent={agentId} contracts={data.asClient} />
+          <Contracts data={data} party="worker" />
+          <Contracts data={data} party="client" />
         </div>
         <div class="aside">
           <Workload data={data} />
@@ -271,30 +271,29 @@ function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }
   if (stake.staked === "0.0" && ballots === 0 && votes.data.length === 0) return null;
   return (
     <Region id="jury" title="Backup Agent">
-      <dl class="pairs">
-        <dt>Staked</dt>
-        <dd>
-          {stake.staked} tokens
-          {stake.eligible ? ", eligible" : ""}
-          {stake.stakedSince !== null && (
-            <small>
-              since <Time at={stake.stakedSince} />
-            </small>
-          )}
-          {stake.releasableAt !== null && (
-            <small>
-              being withdrawn, releasable at <Time at={stake.releasableAt} />
-            </small>
-          )}
-        </dd>
-        <dt>Ballots</dt>
-        <dd>
-          {ballots} tallied
-          {unopened > 0 ? `, ${unopened} never opened` : ""}
-        </dd>
-        <dt>Reward</dt>
-        <dd>{plural(tokens, "token")}</dd>
-      </dl>
+      <Pairs
+        rows={[
+          [
+            "Staked",
+            <>
+              {stake.staked} tokens
+              {stake.eligible ? ", eligible" : ""}
+              {stake.stakedSince !== null && (
+                <small>
+                  since <Time at={stake.stakedSince} />
+                </small>
+              )}
+              {stake.releasableAt !== null && (
+                <small>
+                  being withdrawn, releasable at <Time at={stake.releasableAt} />
+                </small>
+              )}
+            </>,
+          ],
+          ["Ballots", `${ballots} tallied${unopened > 0 ? `, ${unopened} never opened` : ""}`],
+          ["Reward", plural(tokens, "token")],
+        ]}
+      />
       {resolved.length > 0 && (
         <ScrollTable label="Resolved votes, newest first">
           <Rows
@@ -312,25 +311,16 @@ function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }
   );
 }
 
-function Contracts({
-  title,
-  party,
-  agent,
-  contracts,
-}: {
-  title: string;
-  party: "worker" | "client";
-  agent: string;
-  contracts: ContractView[];
-}) {
+function Contracts({ data, party }: { data: AgentPageData; party: "worker" | "client" }) {
+  const contracts = party === "worker" ? data.asWorker : data.asClient;
   if (contracts.length === 0) return null;
   return (
-    <Region id={`as-${party}`} title={title}>
+    <Region id={`as-${party}`} title={`As ${party}`}>
       <ul class="entries titles">
-        {contracts.map(({ id, title: name, status, budgetOrPrice }) => (
+        {contracts.map(({ id, title, status, budgetOrPrice }) => (
           <li>
             <a href={`/contracts/${id}`}>
-              <bdi>{name}</bdi>
+              <bdi>{title}</bdi>
             </a>
             <span class="figures">
               <StatusBadge status={status} /> <Amount value={budgetOrPrice} />
@@ -339,7 +329,7 @@ function Contracts({
         ))}
       </ul>
       <p>
-        <a href={`/?${new URLSearchParams({ [party]: agent })}`}>All contracts {title.toLowerCase()}</a>
+        <a href={`/?${new URLSearchParams({ [party]: data.profile.agentId })}`}>All contracts as {party}</a>
       </p>
     </Region>
   );

@@ -62,7 +62,7 @@ export function readQuery(params: URLSearchParams): SimulatorQuery {
   const end = params.get("end") ?? "";
   return {
     price: (params.get("price") ?? "").trim(),
-    end: ENDS.find((known) => known === end) ?? "accepted",
+    end: Object.hasOwn(ENDS, end) ? (end as End) : "accepted",
     criteria: params
       .getAll("c")
       .slice(0, MAX_CRITERIA)
@@ -96,14 +96,6 @@ export function toScenario(query: SimulatorQuery): Scenario | { fault: string } 
   const workerInitiated = query.initiator === "worker";
   return { price, end: query.end, outcomes, ballots: ballots as Outcome[][], workerInitiated };
 }
-
-const END_WORDS: Record<End, string> = {
-  accepted: "The client approves, or lets the review deadline pass",
-  dispute: "The client disputes, Backup Agents vote",
-  absent: "The worker never delivers",
-  withdrawn: "The worker withdraws in time",
-  unmatched: "No one accepts, or it is cancelled or declined",
-};
 
 const OUTCOME_WORDS = { "": "none", ...Object.fromEntries(OUTCOMES.map((word) => [word, word])) };
 
@@ -242,9 +234,16 @@ function Result({ simulation }: { simulation: Simulation }) {
   );
 }
 
-/** Possible endings. `accepted` is approval or a passed review deadline; `unmatched` includes cancelled and declined. */
-const ENDS = ["accepted", "dispute", "absent", "withdrawn", "unmatched"] as const;
-type End = (typeof ENDS)[number];
+/** Each ending in words, and the phase from which it is settled once every deadline has passed. */
+const ENDS = {
+  accepted: ["The client approves, or lets the review deadline pass", "approved"],
+  dispute: ["The client disputes, Backup Agents vote", "tallied"],
+  absent: ["The worker never delivers", "matched"],
+  withdrawn: ["The worker withdraws in time", "withdrawn"],
+  unmatched: ["No one accepts, or it is cancelled or declined", "declined"],
+} as const;
+type End = keyof typeof ENDS;
+const END_WORDS = Object.fromEntries(Object.entries(ENDS).map(([end, [words]]) => [end, words]));
 
 export interface Scenario {
   /** Base units. */
@@ -260,15 +259,6 @@ export interface Scenario {
 /** `jury`: payout of each ballot in base units, and its reward in whole tokens. */
 export type Simulation = ReturnType<typeof simulate>;
 
-/** The phase from which each end is settled, once every deadline has passed. */
-const PHASES = {
-  accepted: "approved",
-  dispute: "tallied",
-  absent: "matched",
-  withdrawn: "withdrawn",
-  unmatched: "declined",
-} as const satisfies Record<End, string>;
-
 /** Computes every leg of the scenario. Unclear outcomes of an accepted delivery pay as met (docs/rules.md 33). */
 export function simulate(scenario: Scenario, parameters: Parameters) {
   const { price, end, workerInitiated } = scenario;
@@ -278,7 +268,7 @@ export function simulate(scenario: Scenario, parameters: Parameters) {
   const dues = juryDues(ballots, { price, criteriaCount, parameters });
   const accepted = end === "accepted" ? packOutcomes(scenario.outcomes) : 0;
   const facts = {
-    phase: PHASES[end],
+    phase: ENDS[end][1],
     settled: true,
     outcomes: isDisputed ? dues.outcomes : accepted,
     price,
