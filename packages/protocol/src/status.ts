@@ -94,18 +94,10 @@ export function payingTally(facts: StatusFacts, now: number): OutcomeTally {
 
 /** Returns when the Working Contract ended, in seconds, or null if it has not. Settlement comes later. */
 export function endedAt(facts: StatusFacts & { endedAt: number | null }, now: number): number | null {
-  switch (endingOf(facts, now)) {
-    case null:
-      return null;
-    case "unmatched":
-      return facts.matchDeadline;
-    case "absent":
-      return facts.deliveryDeadline;
-    case "review-timeout":
-      return facts.reviewDeadline;
-    default:
-      return facts.endedAt;
-  }
+  const ending = endingOf(facts, now);
+  if (ending === null) return null;
+  const deadline = ENDING_DEADLINES[ending];
+  return deadline === undefined ? facts.endedAt : facts[deadline];
 }
 
 interface Dispute {
@@ -153,6 +145,11 @@ export const ENDINGS = [
 ] as const;
 type Ending = (typeof ENDINGS)[number];
 
+/** The deadlines that end a contract when they pass. */
+export const ENDING_DEADLINES: Partial<
+  Record<Ending, "matchDeadline" | "deliveryDeadline" | "reviewDeadline">
+> = { unmatched: "matchDeadline", absent: "deliveryDeadline", "review-timeout": "reviewDeadline" };
+
 /** Inputs of {@link settlementLegs}. Amounts are in base units of the stablecoin. */
 export interface SettlementFacts extends StatusFacts {
   workerInitiated: boolean;
@@ -182,18 +179,16 @@ export function endingOf(facts: StatusFacts, now: number): Ending | null {
 /** Returns every leg that settlement pays, or null if the Working Contract has not ended. Legs of zero are omitted. */
 export function settlementLegs(facts: SettlementFacts, now: number): Leg[] | null {
   const { price, parameters } = facts;
-  switch (statusOf(facts, now)) {
-    case "created":
-    case "matched":
-    case "under-review":
-    case "disputed":
+  switch (endingOf(facts, now)) {
+    case null:
       return null;
-    case "cancelled-absent":
+    case "absent":
       return absentLegs(price, parameters);
-    case "cancelled-withdrawn":
+    case "withdrawn":
       return withdrawnLegs(price, parameters);
-    case "cancelled-unmatched":
-    case "cancelled-by-initiator":
+    case "unmatched":
+    case "declined":
+    case "cancelled":
       return unmatchedLegs(price, facts.workerInitiated, parameters);
     default:
       return resolvedLegs({

@@ -1,5 +1,5 @@
 /** Actions on a contract: loads it, checks role, status and deadline, and performs those without a payment. */
-import { endingOf, type Status, statusOf } from "@working-contracts/protocol/status";
+import { ENDING_DEADLINES, endingOf, type Status, statusOf } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq, type SQL, sql } from "drizzle-orm";
@@ -118,16 +118,10 @@ export function requireBefore(name: string, deadline: bigint, now: number): void
   if (BigInt(now) >= deadline) throw conflict(`The ${name}, ${isoTime(deadline)}, has passed.`);
 }
 
-/** The deadlines that end a contract when they pass. */
-const ENDING_DEADLINES = new Map<string | null, "matchDeadline" | "deliveryDeadline" | "reviewDeadline">([
-  ["unmatched", "matchDeadline"],
-  ["absent", "deliveryDeadline"],
-  ["review-timeout", "reviewDeadline"],
-]);
-
 function passedDeadline(row: ContractRow, now: number): string {
-  const name = ENDING_DEADLINES.get(endingOf(factsOf(row), now));
-  return name === undefined ? "" : ` (its ${name}, ${isoTime(row.chain[name])}, has passed)`;
+  const ending = endingOf(factsOf(row), now);
+  const name = ending && ENDING_DEADLINES[ending];
+  return !name ? "" : ` (its ${name}, ${isoTime(row.chain[name])}, has passed)`;
 }
 
 /** A caller's request, whose bytes identify it. */
