@@ -69,15 +69,7 @@ export async function getTerms(
   id: Address,
   reader: Address | null = null,
 ): Promise<TermsView> {
-  const [row] = await db
-    .select({
-      caller: terms.caller,
-      openedAt: terms.openedAt,
-      document: terms.document,
-      escrowTerms: terms.escrowTerms,
-    })
-    .from(terms)
-    .where(eq(terms.id, id));
+  const [row] = await db.select().from(terms).where(eq(terms.id, id));
   const isVisible =
     row !== undefined && (row.openedAt !== null || row.caller === reader || (await isOpenOnChain(db, id)));
   if (!isVisible) throw notFound(`Terms not found for contract ${id}.`);
