@@ -149,7 +149,7 @@ export async function createService(
     let endStreams = (): void => {};
     let endWaits = (): void => {};
     if (roles.has("api")) {
-      const keys = createKeyOwners({ db: serving.db, notifications });
+      const keys = createKeyOwners(serving.db, notifications);
       const outbox = createOutboxWaiter({ db: serving.db, notifications });
       lookWhenIndexed(serving.db, notifications);
       endWaits = () => outbox.stop();

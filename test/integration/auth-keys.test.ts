@@ -244,7 +244,7 @@ describe("key owners in memory", () => {
     });
     await expect.poll(() => notifications.isCurrent()).toBe(true);
     return {
-      owners: createKeyOwners({ db, notifications, maxKept: 2 }),
+      owners: createKeyOwners(db, notifications, 2),
       notifications,
       proxy,
       lookups: () => lookups,

@@ -42,7 +42,7 @@ export async function useAuthNetwork() {
     publicClient,
     clock,
     deployment,
-    keys: createKeyOwners({ db, notifications }),
+    keys: createKeyOwners(db, notifications),
     outbox,
     feed,
     checkpointTrees: createCheckpointTrees(),
@@ -67,7 +67,7 @@ export async function useAuthNetwork() {
     logs,
     /** The service with other settings over the same database and chain, like another process. */
     app(settings: Partial<Config> = {}) {
-      const keys = createKeyOwners({ db, notifications });
+      const keys = createKeyOwners(db, notifications);
       return createApp({ ...deps, keys, config: { ...deps.config, ...settings } });
     },
 

@@ -72,15 +72,7 @@ interface Entry {
 }
 
 /** Revocations arrive by notification; see docs/decisions.md, "API keys in memory". Concurrent requests share a lookup. */
-export function createKeyOwners({
-  db,
-  notifications,
-  maxKept = MAX_KEPT,
-}: {
-  db: Database;
-  notifications: Notifications;
-  maxKept?: number;
-}) {
+export function createKeyOwners(db: Database, notifications: Notifications, maxKept = MAX_KEPT) {
   const kept = new Map<string, Entry>();
   const query = db
     .select({ address: apiKey.address })
