@@ -141,11 +141,11 @@ async function complaintResolve(args: string[]): Promise<void> {
   if (note !== null && [...note].length > NOTE_LENGTH) {
     throw new OperatorError(`--note must have at most ${NOTE_LENGTH} characters`);
   }
-  const resolution = await withDatabase((db) => resolveComplaint(db, { id, status, note }));
-  if (resolution.ok) return print(resolution.complaint);
-  if (resolution.reason === "unknown") throw new OperatorError(`Complaint not found: ${id}`);
+  const { ok, complaint } = await withDatabase((db) => resolveComplaint(db, { id, status, note }));
+  if (complaint === undefined) throw new OperatorError(`Complaint not found: ${id}`);
+  if (ok) return print(complaint);
   throw new OperatorError(
-    `The complaint was ${resolution.complaint.status} at ${resolution.complaint.resolvedAt?.toISOString()}. A resolution is public and is never replaced.`,
+    `The complaint was ${complaint.status} at ${complaint.resolvedAt?.toISOString()}. A resolution is public and is never replaced.`,
   );
 }
 

@@ -216,16 +216,11 @@ export async function listComplaints(
 
 export type ComplaintRow = typeof complaint.$inferSelect;
 
-type Resolution =
-  | { ok: true; complaint: ComplaintRow }
-  | { ok: false; reason: "unknown" }
-  | { ok: false; reason: "already_resolved"; complaint: ComplaintRow };
-
-/** Resolves a pending complaint once; a resolution is public and is never replaced. */
+/** Resolves a pending complaint once; a resolution is public and is never replaced. Otherwise returns what is stored. */
 export function resolveComplaint(
   db: Database,
   { id, status, note }: { id: string; status: Exclude<ComplaintStatus, "pending">; note: string | null },
-): Promise<Resolution> {
+) {
   return db.transaction(async (tx) => {
     const [resolved] = await tx
       .update(complaint)
@@ -238,9 +233,7 @@ export function resolveComplaint(
       return { ok: true, complaint: resolved };
     }
     const [existing] = await tx.select().from(complaint).where(eq(complaint.id, id));
-    return existing === undefined
-      ? { ok: false, reason: "unknown" }
-      : { ok: false, reason: "already_resolved", complaint: existing };
+    return { ok: false, complaint: existing };
   });
 }
 
@@ -261,15 +254,14 @@ async function stageResolved(tx: Transaction, { id, contractId, filedBy, status,
   });
 }
 
+interface ComplaintFilter {
+  status?: ComplaintStatus | undefined;
+  contractId?: string | undefined;
+  limit: number;
+}
+
 /** Complaints of all contracts for the operator, oldest first. */
-export function findComplaints(
-  db: Executor,
-  {
-    status,
-    contractId,
-    limit,
-  }: { status?: ComplaintStatus | undefined; contractId?: string | undefined; limit: number },
-): Promise<ComplaintRow[]> {
+export function findComplaints(db: Executor, { status, contractId, limit }: ComplaintFilter) {
   return db
     .select()
     .from(complaint)
