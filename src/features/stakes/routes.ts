@@ -52,16 +52,8 @@ const StakeSchema = z
 
 export type StakeView = z.infer<typeof StakeSchema>;
 
-interface StakeRow {
-  /** Base units. */
-  amount: bigint;
-  since: bigint;
-  /** In seconds; votes can delay it. */
-  releasableAt: bigint | null;
-}
-
-/** Null if nothing is staked. */
-async function loadStake(db: Executor, agent: Address): Promise<StakeRow | null> {
+/** Amount in base units, times in seconds; votes can delay the release. Null if nothing is staked. */
+async function loadStake(db: Executor, agent: Address) {
   const [row] = await db
     .select({
       amount: stake.amount,
@@ -179,7 +171,7 @@ async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Pro
   });
 }
 
-function requireBonded(current: StakeRow | null): void {
+function requireBonded(current: Awaited<ReturnType<typeof loadStake>>): void {
   if (current === null) throw conflict("You have nothing staked.");
   if (current.releasableAt === null) return;
   throw conflict(
