@@ -7,6 +7,7 @@ import { ListQuerySchema } from "../features/contracts/schema.js";
 import type { ContractView } from "../features/contracts/view.js";
 import type { AppEnv } from "../http/middleware.js";
 import { invalidInput } from "../http/responses.js";
+import type { Page } from "../http/schemas.js";
 import { AgentLink, Amount, Choice, plural, StatusBadge, Time } from "./components.js";
 import { nextStep, Step } from "./contract/clock.js";
 import { ANONYMOUS } from "./layout.js";
@@ -30,8 +31,8 @@ export function showFeed(deps: Pick<Deps, "db" | "clock">) {
       return c.render(<FeedPage query={query}>{alert}</FeedPage>, page);
     }
     const reader = { client: c.get("client"), caller: ANONYMOUS };
-    const { data, nextCursor } = await listContracts(deps, parsed.data, reader);
-    const results = <Results contracts={data} nextCursor={nextCursor} query={query} now={deps.clock.now()} />;
+    const found = await listContracts(deps, parsed.data, reader);
+    const results = <Results {...found} query={query} now={deps.clock.now()} />;
     return c.render(<FeedPage query={query}>{results}</FeedPage>, {
       ...page,
       dataPath: feedPath(query, { cursor: query.cursor ?? "" }).replace("/", "/contracts.json"),
@@ -139,24 +140,14 @@ function Filters({ query }: { query: FeedQuery }) {
   );
 }
 
-function Results({
-  contracts,
-  nextCursor,
-  query,
-  now,
-}: {
-  contracts: ContractView[];
-  nextCursor: string | null;
-  query: FeedQuery;
-  now: number;
-}) {
+function Results({ data, nextCursor, query, now }: Page<ContractView> & { query: FeedQuery; now: number }) {
   return (
     <section id="contracts" data-region="" aria-label="Contracts">
-      {contracts.length === 0 ? (
+      {data.length === 0 ? (
         <p>{feedPath(query, {}) === "/" ? "There are no contracts yet." : "No matching contracts."}</p>
       ) : (
         <ol class="feed">
-          {contracts.map((contract) => (
+          {data.map((contract) => (
             <li>
               <Card contract={contract} now={now} />
             </li>
