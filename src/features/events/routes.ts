@@ -4,14 +4,7 @@ import { EVENT_TYPES, parseEventTypes } from "@working-contracts/protocol/events
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
-import {
-  type EventFilter,
-  type EventView,
-  newestPosition,
-  readPage,
-  requireReached,
-  toEvent,
-} from "../../events/log.js";
+import { type EventView, newestPosition, readPage, requireReached, toEvent } from "../../events/log.js";
 import { body, endpoints, raw } from "../../http/endpoint.js";
 import { AddressSchema, LimitSchema, parsed } from "../../http/schemas.js";
 import { bearerKey } from "../agents/key-owners.js";
@@ -130,12 +123,7 @@ export const eventEndpoints = [
 /** `latest` returns no events, only the end of the log. Throws `invalid_request` for a position beyond the end. */
 async function listEvents(
   { db }: Pick<Deps, "db">,
-  {
-    caller,
-    after,
-    filter,
-    limit,
-  }: { caller: Address; after: bigint | "latest"; filter: EventFilter; limit: number },
+  { caller, after, filter, limit }: z.output<typeof EventListQuerySchema> & { caller: Address },
 ): Promise<EventList> {
   const newest = await newestPosition(db);
   if (after === "latest") return { data: [], nextAfter: newest.toString(), hasMore: false };
