@@ -20,22 +20,7 @@ interface Announced {
   };
 }
 
-export interface Account {
-  /** Calls back with the signed-in agent, now and after each change; with null while there is none. */
-  onChange(listener: (agent: Agent | null) => void): void;
-  /**
-   * Performs an action, then shows its result. Selects the service's chain first, unless the action needs none. Reports
-   * progress and failure in words. While the outcome of a signed payment is unknown, resumes the call with that payment,
-   * until it has expired. Returns whether the action succeeded, also if its result cannot be shown.
-   */
-  perform<T>(
-    what: string,
-    action: (agent: Agent) => Promise<T>,
-    options?: { show?: (result: T, agent: Agent) => unknown; isOffChain?: boolean },
-  ): Promise<boolean>;
-  /** Says why something failed. If the service does not accept the key, forgets it: only a new sign-in can help. */
-  failed(what: string, error: unknown): void;
-}
+export type Account = ReturnType<typeof createAccount>;
 
 /** The clock of a sandbox on this machine can be moved. */
 const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
@@ -50,7 +35,7 @@ const STEPS = {
 } as const;
 
 /** Shows the button that connects a wallet, or the connected address, in `place`. */
-export function createAccount(place: HTMLElement): Account {
+export function createAccount(place: HTMLElement) {
   const wallets = new Map<string, Announced>();
   const listeners: ((agent: Agent | null) => void)[] = [];
   let agent: Agent | null = null;
@@ -157,6 +142,7 @@ export function createAccount(place: HTMLElement): Account {
   });
   dispatchEvent(new Event("eip6963:requestProvider"));
 
+  /** Says why something failed. If the service does not accept the key, forgets it: only a new sign-in can help. */
   function failed(what: string, error: unknown): void {
     const isOver = error instanceof ServiceError && error.code === "unauthorized";
     if (isOver) disconnect();
@@ -168,11 +154,21 @@ export function createAccount(place: HTMLElement): Account {
 
   return {
     failed,
-    onChange(listener) {
+    /** Calls back with the signed-in agent, now and after each change; with null while there is none. */
+    onChange(listener: (agent: Agent | null) => void): void {
       listeners.push(listener);
       listener(agent);
     },
-    async perform(what, action, { show, isOffChain = false } = {}) {
+    /**
+     * Performs an action, then shows its result. Selects the service's chain first, unless the action needs none. Reports
+     * progress and failure in words. While the outcome of a signed payment is unknown, resumes the call with that payment,
+     * until it has expired. Returns whether the action succeeded, also if its result cannot be shown.
+     */
+    async perform<T>(
+      what: string,
+      action: (agent: Agent) => Promise<T>,
+      { show, isOffChain }: { show?: (result: T, agent: Agent) => unknown; isOffChain?: boolean } = {},
+    ): Promise<boolean> {
       if (agent === null) return false;
       const by = agent;
       try {
