@@ -82,23 +82,16 @@ export function rateOfComments() {
   return totalRate(count(texts().filter(({ kind }) => kind === "comment")));
 }
 
-/** The faults, one for each line and with a suggestion, and a table of rates; null if all are within their limits. */
+/** The faults, one for each line and with a suggestion; null if all rates are within their limits. */
 export function checkProse() {
   const counted = count(texts());
   const isOverTotal = totalRate(counted) > TOTAL_LIMIT;
-  const rows = PATTERNS.map(({ limit = Infinity, suggestion }, index) => {
+  const lines = PATTERNS.flatMap(({ limit = Infinity, suggestion }, index) => {
     const hits = counted.hits[index];
-    return { hits, limit, suggestion, rate: rateOf(hits.length, counted.words) };
+    const isFaulty = isOverTotal || rateOf(hits.length, counted.words) > limit;
+    return isFaulty ? hits.map((hit) => `${hit}: ${suggestion}`) : [];
   });
-  const faulty = rows.filter(({ rate, limit }) => isOverTotal || rate > limit);
-  const lines = faulty.flatMap(({ hits, suggestion }) => hits.map((hit) => `${hit}: ${suggestion}`));
-  if (lines.length === 0) return null;
-  const table = rows.map(
-    ({ hits, rate, limit, suggestion }) =>
-      `${rate.toFixed(2).padStart(6)}  ${(limit === Infinity ? "" : String(limit)).padStart(5)}  ${String(hits.length).padStart(5)}  ${suggestion}`,
-  );
-  const total = `${totalRate(counted).toFixed(2).padStart(6)}  ${String(TOTAL_LIMIT).padStart(5)}         all, in ${counted.words} words`;
-  return [...lines, "", "  rate  limit  count  per 1,000 words", ...table, total, ""].join("\n");
+  return lines.length === 0 ? null : lines.join("\n");
 }
 
 function count(segments) {
