@@ -57,29 +57,21 @@ const BASE64_JSON = {
   contentMediaType: "application/json",
 } as const;
 
+type HeaderSchema = typeof BASE64_JSON | { type: "string"; enum: string[] };
+const header = (name: string, description: string, schema: HeaderSchema = BASE64_JSON) => {
+  return { name, in: "header" as const, required: false, description, schema };
+};
+
 const PAYMENT_PARAMETERS = [
-  {
-    name: "PAYMENT-SIGNATURE",
-    in: "header" as const,
-    required: false,
-    description:
-      "x402 version 2: base64 of `{ x402Version: 2, accepted, payload: { signature, authorization } }`, `accepted` being the quote that is paid",
-    schema: BASE64_JSON,
-  },
-  {
-    name: "X-PAYMENT",
-    in: "header" as const,
-    required: false,
-    description: "x402 version 1: base64 of `{ x402Version: 1, scheme, network, payload }`",
-    schema: BASE64_JSON,
-  },
-  {
-    name: "X-402-Version",
-    in: "header" as const,
-    required: false,
-    description: "`1` asks for the quote in the 402's body, in the version 1 form",
-    schema: { type: "string" as const, enum: ["1", "2"] },
-  },
+  header(
+    "PAYMENT-SIGNATURE",
+    "x402 version 2: base64 of `{ x402Version: 2, accepted, payload: { signature, authorization } }`, `accepted` being the quote that is paid",
+  ),
+  header("X-PAYMENT", "x402 version 1: base64 of `{ x402Version: 1, scheme, network, payload }`"),
+  header("X-402-Version", "`1` asks for the quote in the 402's body, in the version 1 form", {
+    type: "string",
+    enum: ["1", "2"],
+  }),
 ];
 
 /** For crawlers of paid APIs: there is no price list, because each contract has its own price. */
