@@ -145,11 +145,8 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
   const { counterparty } = terms.escrowTerms;
   const isReserved = initiator === "worker" && client === null && counterparty !== ZERO_ADDRESS;
   const isNamed = initiator === "client" && worker !== null && workerStake === null;
-  const deposits = Object.entries({
-    Price: contract.escrowedFunds,
-    "Worker Stake": workerStake,
-    "Dispute Bond": disputeBond,
-  }).flatMap(([name, value]) =>
+  const paid = { Price: contract.escrowedFunds, "Worker Stake": workerStake, "Dispute Bond": disputeBond };
+  const deposits = Object.entries(paid).flatMap(([name, value]) =>
     value === null
       ? []
       : [
