@@ -50,6 +50,10 @@ describe("the sandbox", () => {
 
     const page = await (await fetch(`${url}/sandbox`, { headers: { accept: "text/html" } })).text();
     expect(page).toContain('<form class="panel act" method="post" action="/sandbox/faucet">');
+    const assets = (page.match(/\/assets\/[^"]+/g) ?? []).map(
+      async (path) => (await fetch(`${url}${path}`)).status,
+    );
+    expect(await Promise.all(assets)).toEqual([200, 200]);
     const { address } = await newcomer();
     const filledIn = new URLSearchParams({ address, usd: "1000", tokens: "1000" });
     const sent = { method: "POST", body: filledIn, redirect: "manual" } as const;

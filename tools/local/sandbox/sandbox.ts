@@ -146,8 +146,8 @@ function pageOf(text: string) {
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <meta name="color-scheme" content="light dark">
     <title>Sandbox · Working Contracts</title>
-    <link rel="icon" href="${ASSETS.icon}" type="image/svg+xml">
-    <link rel="stylesheet" href="${ASSETS.style}">
+    <link rel="icon" href="${ASSETS.icon.path}" type="image/svg+xml">
+    <link rel="stylesheet" href="${ASSETS.style.path}">
   </head>
   <body>
     <main id="main">
