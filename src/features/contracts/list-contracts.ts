@@ -153,9 +153,7 @@ function firstOf(
     order by walked.key ${direction}, walked.id ${direction} limit ${filter.limit + 1}`;
 }
 
-/**
- * The conditions that an index answers together with the order of the list: one walk for each partition, or one alone.
- */
+/** The conditions that an index answers together with the order of the list: one walk for each partition, or one alone. */
 function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)[] {
   const { status, search, sort } = filter;
   const walk = and(
@@ -286,10 +284,7 @@ const isAmongMatches = (id: SQL | unknown) =>
 /** SQL condition for common words: checks rows in the list's order until the page is full. No index serves a case. */
 const hasWords = sql`case when ${matches} then true else false end`;
 
-/**
- * Whether reading the list in its order is cheaper than reading all matches of the words: for a share p of n texts the
- * one reads page / p rows, the other p * n.
- */
+/** Whether the list in its order costs less than all matches of the words: page / p rows, not p * n, for a share p of n texts. */
 async function areCommon(db: Executor, words: readonly string[], page: number): Promise<boolean> {
   const { texts, shares } = await statisticsOf(db);
   const share = words.reduce((product, word) => product * (shares.get(word) ?? 0), 1);
