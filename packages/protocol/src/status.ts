@@ -83,10 +83,7 @@ export function effectiveOutcomes(facts: StatusFacts, now: number): number {
   return acceptedByTimeOut ? allMet(facts.criteriaCount) : facts.outcomes;
 }
 
-/**
- * Counts the outcomes that determine the payout at `now`. Without a vote, an unclear computed criterion pays as met,
- * because the Client accepted it; only a vote splits its share (docs/rules.md 33).
- */
+/** Counts the outcomes that pay at `now`. Without a vote, an unclear computed criterion pays as met (docs/rules.md 33). */
 export function payingTally(facts: StatusFacts, now: number): OutcomeTally {
   const { met, notMet, unclear } = tallyOutcomes(effectiveOutcomes(facts, now), facts.criteriaCount);
   return facts.phase === "tallied" ? { met, notMet, unclear } : { met: met + unclear, notMet, unclear: 0 };

@@ -48,10 +48,7 @@ type ProfileView = z.infer<typeof ProfileSchema>;
 
 const ProfileVersionSchema = z.object({ ...fields, createdAt: z.iso.datetime() }).openapi("ProfileVersion");
 
-/**
- * Invisible characters: control, format (zero-width, bidi) and line separator characters, everything that
- * Unicode calls ignorable (fillers, variation selectors, tags), and the blank Braille pattern.
- */
+/** Controls, formats (zero-width, bidi), line separators, what Unicode calls ignorable (fillers, tags), the blank Braille pattern. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /** NFC without invisible characters and outer blanks; null if nothing is left. */

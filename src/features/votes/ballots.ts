@@ -90,11 +90,7 @@ async function requireSignable(deps: Deps, { caller, ballot }: VoteCall): Promis
   if (needsDelegation && !(await isDelegable(deps, caller, "vote"))) throw votesNotDelegated();
 }
 
-/**
- * A bond signs the votes if its nonce is the hash of their commitment; otherwise the Relay needs the voter's
- * delegation. The votes are stored before their commitment can reach the chain: a commitment whose votes are lost costs
- * the voter its bond.
- */
+/** Stores the votes before their commitment can be on chain: without them, the bond is lost (docs/decisions.md, "Voting rights"). */
 async function storeVote(
   deps: Deps,
   { commitment, entrusted }: VoteAction,
