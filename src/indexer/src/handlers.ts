@@ -50,73 +50,48 @@ ponder.on("Factory:ParametersChanged", async ({ event, context }) => {
   });
 });
 
-ponder.on("Escrow:WorkingContractCreated", async (args) => {
-  await recordEvent(args, "WorkingContractCreated", {
-    phase: "created",
-    createdAt: args.event.block.timestamp,
-  });
-});
-
-ponder.on("Escrow:WorkingContractMatched", async (args) => {
-  const { block, args: matched } = args.event;
-  await recordEvent(args, "WorkingContractMatched", (row) => ({
-    phase: "matched",
-    matchedAt: block.timestamp,
-    ...(row.workerInitiated ? { client: matched.counterparty } : { worker: matched.counterparty }),
-  }));
-});
-
-ponder.on("Escrow:WorkingContractDeclined", async (args) => {
-  await recordEvent(args, "WorkingContractDeclined", {
-    phase: "declined",
-    endedAt: args.event.block.timestamp,
-  });
-});
-
-ponder.on("Escrow:WorkingContractCancelled", async (args) => {
-  await recordEvent(args, "WorkingContractCancelled", {
-    phase: "cancelled",
-    endedAt: args.event.block.timestamp,
-  });
-});
-
-ponder.on("Escrow:WorkingContractWithdrawn", async (args) => {
-  await recordEvent(args, "WorkingContractWithdrawn", {
-    phase: "withdrawn",
-    endedAt: args.event.block.timestamp,
-  });
-});
-
-ponder.on("Escrow:WorkingContractDelivered", async (args) => {
-  const { block, args: delivered } = args.event;
-  await recordEvent(args, "WorkingContractDelivered", {
-    phase: "delivered",
-    deliveredAt: block.timestamp,
-    deliveryHash: delivered.deliveryHash,
-    checkpointsRoot: delivered.checkpointsRoot,
-    outcomes: delivered.outcomes,
-  });
-});
-
-ponder.on("Escrow:WorkingContractApproved", async (args) => {
-  const { block, args: approved } = args.event;
-  await recordEvent(args, "WorkingContractApproved", {
-    phase: "approved",
-    endedAt: block.timestamp,
-    outcomes: approved.outcomes,
-  });
-});
+onEscrow("WorkingContractCreated", ({ block }) => ({ phase: "created", createdAt: block.timestamp }));
+onEscrow("WorkingContractMatched", ({ block, args: { counterparty } }, { workerInitiated }) => ({
+  phase: "matched",
+  matchedAt: block.timestamp,
+  ...(workerInitiated ? { client: counterparty } : { worker: counterparty }),
+}));
+onEscrow("WorkingContractDeclined", ({ block }) => ({ phase: "declined", endedAt: block.timestamp }));
+onEscrow("WorkingContractCancelled", ({ block }) => ({ phase: "cancelled", endedAt: block.timestamp }));
+onEscrow("WorkingContractWithdrawn", ({ block }) => ({ phase: "withdrawn", endedAt: block.timestamp }));
+onEscrow("WorkingContractDelivered", ({ block, args: { deliveryHash, checkpointsRoot, outcomes } }) => ({
+  phase: "delivered",
+  deliveredAt: block.timestamp,
+  deliveryHash,
+  checkpointsRoot,
+  outcomes,
+}));
+onEscrow("WorkingContractApproved", ({ block, args: { outcomes } }) => ({
+  phase: "approved",
+  endedAt: block.timestamp,
+  outcomes,
+}));
+onEscrow("WorkingContractDisputed", ({ block, args: { bond } }) => ({
+  phase: "disputed",
+  disputedAt: block.timestamp,
+  disputeBond: bond,
+}));
+onEscrow("WorkingContractTallied", ({ block, args: { outcomes } }) => ({
+  phase: "tallied",
+  endedAt: block.timestamp,
+  outcomes,
+}));
+onEscrow("WorkingContractSettled", ({ block, args: { treasury, payout } }) => ({
+  settled: true,
+  settledAt: block.timestamp,
+  treasury: treasury === ZERO_ADDRESS ? null : treasury,
+  clientPayout: payout.client,
+  workerPayout: payout.worker,
+}));
+onEscrow("DirectTransferCredited");
+onEscrow("DirectTransferRefunded");
 
 const drawnAbi = parseAbi(["event BackupAgentsDrawn(address[] backupAgents)"]);
-
-ponder.on("Escrow:WorkingContractDisputed", async (args) => {
-  const { block, args: disputed } = args.event;
-  await recordEvent(args, "WorkingContractDisputed", {
-    phase: "disputed",
-    disputedAt: block.timestamp,
-    disputeBond: disputed.bond,
-  });
-});
 
 ponder.on("Escrow:BackupAgentsDrawn", async ({ event, context }) => {
   const { address, data, topics } = event.log;
@@ -124,103 +99,61 @@ ponder.on("Escrow:BackupAgentsDrawn", async ({ event, context }) => {
   // Ponder's own decoder reads the array as one address once a stranger has emitted a truncated one.
   const drawn = decodeEventLog({ abi: drawnAbi, data, topics }).args;
   const args = { context, event: { ...event, args: drawn } };
-  await recordEvent(args, "BackupAgentsDrawn", { drawn: true });
+  await recordEvent(args, "BackupAgentsDrawn", () => ({ drawn: true }));
   for (const backupAgent of drawn.backupAgents) {
     await context.db.insert(draw).values({ contractId: address, backupAgent });
   }
 });
 
-ponder.on("Escrow:VoteSealed", async (args) => {
-  const { event, context } = args;
-  const { backupAgent, bond, commitment } = event.args;
-  const row = await recordEvent(args, "VoteSealed", ({ sealedVotes }) => ({ sealedVotes: sealedVotes + 1 }));
-  if (row === null) return;
-  await context.db.insert(vote).values({
-    contractId: event.log.address,
-    backupAgent,
-    commitment,
-    bond,
-    position: row.sealedVotes - 1,
-    sealedAt: event.block.timestamp,
-    claimed: false,
-    rewardDeferred: false,
-  });
-});
+onEscrow(
+  "VoteSealed",
+  (_, { sealedVotes }) => ({ sealedVotes: sealedVotes + 1 }),
+  async (db, { args: { backupAgent, bond, commitment }, log, block }, row) => {
+    await db.insert(vote).values({
+      contractId: log.address,
+      backupAgent,
+      commitment,
+      bond,
+      position: row.sealedVotes - 1,
+      sealedAt: block.timestamp,
+      claimed: false,
+      rewardDeferred: false,
+    });
+  },
+);
 
-ponder.on("Escrow:VoteOpened", async (args) => {
-  const { event, context } = args;
-  const { backupAgent, votes } = event.args;
-  const row = await recordEvent(args, "VoteOpened", ({ openedVotes }) => ({ openedVotes: openedVotes + 1 }));
-  if (row === null) return;
-  await context.db.update(vote, { contractId: event.log.address, backupAgent }).set({ votes });
-});
-
-ponder.on("Escrow:WorkingContractTallied", async (args) => {
-  const { block, args: tallied } = args.event;
-  await recordEvent(args, "WorkingContractTallied", {
-    phase: "tallied",
-    endedAt: block.timestamp,
-    outcomes: tallied.outcomes,
-  });
-});
+onEscrow(
+  "VoteOpened",
+  (_, { openedVotes }) => ({ openedVotes: openedVotes + 1 }),
+  (db, { args: { backupAgent, votes }, log }) =>
+    db.update(vote, { contractId: log.address, backupAgent }).set({ votes }),
+);
 
 // If the reward of a claim was deferred, a second claim later pays only the reward: the two add up.
-ponder.on("Escrow:VoteClaimed", async (args) => {
-  const { event, context } = args;
-  const { backupAgent, reward } = event.args;
-  if ((await recordEvent(args, "VoteClaimed")) === null) return;
-  await context.db.update(vote, { contractId: event.log.address, backupAgent }).set((row) => ({
+onEscrow("VoteClaimed", undefined, (db, { args: { backupAgent, reward }, log }) =>
+  db.update(vote, { contractId: log.address, backupAgent }).set((row) => ({
     claimed: true,
     reward: (row.reward ?? 0) + Number(reward),
     rewardDeferred: false,
-  }));
-});
+  })),
+);
 
-ponder.on("Escrow:RewardDeferred", async (args) => {
-  const { event, context } = args;
-  if ((await recordEvent(args, "RewardDeferred")) === null) return;
-  await context.db
-    .update(vote, { contractId: event.log.address, backupAgent: event.args.backupAgent })
-    .set({ rewardDeferred: true });
-});
+onEscrow("RewardDeferred", undefined, (db, { args: { backupAgent }, log }) =>
+  db.update(vote, { contractId: log.address, backupAgent }).set({ rewardDeferred: true }),
+);
 
-ponder.on("Escrow:WorkingContractSettled", async (args) => {
-  const { block, args: settlement } = args.event;
-  await recordEvent(args, "WorkingContractSettled", {
-    settled: true,
-    settledAt: block.timestamp,
-    treasury: settlement.treasury === ZERO_ADDRESS ? null : settlement.treasury,
-    clientPayout: settlement.payout.client,
-    workerPayout: settlement.payout.worker,
-  });
-});
-
-ponder.on("Escrow:PayoutDeferred", async (args) => {
-  const { event, context } = args;
-  const { amount, payee } = event.args;
-  if ((await recordEvent(args, "PayoutDeferred")) === null) return;
-  await context.db
+onEscrow("PayoutDeferred", undefined, (db, { args: { amount, payee }, log }) =>
+  db
     .insert(deferredPayout)
-    .values({ contractId: event.log.address, payee, amount })
-    .onConflictDoUpdate((row) => ({ amount: row.amount + amount }));
-});
+    .values({ contractId: log.address, payee, amount })
+    .onConflictDoUpdate((row) => ({ amount: row.amount + amount })),
+);
 
-ponder.on("Escrow:PayoutClaimed", async (args) => {
-  const { event, context } = args;
-  const { amount, payee } = event.args;
-  if ((await recordEvent(args, "PayoutClaimed")) === null) return;
-  await context.db
-    .update(deferredPayout, { contractId: event.log.address, payee })
-    .set((row) => ({ amount: row.amount - amount }));
-});
-
-ponder.on("Escrow:DirectTransferCredited", async (args) => {
-  await recordEvent(args, "DirectTransferCredited");
-});
-
-ponder.on("Escrow:DirectTransferRefunded", async (args) => {
-  await recordEvent(args, "DirectTransferRefunded");
-});
+onEscrow("PayoutClaimed", undefined, (db, { args: { amount, payee }, log }) =>
+  db
+    .update(deferredPayout, { contractId: log.address, payee })
+    .set((row) => ({ amount: row.amount - amount })),
+);
 
 ponder.on("BackupAgentRegistry:Staked", async ({ event, context }) => {
   const { agent, total: amount } = event.args;
@@ -254,17 +187,34 @@ type EscrowEventName = Exclude<
 >;
 
 type Row = typeof workingContract.$inferSelect;
-type Facts = Partial<typeof workingContract.$inferInsert>;
+type EscrowEvent<Name extends EscrowEventName> = Event<`Escrow:${Name}`>;
+/** The columns of its escrow's row that an event changes, which can depend on the previous row. */
+type FactsOf<Name extends EscrowEventName> = (
+  event: EscrowEvent<Name>,
+  row: Row,
+) => Partial<typeof workingContract.$inferInsert>;
+
+/** Records each event of this name, and then changes other rows; see {@link recordEvent}. */
+function onEscrow<Name extends EscrowEventName>(
+  name: Name,
+  factsOf?: FactsOf<Name>,
+  changeOthers?: (db: Context["db"], event: EscrowEvent<Name>, row: Row) => Promise<unknown>,
+): void {
+  ponder.on(`Escrow:${name}`, async (args) => {
+    const { context, event } = args as { context: Context; event: EscrowEvent<Name> };
+    const row = await recordEvent({ context, event }, name, factsOf);
+    if (row !== null) await changeOthers?.(context.db, event, row);
+  });
+}
 
 /**
- * Adds the event to the timeline and applies `facts`, which can depend on the previous row. Returns the new row, or
- * null if the emitter is no escrow of ours: anyone can emit look-alike events, but only the factory's events create
- * rows.
+ * Adds the event to the timeline and applies its facts. Returns the new row, or null if the emitter is no escrow of ours:
+ * anyone can emit look-alike events, but only the factory's events create rows.
  */
 async function recordEvent<Name extends EscrowEventName>(
-  { context, event }: { context: Context; event: Event<`Escrow:${Name}`> },
+  { context, event }: { context: Context; event: EscrowEvent<Name> },
   name: Name,
-  facts: Facts | ((row: Row) => Facts) = {},
+  factsOf?: FactsOf<Name>,
 ): Promise<Row | null> {
   const { block, log, transaction } = event;
   const row = await context.db.find(workingContract, { id: log.address });
@@ -283,7 +233,7 @@ async function recordEvent<Name extends EscrowEventName>(
   });
 
   return context.db.update(workingContract, { id: log.address }).set({
-    ...(typeof facts === "function" ? facts(row) : facts),
+    ...factsOf?.(event, row),
     updatedBlock: block.number,
     updatedBlockHash: block.hash,
   });
