@@ -151,14 +151,12 @@ function bytecode(name: ContractName): Hex {
   return (JSON.parse(readFileSync(path, "utf8")) as { bytecode: Record<ContractName, Hex> }).bytecode[name];
 }
 
-async function carryOut(
-  sender: Sender,
-  calls: Pick<SentTransaction["request"], "to" | "data" | "nonce">[],
-): Promise<TransactionReceipt[]> {
-  const sent: SentTransaction[] = [];
+/** Sends the calls in order, then waits for all of them. */
+async function carryOut(sender: Sender, calls: readonly Call[]): Promise<TransactionReceipt[]> {
+  const sent: Awaited<ReturnType<typeof send>>[] = [];
   for (const call of calls) sent.push(await send(sender, call));
   const receipts: TransactionReceipt[] = [];
-  for (const one of sent) receipts.push(await included(sender, one));
+  for (const included of sent) receipts.push(await included());
   return receipts;
 }
 
@@ -189,87 +187,60 @@ interface Sender {
   resendAfterMs?: number | undefined;
 }
 
-interface Request {
+interface Call {
   to?: Address;
   data: Hex;
   nonce: number;
-  gas: bigint;
-  maxFeePerGas: bigint;
-  maxPriorityFeePerGas: bigint;
-}
-
-interface SentTransaction {
-  request: Request;
-  /** They share a nonce, so at most one is included. */
-  hashes: Hash[];
-}
-
-/** Sends a transaction at the current fee. Throws if gas estimation fails or the node rejects it. */
-async function send(
-  { walletClient }: Sender,
-  call: Pick<Request, "to" | "data" | "nonce">,
-): Promise<SentTransaction> {
-  const prepared = await walletClient.prepareTransactionRequest({ ...call, type: "eip1559" });
-  const { gas, maxFeePerGas, maxPriorityFeePerGas } = prepared;
-  const request = { ...call, gas, maxFeePerGas, maxPriorityFeePerGas };
-  const { hash, failure } = await broadcast(walletClient, request);
-  if (failure instanceof BaseError && failure.walk((cause) => cause instanceof RpcRequestError) !== null)
-    throw failure;
-  return { request, hashes: [hash] };
-}
-
-/** Never throws: if the response was lost, the transaction can still be pending, and its hash identifies it. */
-async function broadcast(
-  { account, chain, sendRawTransaction }: Sender["walletClient"],
-  request: Request,
-): Promise<{ hash: Hash; failure: unknown }> {
-  const serializedTransaction = await account.signTransaction({
-    ...request,
-    chainId: chain.id,
-    type: "eip1559",
-  });
-  const failure = await sendRawTransaction({ serializedTransaction }).then(
-    () => null,
-    (error: unknown) => error,
-  );
-  return { hash: keccak256(serializedTransaction), failure };
 }
 
 /**
- * Waits for a transaction's receipt and resends it with both fees raised by 25% while there is none. Throws if the
- * transaction reverted, or if none of six attempts was included in time.
+ * Sends a transaction at the current fee. Throws if gas estimation fails or the node rejects it. The returned function
+ * waits for its receipt, and sends it again with both fees raised by 25% while there is none; it throws if it reverted, or
+ * if none of six attempts was included in time.
  */
-async function included(sender: Sender, { request, hashes }: SentTransaction): Promise<TransactionReceipt> {
+async function send(sender: Sender, call: Call): Promise<() => Promise<TransactionReceipt>> {
   const { walletClient, publicClient, resendAfterMs: timeout = RESEND_AFTER_MS } = sender;
-  let dearer = request;
-  let refusal: unknown;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const receipt = await Promise.any(
-        hashes.map((hash) => publicClient.waitForTransactionReceipt({ hash, timeout })),
-      );
-      if (receipt.status === "success") return receipt;
-    } catch (error) {
-      if (attempt === ATTEMPTS)
-        throw new Error(`Transaction ${hashes[0]} was not included after ${ATTEMPTS} attempts.`, {
-          cause: refusal ?? error,
-        });
-      dearer = raised(dearer);
-      // The node also rejects it if an earlier attempt was just included. The receipts decide.
-      const { hash, failure } = await broadcast(walletClient, dearer);
-      hashes.push(hash);
-      refusal = failure ?? refusal;
-      continue;
-    }
-    throw new Error(`Transaction ${hashes[0]} reverted.`);
-  }
-}
+  const { account, chain } = walletClient;
+  const prepared = await walletClient.prepareTransactionRequest({ ...call, type: "eip1559" });
+  const request = { ...call, gas: prepared.gas, chainId: chain.id, type: "eip1559" } as const;
+  let { maxFeePerGas, maxPriorityFeePerGas } = prepared;
+  /** They share a nonce, so at most one is included. */
+  const hashes: Hash[] = [];
 
-function raised(request: Request): Request {
-  const quarterMore = (fee: bigint) => (fee * 5n + 3n) / 4n;
-  return {
-    ...request,
-    maxFeePerGas: quarterMore(request.maxFeePerGas),
-    maxPriorityFeePerGas: quarterMore(request.maxPriorityFeePerGas),
+  /** Resolves to the failure, if any: if the response was lost, the transaction can still be pending. */
+  const broadcast = async (): Promise<unknown> => {
+    const fees = { maxFeePerGas, maxPriorityFeePerGas };
+    const serializedTransaction = await account.signTransaction({ ...request, ...fees });
+    hashes.push(keccak256(serializedTransaction));
+    return walletClient.sendRawTransaction({ serializedTransaction }).then(
+      () => null,
+      (error) => error,
+    );
+  };
+  const refused = await broadcast();
+  if (refused instanceof BaseError && refused.walk((cause) => cause instanceof RpcRequestError))
+    throw refused;
+
+  return async () => {
+    let refusal: unknown;
+    for (let attempt = 1; ; attempt++) {
+      const receipts = hashes.map((hash) => publicClient.waitForTransactionReceipt({ hash, timeout }));
+      const receipt = await Promise.any(receipts).catch((error: unknown) => {
+        refusal ??= error;
+        return null;
+      });
+      if (receipt?.status === "success") return receipt;
+      if (receipt !== null) throw new Error(`Transaction ${hashes[0]} reverted.`);
+      if (attempt === ATTEMPTS) {
+        const message = `Transaction ${hashes[0]} was not included after ${ATTEMPTS} attempts.`;
+        throw new Error(message, { cause: refusal });
+      }
+      maxFeePerGas = quarterMore(maxFeePerGas);
+      maxPriorityFeePerGas = quarterMore(maxPriorityFeePerGas);
+      // The node also rejects it if an earlier attempt was just included. The receipts decide.
+      refusal = (await broadcast()) ?? refusal;
+    }
   };
 }
+
+const quarterMore = (fee: bigint): bigint => (fee * 5n + 3n) / 4n;
