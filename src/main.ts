@@ -154,7 +154,7 @@ export async function createService(
       lookWhenIndexed(serving.db, notifications);
       endWaits = () => outbox.stop();
       closing.push(endWaits);
-      const feed = await createEventFeed({ db, notifications });
+      const feed = await createEventFeed({ db, notifications, logger });
       endStreams = () => feed.stop();
       closing.push(endStreams);
       app = createApp({

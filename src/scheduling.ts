@@ -51,12 +51,7 @@ export function createPause({ notifications, channels }: Wakers) {
 /** A long outage must not flood the log. */
 const LOG_EVERY_FAILURES = 30;
 
-/**
- * Runs `round` every `intervalMs`, on a notification of `wakers`, and again at once while it returns true. After a
- * failed round the pause doubles, up to `maxBackoffMs`; the first failure and every 30th are logged, unless
- * `isExpected` accepts the error. The signal that a round receives is aborted by `stop`.
- */
-export function createLoop(options: {
+export interface LoopOptions {
   name: string;
   logger: Pick<BaseLogger, "warn">;
   intervalMs: number;
@@ -67,7 +62,14 @@ export function createLoop(options: {
   isExpected?: (error: unknown) => boolean;
   // biome-ignore lint/suspicious/noConfusingVoidType: a round that never has more to do returns nothing.
   round(stopping: AbortSignal): Promise<boolean | void>;
-}): Loop {
+}
+
+/**
+ * Runs `round` every `intervalMs`, on a notification of `wakers`, and again at once while it returns true. After a
+ * failed round the pause doubles, up to `maxBackoffMs`; the first failure and every 30th are logged, unless
+ * `isExpected` accepts the error. The signal that a round receives is aborted by `stop`.
+ */
+export function createLoop(options: LoopOptions): Loop {
   const { name, logger, intervalMs, wakeIntervalMs = 50, maxBackoffMs, round } = options;
   const { isExpected = () => false } = options;
   const stopping = new AbortController();

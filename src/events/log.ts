@@ -5,9 +5,10 @@
 import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";
-import type { Executor, Notifications } from "../db/client.js";
+import type { Executor } from "../db/client.js";
 import { event, eventLog } from "../db/schema.js";
 import { invalidField } from "../errors.js";
+import { createLoop, type LoopOptions, type Wakers } from "../scheduling.js";
 
 /** Postgres channel; payload: the log's newest position. */
 export const EVENTS_APPENDED = "events_appended";
@@ -172,40 +173,32 @@ export type EventFeed = Awaited<ReturnType<typeof createEventFeed>>;
  * Readers pull at their own pace: nothing is queued for them. Resolves once the newest position is known; rejects
  * if the database cannot be read.
  */
-export async function createEventFeed({ db, notifications }: { db: Executor; notifications: Notifications }) {
+export async function createEventFeed({
+  db,
+  notifications,
+  logger,
+}: { db: Executor } & Pick<Wakers, "notifications"> & Pick<LoopOptions, "logger">) {
   const stopping = new AbortController();
   const waiting = new Set<() => void>();
   let kept: EventRow[] = [];
   let newest = await newestPosition(db);
-  let isReading = false;
-  let isAsked = false;
 
-  /** Reads to the end of the log. A call during a read makes it check again. */
-  const refresh = async (): Promise<void> => {
-    isAsked = true;
-    if (isReading) return;
-    isReading = true;
-    try {
-      while (isAsked && !stopping.signal.aborted) {
-        isAsked = false;
-        const later = db.select().from(event).where(gt(event.position, newest));
-        const rows = await later.orderBy(asc(event.position)).limit(PAGE);
-        const last = rows.at(-1)?.position;
-        if (last == null) continue;
-        newest = last;
-        kept = [...kept, ...rows].slice(-KEPT);
-        isAsked ||= rows.length === PAGE;
-        for (const wake of [...waiting]) wake();
-      }
-    } catch {
-      // The database is unreachable: the next poll retries.
-    } finally {
-      isReading = false;
-    }
-  };
-
-  const poll = setInterval(() => void refresh(), POLL_INTERVAL_MS).unref();
-  const unlisten = notifications.listen(EVENTS_APPENDED, { onNotification: () => void refresh() });
+  const loop = createLoop({
+    name: "event feed",
+    logger,
+    intervalMs: POLL_INTERVAL_MS,
+    maxBackoffMs: POLL_INTERVAL_MS,
+    wakers: { notifications, channels: [EVENTS_APPENDED] },
+    async round() {
+      const later = db.select().from(event).where(gt(event.position, newest));
+      const rows = await later.orderBy(asc(event.position)).limit(PAGE);
+      newest = rows.at(-1)?.position ?? newest;
+      kept = [...kept, ...rows].slice(-KEPT);
+      if (rows.length > 0) for (const wake of [...waiting]) wake();
+      return rows.length === PAGE;
+    },
+  });
+  loop.start();
 
   return {
     /** Newest position known to this process. */
@@ -234,8 +227,7 @@ export async function createEventFeed({ db, notifications }: { db: Executor; not
       });
     },
     stop(): void {
-      clearInterval(poll);
-      unlisten();
+      void loop.stop();
       stopping.abort();
       for (const wake of [...waiting]) wake();
     },

@@ -1,6 +1,7 @@
 /** The log of events: which events of a contract are reported, to whom, in which order, by polling and by stream. */
 
 import type { Address } from "@working-contracts/protocol/types";
+import { pino } from "pino";
 import { afterEach, describe, expect, test } from "vitest";
 import { createNotifications } from "../../src/db/client.js";
 import type { AppError } from "../../src/errors.js";
@@ -415,7 +416,7 @@ describe("the stream", () => {
     await untilEvent(client, id, "contract.cancelled");
     const { pool, db } = world;
     const notifications = createNotifications({ pool });
-    const feed = await createEventFeed({ db, notifications });
+    const feed = await createEventFeed({ db, notifications, logger: pino({ level: "silent" }) });
     const streams = createEventStreams({ db, feed }, { maxStreams: 40 });
     const { signal } = new AbortController();
     const opened: AsyncGenerator<string, void>[] = [];

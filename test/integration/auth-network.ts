@@ -33,8 +33,9 @@ export async function useAuthNetwork() {
   await clock.refresh();
   const notifications = createNotifications({ pool });
   const outbox = createOutboxWaiter({ db, notifications });
-  const feed = await createEventFeed({ db, notifications });
   const logs: string[] = [];
+  const logger = createLogger("trace", { write: (line: string) => void logs.push(line) });
+  const feed = await createEventFeed({ db, notifications, logger });
   const deps: Parameters<typeof createApp>[0] = {
     config: testConfig({ DATABASE_URL: database.url, RPC_URL: rpcUrl, SETTLEMENT_WAIT_MS: "1000" }),
     db,
@@ -46,7 +47,7 @@ export async function useAuthNetwork() {
     outbox,
     feed,
     checkpointTrees: createCheckpointTrees(),
-    logger: createLogger("trace", { write: (line: string) => void logs.push(line) }),
+    logger,
   };
 
   afterAll(async () => {
