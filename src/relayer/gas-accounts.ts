@@ -83,19 +83,9 @@ export const gasRefusal = gasRefusalOf({
   budget: sql.placeholder("budget"),
 });
 
-const refusalOf = prepare<{ refusal: GasRefusal | null }>(
-  "gas_refusal",
-  sql`select ${gasRefusal} as refusal`,
-);
-
 const CALL_ENDS = {
   fate: "This call took no payment.",
   hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
-};
-
-const NOT_STORED = {
-  fate: "Other calls used up the gas meanwhile, so nothing was stored.",
-  hint: "Repeat the identical request then.",
 };
 
 /** `rate_limited`, with when to retry and a way out. */
@@ -115,13 +105,6 @@ export function gasExhausted(
     details: { limit, retryAfterSeconds },
     retryAfterSeconds,
   });
-}
-
-/** Throws {@link gasExhausted} if the address cannot have another operation relayed now. */
-export async function assertGas(db: Executor, caller: string, policy: GasPolicy): Promise<void> {
-  const { allowance, budget } = policy;
-  const [row] = await refusalOf(db, { caller, allowance, budget });
-  if (row?.refusal) throw gasExhausted(caller, row.refusal, policy, NOT_STORED);
 }
 
 /** Gas of the common budget that is in use now. */

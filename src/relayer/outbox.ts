@@ -4,9 +4,14 @@ import { type Executor, hasSqlState, type Notifications, SQLSTATE } from "../db/
 import { ENDED, operation } from "../db/schema.js";
 import { columnsOf, prepare, prepareRows, prepareShared, rowOf, sharedCalls } from "../db/statements.js";
 import { AppError } from "../errors.js";
-import { assertGas, gasRefusalOf } from "./gas-accounts.js";
+import { type GasRefusal, gasExhausted, gasRefusalOf } from "./gas-accounts.js";
 import { hasRoom, MAX_QUEUED } from "./limits.js";
 import type { NewOperation } from "./operations.js";
+
+const NOT_STORED = {
+  fate: "Other calls used up the gas meanwhile, so nothing was stored.",
+  hint: "Repeat the identical request then.",
+};
 
 /** An existing row can be rejected, which frees its key, between our insert and our read. */
 const INSERT_TRIES = 5;
@@ -16,7 +21,7 @@ const INSERT_TRIES = 5;
  * the same operations wait for each other's rows, so all insert in an order that the operations' content gives. Rows are in
  * two unique indexes, so one payer's nonces for several payees can still end in a deadlock, which {@link enqueue} repeats.
  */
-const insertion = prepareShared<Record<string, unknown>>(
+const insertion = prepareShared<{ has_room: boolean; refusal: GasRefusal | null; id: string | null }>(
   "operation_insert",
   sql`
     with call as materialized (
@@ -38,27 +43,31 @@ const insertion = prepareShared<Record<string, unknown>>(
         allowance: "float8",
         budget: "float8",
       })}
-    ), stored as (
-      insert into app.operation (id, kind, escrow, caller, target, data, signed, gas_limit, asset, payer, nonce,
-        request_hash, once_key, not_after)
-      select id, kind, escrow, caller, target, data, signed, "gasLimit", asset, payer, nonce, "requestHash", "onceKey",
-        "notAfter"
-      from call where ${hasRoom(sql`call."maxQueued"`)} and (${gasRefusalOf({
+    ), judged as materialized (
+      select call.*, ${hasRoom(sql`call."maxQueued"`)} as has_room, ${gasRefusalOf({
         caller: sql`call.caller`,
         allowance: sql`call.allowance`,
         budget: sql`call.budget`,
         beside: sql`
           select earlier.caller, earlier."gasLimit" from call earlier
           where earlier.n < call.n and earlier.caller is not null`,
-      })}) is null
+      })} as refusal
+      from call
+    ), stored as (
+      insert into app.operation (id, kind, escrow, caller, target, data, signed, gas_limit, asset, payer, nonce,
+        request_hash, once_key, not_after)
+      select id, kind, escrow, caller, target, data, signed, "gasLimit", asset, payer, nonce, "requestHash", "onceKey",
+        "notAfter"
+      from judged where has_room and refusal is null
       order by "onceKey", nonce, n
       on conflict do nothing
       returning ${columnsOf(operation)})
-    select call.n, stored.* from stored join call using (id)`,
+    select judged.n, judged.has_room, judged.refusal, stored.*
+    from judged left join stored on stored.id = judged.id`,
   { inSequence: true },
 );
 
-/** The stored row, if any; null if a deadlock ended the statement, which stored nothing. */
+/** The stored row, or why there is none; null if a deadlock ended the statement, which stored nothing. */
 async function insert(db: Executor, values: Record<string, unknown>) {
   try {
     return (await insertion(db, values))[0];
@@ -68,11 +77,6 @@ async function insert(db: Executor, values: Record<string, unknown>) {
     throw error;
   }
 }
-
-const room = prepare<{ has_room: boolean }>(
-  "operation_room",
-  sql`select ${hasRoom(sql.placeholder("maxQueued"))} as has_room`,
-);
 
 /**
  * Stores an action for the relayer, in one statement. If the outbox already has a row with the same authorization or
@@ -87,16 +91,16 @@ export async function enqueue(
 ): Promise<{ operation: OperationRow; existing: boolean }> {
   for (let attempt = 0; attempt < INSERT_TRIES; attempt += 1) {
     const row = await insert(db, { ...valuesOf(newOperation), maxQueued });
-    if (row === null) continue;
-    if (row !== undefined) return { operation: rowOf(operation, row), existing: false };
+    if (row == null) continue;
+    if (row.id !== null) return { operation: rowOf(operation, row), existing: false };
     const { payment, onceKey, caller, gasPolicy } = newOperation;
     const existing =
       (payment && (await findByAuthorization(db, payment))) ??
       (onceKey === undefined ? undefined : await findByOnceKey(db, onceKey));
     if (existing !== undefined) return { operation: existing, existing: true };
-    const [queue] = await room(db, { maxQueued });
-    if (queue?.has_room !== true) throw queueFull();
-    if (caller !== null && gasPolicy !== undefined) await assertGas(db, caller, gasPolicy);
+    if (!row.has_room) throw queueFull();
+    if (row.refusal !== null && caller !== null && gasPolicy !== undefined)
+      throw gasExhausted(caller, row.refusal, gasPolicy, NOT_STORED);
   }
   throw new AppError("unavailable", {
     message: "A previous operation for this action is still being finished. Retry in a second.",

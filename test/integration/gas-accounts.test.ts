@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Database, databaseOn, migrate } from "../../src/db/client.js";
 import { batch } from "../../src/db/schema.js";
 import type { AppError } from "../../src/errors.js";
-import { assertGas, type GasPolicy, recordBatch } from "../../src/relayer/gas-accounts.js";
+import { type GasPolicy, recordBatch } from "../../src/relayer/gas-accounts.js";
 import { admitPaid, admitSigned, readOutboxState } from "../../src/relayer/limits.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { useDatabase } from "../support/database.js";
@@ -211,11 +211,8 @@ describe("gas limits", () => {
 
   test("are paid back by time, and leave those out who earned their gas", async () => {
     const limits = { allowance: 86_400, budget: 3_600, perFee: 0 };
-    const waitOf = (address: string) =>
-      assertGas(database.db, address, limits).then(
-        () => null,
-        (error: AppError) => error.options.details,
-      );
+    const waitOf = async (address: `0x${string}`) =>
+      (await readOutboxState(database.db, { caller: address, gasPolicy: limits })).gasRefusal;
     await owe("0xa1", 86_400 + 10);
     expect(await waitOf("0xa1")).toEqual({ limit: "allowance", retryAfterSeconds: 10 });
     await owe("*", 3_600 + 20);
