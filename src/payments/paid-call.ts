@@ -48,7 +48,6 @@ import {
   type PaymentQuote,
   paymentRequired,
   type Rejection,
-  receiptExtension,
   receiptHeaders,
   responseVersion,
 } from "./x402.js";
@@ -359,9 +358,8 @@ function withReceipt(
   const { call, response, transaction, settledAt, payment } = settled;
   const { version, from: payer, value: amount } = payment;
   const { chainId } = deployment;
-  const paid = { chainId, resourceUrl: resourceOf({ config }, call), payer, transaction };
-  const extensions = receiptExtension(config, paid, settledAt);
-  const receipt = receiptHeaders({ version, chainId, transaction, payer, amount, extensions });
+  const paid = { version, chainId, resourceUrl: resourceOf({ config }, call), transaction, payer, amount };
+  const receipt = receiptHeaders(config, { ...paid, settledAt });
   return { ...response, headers: { ...response.headers, ...receipt } };
 }
 

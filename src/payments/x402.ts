@@ -103,26 +103,32 @@ function quoteEntry(quote: PaymentQuote, version: X402Version) {
   };
 }
 
-/** The receipt header of a paid call, in the payment's own version: `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`. */
-export function receiptHeaders(input: {
-  version: X402Version;
-  chainId: number;
-  transaction: Hex;
-  payer: Address;
-  amount: bigint;
-  extensions?: Record<string, unknown>;
-}): Record<string, string> {
-  const { version, chainId, transaction, payer, amount, extensions } = input;
-  const receipt = {
+/**
+ * The receipt header of a paid call, in the payment's own version, with the signed receipt as its extension. `settledAt`
+ * in seconds.
+ */
+export function receiptHeaders(
+  issuer: Issuer,
+  receipt: Record<"chainId" | "settledAt", number> & {
+    version: X402Version;
+    resourceUrl: string;
+    transaction: Hex;
+    payer: Address;
+    amount: bigint;
+  },
+): Record<string, string> {
+  const { version, chainId, resourceUrl, transaction, payer, amount, settledAt } = receipt;
+  const signed = { resourceUrl, payer, transaction, issuedAt: settledAt };
+  const signature = sign(issuer, { version: RECEIPT_VERSION, network: networkName(chainId, 2), ...signed });
+  const content = {
     success: true,
     transaction,
     network: networkName(chainId, version),
     payer,
     amount: amount.toString(),
-    ...(extensions && { extensions }),
+    extensions: { "offer-receipt": { info: { receipt: { format: "jws", signature } } } },
   };
-  const name = version === 2 ? "PAYMENT-RESPONSE" : "X-PAYMENT-RESPONSE";
-  return { [name]: encodeHeader(receipt) };
+  return { [version === 2 ? "PAYMENT-RESPONSE" : "X-PAYMENT-RESPONSE"]: encodeHeader(content) };
 }
 
 /** As `@x402/core` does, which takes seven times as long: it joins the text from single characters. */
@@ -292,18 +298,6 @@ export function offerExtension(issuer: Issuer, quote: PaymentQuote, now: number)
     validUntil: now + LIMITS.paymentTimeout,
   });
   return { "offer-receipt": { info: { offers: [{ format: "jws", acceptIndex: 0, signature }] } } };
-}
-
-/** `extensions` of a settled payment: the receipt. `now` in seconds. */
-export function receiptExtension(
-  issuer: Issuer,
-  paid: { chainId: number; resourceUrl: string; payer: Address; transaction: Hex },
-  now: number,
-) {
-  const { chainId, ...payment } = paid;
-  const network = networkName(chainId, 2);
-  const signature = sign(issuer, { version: RECEIPT_VERSION, network, ...payment, issuedAt: now });
-  return { "offer-receipt": { info: { receipt: { format: "jws", signature } } } };
 }
 
 /** The service's `did:web` document: the current key, and those of former master keys that are still configured. */

@@ -331,8 +331,7 @@ const BY_TEST_FILE = {
     },
     "receipt-dated-by-replay": {
       file: "src/payments/paid-call.ts",
-      from: "receiptExtension(config, paid, settledAt)",
-      to: "receiptExtension(config, paid, settledAt && Date.now())",
+      edits: [["...paid, settledAt }", "...paid, settledAt: settledAt && Date.now() }"]],
       only: "with the response stored but not sent",
     },
     "sent-when-claimed": {

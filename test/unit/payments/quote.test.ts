@@ -6,7 +6,6 @@ import {
   networkName,
   type PaymentQuote,
   paymentRequired,
-  receiptExtension,
   receiptHeaders,
   reject,
   responseVersion,
@@ -117,36 +116,43 @@ describe("a chain's name", () => {
   });
 });
 
-describe("a receipt", () => {
-  const transaction = `0x${"ab".repeat(32)}` as const;
-  const payer = "0x00000000000000000000000000000000000000aa";
+const issuer = { masterKey: `0x${"11".repeat(32)}`, baseUrl: "https://contracts.example" } as const;
+const transaction = `0x${"ab".repeat(32)}` as const;
+const payer = "0x00000000000000000000000000000000000000aa";
+const paid = {
+  chainId: 84_532,
+  resourceUrl: quote.resourceUrl,
+  transaction,
+  payer,
+  amount: 50_000_000n,
+} as const;
 
+describe("a receipt", () => {
   it.each([
     [2, "PAYMENT-RESPONSE", "eip155:84532"],
     [1, "X-PAYMENT-RESPONSE", "base-sepolia"],
   ] as const)("of version %i goes into %s", (version, name, network) => {
-    const headers = receiptHeaders({ version, chainId: 84532, transaction, payer, amount: 50_000_000n });
+    const headers = receiptHeaders(issuer, { ...paid, version, settledAt: 1 });
     expect(Object.keys(headers)).toEqual([name]);
     const receipt = { success: true, transaction, network, payer, amount: "50000000" };
-    expect(decodePaymentResponseHeader(headers[name] ?? "")).toEqual(receipt);
+    const { extensions, ...read } = decodePaymentResponseHeader(headers[name] ?? "");
+    expect(read).toEqual(receipt);
+    expect(extensions).toHaveProperty("offer-receipt");
   });
 });
 
 describe("a signed receipt", () => {
   it("can be made by anyone who has the master key, at any date", async () => {
-    const issuer = { masterKey: `0x${"11".repeat(32)}`, baseUrl: "https://contracts.example" } as const;
-    const paid = {
-      chainId: 84_532,
-      resourceUrl: quote.resourceUrl,
-      payer: quote.payTo,
-      transaction: `0x${"22".repeat(32)}`,
-    } as const;
-    const forged = receiptExtension(issuer, paid, 1);
+    const forged = receiptHeaders(issuer, { ...paid, version: 2, settledAt: 1 });
+    const { extensions } = decodePaymentResponseHeader(forged["PAYMENT-RESPONSE"] ?? "");
+    const { receipt } = (extensions as Record<"offer-receipt", { info: { receipt: { signature: string } } }>)[
+      "offer-receipt"
+    ].info;
     const [method] = didDocument({ ...issuer, masterKeysOld: [] }).verificationMethod;
     const key = await importJWK(method?.publicKeyJwk ?? {}, "EdDSA");
-    const { payload } = await compactVerify(forged["offer-receipt"].info.receipt.signature, key);
+    const { payload } = await compactVerify(receipt.signature, key);
     expect(JSON.parse(new TextDecoder().decode(payload))).toMatchObject({
-      transaction: paid.transaction,
+      transaction,
       issuedAt: 1,
     });
   });
