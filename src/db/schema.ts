@@ -322,10 +322,10 @@ export const operation = app.table(
     blockHash: text("block_hash"),
     /** First response sent to the caller; replays return it unchanged. */
     response: json("response").$type<{
-      status: number;
-      body: unknown;
+      status: 200 | 402;
+      body: string;
       headers: Record<string, string>;
-      transaction: string;
+      transaction: Hex;
       /** Seconds on the chain's clock. */
       settledAt: number;
     }>(),

@@ -181,14 +181,9 @@ async function keepFirst(deps: Deps, row: OperationRow, applied: Applied): Promi
   throw settlementPending();
 }
 
-function replayOf(stored: NonNullable<OperationRow["response"]>): Applied {
-  const { status, headers, body, transaction, settledAt } = stored;
-  const response: StoredResponse = {
-    status: status as StoredResponse["status"],
-    headers: { ...headers, "Idempotent-Replay": "true" },
-    body: String(body),
-  };
-  return { ok: true, response, transaction: transaction as Hex, settledAt };
+function replayOf({ transaction, settledAt, ...stored }: NonNullable<OperationRow["response"]>): Applied {
+  const headers = { ...stored.headers, "Idempotent-Replay": "true" };
+  return { ok: true, response: { ...stored, headers }, transaction, settledAt };
 }
 
 export interface PaidCall<Action extends PaidAction = PaidAction> extends CallIdentity {
@@ -278,10 +273,8 @@ export function assetOf({ deployment }: Deps, { asset }: PaidCall): PaymentAsset
 }
 
 /** Identifies a payment in the outbox. */
-export function authorizationKey(
-  deps: Deps,
-  call: PaidCall,
-  { from, nonce }: PaymentAuthorization,
-): { asset: Address; payer: Address; nonce: Hex } {
-  return { asset: assetOf(deps, call).address, payer: from, nonce };
-}
+export const authorizationKey = (deps: Deps, call: PaidCall, { from, nonce }: PaymentAuthorization) => ({
+  asset: assetOf(deps, call).address,
+  payer: from,
+  nonce,
+});
