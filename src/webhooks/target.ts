@@ -23,39 +23,21 @@ export class TargetRefused extends Error {
 const RESOLVE_TIMEOUT_MS = 2_000;
 
 /** IPv4 ranges that IANA reserves: never called, although some look like ordinary addresses. */
-const RESERVED_V4 = blockList("ipv4", [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.31.196.0", 24],
-  ["192.52.193.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["192.175.48.0", 24],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 4],
-  ["240.0.0.0", 4],
-]);
+const RESERVED_V4 = blockList(
+  "ipv4",
+  `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
+  192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24
+  203.0.113.0/24 224.0.0.0/4 240.0.0.0/4`,
+);
 /** IPv6: only global unicast is called, except ranges that are reserved or embed an IPv4 address. */
-const GLOBAL_V6 = blockList("ipv6", [["2000::", 3]]);
-const RESERVED_V6 = blockList("ipv6", [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["2620:4f:8000::", 48],
-  ["3fff::", 20],
-]);
+const GLOBAL_V6 = blockList("ipv6", "2000::/3");
+const RESERVED_V6 = blockList("ipv6", "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20");
 
-function blockList(family: "ipv4" | "ipv6", subnets: readonly (readonly [string, number])[]): BlockList {
+/** `ranges` in CIDR notation. */
+function blockList(family: "ipv4" | "ipv6", ranges: string): BlockList {
   const list = new BlockList();
-  for (const [network, prefix] of subnets) list.addSubnet(network, prefix, family);
+  for (const [, network = "", prefix] of ranges.matchAll(/(\S+)\/(\d+)/g))
+    list.addSubnet(network, Number(prefix), family);
   return list;
 }
 
