@@ -4,7 +4,6 @@ import type { TransactionReceipt } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { batch } from "../db/schema.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
-import { replaceIfStuck } from "./replace.js";
 import {
   finaliseBatches,
   followAbandoned,
@@ -13,7 +12,7 @@ import {
   reopenBatches,
   requeueBatch,
 } from "./results.js";
-import { broadcast } from "./send.js";
+import { broadcast, replaceIfStuck } from "./send.js";
 import { findNonceUse, findReceipt, isAncestor, maxCostOf } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;

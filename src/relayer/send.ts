@@ -1,6 +1,6 @@
 /** From the queue to the node: claim, simulate, sign, commit, broadcast, strictly in this order. */
-import { sql } from "drizzle-orm";
-import { keccak256, type TransactionSerializableEIP1559 } from "viem";
+import { eq, sql } from "drizzle-orm";
+import { type Hex, keccak256, parseTransaction } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { isPaused } from "../chain/token.js";
 import { REORG_DEPTH } from "../db/onchain.js";
@@ -20,6 +20,7 @@ import {
   type Fees,
   isAncestor,
   maxCostOf,
+  replacementFees,
   type SimulationResult,
   simulateOperations,
   stateOf,
@@ -220,7 +221,7 @@ async function signAndSend(
     wanted,
   }: { fees: Fees; head: Head; chainNonce: number; wanted?: number | undefined },
 ): Promise<boolean> {
-  const { signer, deployment, memory, crashPoint, metrics, logger } = context;
+  const { signer, memory, crashPoint, metrics, logger } = context;
   const ids = operations.map(({ id }) => id);
   const nonce = await nextNonce(context, chainNonce);
   if (nonce === null) memory.shortNonces = Math.max(memory.shortNonces, 1);
@@ -228,16 +229,8 @@ async function signAndSend(
     await release(context, operations);
     return false;
   }
-  const attempt = await signAttempt(context, {
-    chainId: deployment.chainId,
-    type: "eip1559",
-    to: deployment.relay,
-    data: encodeBatch(operations),
-    nonce,
-    gas: batchGas(operations),
-    ...fees,
-    head,
-  });
+  const call = { data: encodeBatch(operations), nonce, gas: batchGas(operations) };
+  const attempt = await signAttempt(context, { ...fees, ...call, head });
   await crashPoint("after_signing");
 
   const id = await fenced(context, async (tx) => {
@@ -276,19 +269,79 @@ async function signAndSend(
   return true;
 }
 
+/**
+ * Signs and sends a replacement (same nonce, same calls, higher fees) if the batch has waited too many blocks. Returns
+ * whether it did: not without the signer's key, beyond the cap on fees, or if the signer cannot pay for it, each with an
+ * alarm.
+ */
+export async function replaceIfStuck(
+  context: SignerContext,
+  one: typeof batch.$inferSelect,
+  head: Head,
+): Promise<boolean> {
+  const { publicClient, account, options, memory, metrics, logger, signer } = context;
+  const last = one.attempts.at(-1);
+  if (last === undefined) return false;
+  if (account === null) {
+    raiseAlarm(context, "signer_missing", { batch: one.id.toString(), hash: last.hash });
+    return false;
+  }
+  const since = memory.waitingSince.get(one.id);
+  // Counted from when this loop first saw it waiting, so that the same bytes get a chance after a reorg.
+  if (since === undefined || since > head.number) memory.waitingSince.set(one.id, head.number);
+  if (since === undefined || head.number - since < BigInt(options.replaceAfterBlocks)) return false;
+
+  const fees = replacementFees({
+    previous: {
+      maxFeePerGas: BigInt(last.maxFeePerGas),
+      maxPriorityFeePerGas: BigInt(last.maxPriorityFeePerGas),
+    },
+    market: await estimateFees(publicClient, head, options),
+    caps: options,
+  });
+  const alarm: typeof raiseAlarm = (...alarmed) => {
+    if (memory.broadcastAt.get(one.id) !== head.number) raiseAlarm(...alarmed);
+  };
+  if (fees === null) {
+    alarm(context, "fee_cap_reached", { batch: one.id.toString(), hash: last.hash });
+    return false;
+  }
+  const { data = "0x", gas = 0n } = parseTransaction(last.raw);
+  const balance = await publicClient.getBalance({ address: signer });
+  if (balance < gas * fees.maxFeePerGas) {
+    const needed = (gas * fees.maxFeePerGas).toString();
+    alarm(context, "signer_without_gas", { batch: one.id.toString(), balance: balance.toString(), needed });
+    return false;
+  }
+  const attempt = await signAttempt(context, { ...fees, data, nonce: one.accountNonce, gas, head });
+  const attempts = [...one.attempts, attempt];
+  await fenced(context, async (tx) => {
+    await tx.update(batch).set({ attempts, updatedAt: sql`now()` }).where(eq(batch.id, one.id));
+  });
+  one.attempts = attempts;
+  metrics?.batches("replaced");
+  metrics?.signed({ signer, operations: one.operationIds.length, maxFeePerGas: fees.maxFeePerGas });
+  const facts = { signer, batch: one.id.toString(), operations: one.operationIds.map(String) };
+  logger.warn({ ...facts, hash: attempt.hash, replaces: last.hash }, "batch replaced");
+  memory.broadcastAt.set(one.id, head.number);
+  memory.waitingSince.set(one.id, head.number);
+  await broadcast(context, attempt);
+  return true;
+}
+
 /** Signs one transaction of a batch without sending it. Throws if this process does not hold the signer's key. */
-export async function signAttempt(
-  { account }: SignerContext,
-  { head, ...transaction }: TransactionSerializableEIP1559 & Fees & { head: Head },
+async function signAttempt(
+  { account, deployment: { chainId, relay: to } }: SignerContext,
+  { head, ...call }: Fees & { data: Hex; nonce: number; gas: bigint; head: Head },
 ): Promise<BatchAttempt> {
   if (account === null) throw new Error("a caretaker cannot sign: it has no key");
-  const raw = await account.signTransaction(transaction);
+  const raw = await account.signTransaction({ ...call, type: "eip1559", chainId, to });
   return {
     raw,
     hash: keccak256(raw),
-    gas: String(transaction.gas ?? 0n),
-    maxFeePerGas: transaction.maxFeePerGas.toString(),
-    maxPriorityFeePerGas: transaction.maxPriorityFeePerGas.toString(),
+    gas: call.gas.toString(),
+    maxFeePerGas: call.maxFeePerGas.toString(),
+    maxPriorityFeePerGas: call.maxPriorityFeePerGas.toString(),
     signedAtBlock: head.number.toString(),
   };
 }

@@ -899,7 +899,7 @@ const BY_TEST_FILE = {
       only: "fills an account nonce",
     },
     "unaffordable-replacement": {
-      file: "src/relayer/replace.ts",
+      file: "src/relayer/send.ts",
       edits: [["if (balance < gas * fees.maxFeePerGas) {", "if (balance < 0n) {"]],
       only: "can pay for",
     },
