@@ -378,15 +378,8 @@ function clientAddress(c: Context, trustedProxies: number): string {
 }
 
 function subnet(address: string): string {
-  const [head = "", tail] = address.split("::");
-  const groups = head === "" ? [] : head.split(":");
-  if (tail !== undefined) {
-    const after = tail === "" ? 0 : tail.split(":").length;
-    while (groups.length + after < 8) groups.push("0");
-  }
-  while (groups.length < 4) groups.push("0");
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":")}::/64`;
+  const [head = [], tail = []] = address.split("::").map((part) => part.split(":").filter(Boolean));
+  const zeros = Array<string>(8 - head.length - tail.length).fill("0");
+  const groups = [...head, ...zeros, ...tail].slice(0, 4).map((group) => Number.parseInt(group, 16));
+  return `${groups.map((group) => group.toString(16)).join(":")}::/64`;
 }

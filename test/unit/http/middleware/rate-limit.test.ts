@@ -169,6 +169,10 @@ describe("requests", () => {
     expect(await statuses(2, from("2001:db8:1:2::1"))).toEqual([200, 200]);
     expect(await statuses(1, from("2001:db8:1:2:ffff::9"))).toEqual([429]);
     expect(await statuses(1, from("2001:db8:1:3::1"))).toEqual([200]);
+    // `::` can stand for groups of the /64, too.
+    expect(await statuses(2, from("2a00::5:1:2:3:4"))).toEqual([200, 200]);
+    expect(await statuses(1, from("2a00::6:1:2:3:4"))).toEqual([200]);
+    expect(await statuses(1, from("2a00:0:0:5::9"))).toEqual([429]);
     // Some proxies write the connection's port, too.
     expect(await statuses(2, from("3.3.3.3:1"))).toEqual([200, 200]);
     expect(await statuses(1, from("3.3.3.3:2"))).toEqual([429]);
