@@ -26,9 +26,7 @@ const TEXT_NUMBERS = new Set(["budgetOrPrice", "amount"]);
 /** Parses the bytes of a request body; throws `invalid_request` saying what is wrong and where. */
 export function parseBody(bytes: Uint8Array): Record<string, unknown> {
   if (bytes.length === 0) return {};
-  const text = decode(bytes);
-  assertShallow(text);
-  const value = parseText(text);
+  const value = parseText(decode(bytes));
   if (typeof value !== "object" || value === null || Array.isArray(value) || isLosslessNumber(value)) {
     throw fault("", "must be a JSON object");
   }
@@ -38,7 +36,7 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
     setMember(
       body,
       key,
-      TEXT_NUMBERS.has(key) && isLosslessNumber(member) ? member.value : convert(member, key),
+      TEXT_NUMBERS.has(key) && isLosslessNumber(member) ? member.value : convert(member, key, 2),
     );
   }
   return body;
@@ -52,36 +50,20 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** The parser is recursive: a flat scan keeps deeply nested brackets from exhausting its stack. */
-function assertShallow(text: string): void {
-  let depth = 0;
-  let inString = false;
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i];
-    if (inString) {
-      if (char === "\\") i++;
-      else if (char === '"') inString = false;
-    } else if (char === '"') inString = true;
-    else if (char === "{" || char === "[") {
-      if (++depth > LIMITS.bodyDepth) throw fault("", `is nested deeper than ${LIMITS.bodyDepth} levels`);
-    } else if (char === "}" || char === "]") depth--;
-  }
-}
-
 function parseText(text: string): unknown {
   try {
     return parse(text);
   } catch (cause) {
-    throw fault(
-      "",
-      cause instanceof SyntaxError ? `is not valid JSON: ${cause.message}` : "is not valid JSON",
-      cause,
-    );
+    // The parser is recursive.
+    if (cause instanceof RangeError) throw fault("", TOO_DEEP, cause);
+    throw fault("", `is not valid JSON: ${(cause as SyntaxError).message}`, cause);
   }
 }
 
+const TOO_DEEP = `is nested deeper than ${LIMITS.bodyDepth} levels`;
+
 /** Replaces LosslessNumbers in place, and refuses values that could not be stored as given. */
-function convert(value: unknown, path: string): unknown {
+function convert(value: unknown, path: string, depth: number): unknown {
   if (typeof value === "string") return assertText(value, path);
   if (typeof value !== "object" || value === null) return value;
   if (isLosslessNumber(value)) {
@@ -89,13 +71,14 @@ function convert(value: unknown, path: string): unknown {
     if (Number.isFinite(number) && compareNumber(value.value, String(number)) === 0) return number;
     throw fault(path, `${value.value.slice(0, 40)} cannot be represented exactly; send it as a string`);
   }
+  if (depth > LIMITS.bodyDepth) throw fault("", TOO_DEEP);
   if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) value[i] = convert(value[i], `${path}.${i}`);
+    for (let i = 0; i < value.length; i++) value[i] = convert(value[i], `${path}.${i}`, depth + 1);
     return value;
   }
   for (const [key, member] of Object.entries(value)) {
     assertText(key, path);
-    setMember(value, key, convert(member, `${path}.${key}`));
+    setMember(value, key, convert(member, `${path}.${key}`, depth + 1));
   }
   return value;
 }

@@ -1007,7 +1007,7 @@ const BY_TEST_FILE = {
   "test/unit/http/body.test.ts": {
     "depth-unbounded": {
       file: "src/http/schemas.ts",
-      edits: [["  assertShallow(text);\n", ""]],
+      edits: [['  if (depth > LIMITS.bodyDepth) throw fault("", TOO_DEEP);\n', ""]],
       only: "nesting of 65 levels",
     },
   },

@@ -98,6 +98,7 @@ describe("rejects", () => {
     ["bytes that are not UTF-8", Buffer.from('{"\xff":1}', "latin1"), "is not valid UTF-8"],
     ["nesting of 65 levels", `{"a":${"[".repeat(64)}${"]".repeat(64)}}`, DEEP],
     ["250,000 open brackets", `{"a":${"[".repeat(250_000)}`, DEEP],
+    ["131,000 lists in each other", `{"a":${"[".repeat(131_000)}${"]".repeat(131_000)}}`, DEEP],
     ["50,000 open braces", '{"a":'.repeat(50_000), DEEP],
     ["a NUL", '{"a":{"b":["\\u0000"]}}', UNSTORABLE, "a.b.0"],
     ["the first half of a surrogate pair", '{"a":{"b":["x\\ud800"]}}', UNSTORABLE, "a.b.0"],
