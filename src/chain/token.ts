@@ -18,6 +18,22 @@ export const tokenAbi = parseAbi([
   "event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)",
 ]);
 
+type Client = Pick<PublicClient, "readContract">;
+
+/** Whether this authorization has been used or cancelled. */
+export function isUsed(
+  client: Client,
+  token: Address,
+  { from, nonce }: { from: Address; nonce: Hex },
+  at?: { blockHash: Hex; requireCanonical: boolean },
+): Promise<boolean> {
+  const call = { address: token, abi: tokenAbi, functionName: "authorizationState" } as const;
+  return client.readContract({ ...call, args: [from, nonce], ...at });
+}
+
+export const balanceOf = (client: Client, token: Address, account: Address): Promise<bigint> =>
+  client.readContract({ address: token, abi: tokenAbi, functionName: "balanceOf", args: [account] });
+
 /** Whether the token refuses all transfers. One without `paused()` does not; node errors are thrown. */
 export async function isPaused(
   publicClient: PublicClient,

@@ -11,7 +11,7 @@ import {
   RpcRequestError,
   TimeoutError,
 } from "viem";
-import { tokenAbi } from "../chain/token.js";
+import { isUsed, tokenAbi } from "../chain/token.js";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
 import type { PaymentAuthorization } from "./x402.js";
@@ -43,27 +43,13 @@ const pauses = new WeakMap<object, Map<Address, number>>();
 /** HTTP statuses with which nodes refuse a range that is too wide; others answer with a JSON-RPC error. */
 const TOO_MUCH_ASKED: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
 
-/** Whether this authorization has been used or cancelled. */
-export function isUsed(
-  { publicClient, deployment }: UseDeps,
-  payment: Pick<PaymentAuthorization, "from" | "nonce">,
-  token = deployment.asset.address,
-): Promise<boolean> {
-  return publicClient.readContract({
-    address: token,
-    abi: tokenAbi,
-    functionName: "authorizationState",
-    args: [payment.from, payment.nonce],
-  });
-}
-
 /** Throws 409 `conflict` while anyone could still use a payment that was published and not taken. */
 export async function assertUnusable(
   deps: UseDeps & Pick<Deps, "clock">,
   published: { payer: Address; token: Address; nonce: Hex; notAfter: number | null },
 ): Promise<void> {
   const { payer, token, nonce, notAfter } = published;
-  if (await isUsed(deps, { from: payer, nonce }, token)) return;
+  if (await isUsed(deps.publicClient, token, { from: payer, nonce })) return;
   const end = notAfter === null ? "" : ` It expires after ${isoTime(notAfter)}.`;
   throw new AppError("conflict", {
     message: `Your earlier payment for this action, with nonce ${nonce}, was published in a transaction that did not take it, and anyone could still use it. Repeat the request with it, or cancel it at the token before you sign another.${end}`,

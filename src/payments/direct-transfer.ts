@@ -8,7 +8,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { decodeFunctionData, type Log, parseEventLogs } from "viem";
 import { isCanonical } from "../chain/clients.js";
-import { tokenAbi } from "../chain/token.js";
+import { balanceOf, isUsed, tokenAbi } from "../chain/token.js";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
@@ -20,7 +20,7 @@ import {
   refundDirectTransferOperation,
 } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
-import { findUse, isUsed, type LoggedTransaction, logsOf, type UseDeps } from "./authorization-use.js";
+import { findUse, type LoggedTransaction, logsOf, type UseDeps } from "./authorization-use.js";
 import {
   type CallIdentity,
   hashOfBody,
@@ -145,7 +145,7 @@ interface PaidOpening {
 
 /** Finds how someone else opened the escrow with the caller's deposit, by this authorization or its money. */
 export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<PaidOpening | null> {
-  if (!(await isUsed(deps, payment))) return null;
+  if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, payment))) return null;
   const use = await findUse(deps, payment);
   if (use === null) return null;
   const { logs, transactionHash, blockNumber, blockHash } = use;
@@ -203,7 +203,7 @@ async function findAnswered(deps: Deps, payment: PaymentAuthorization): Promise<
   const { functionName, args } = decodeFunctionData({ abi: factoryAbi, data: created.data as Hex });
   if (functionName !== "create") return null;
   const answered = { ...payment, ...args[1] };
-  if (!(await isUsed(deps, answered))) return null;
+  if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, answered))) return null;
   const use = await findUse(deps, answered);
   return use !== null && (await isTransferredDirectly(deps, answered, use)) ? answered : null;
 }
@@ -253,7 +253,7 @@ type StoredTerms = (typeof terms.$inferSelect)["escrowTerms"];
 
 /** Whether the escrow address holds at least `amount`: before it is opened, all its money is its initiator's. */
 export async function holdsAtLeast(deps: UseDeps, escrow: Address, amount: bigint): Promise<boolean> {
-  return (await balanceOf(deps, escrow)) >= amount;
+  return (await balanceOf(deps.publicClient, deps.deployment.asset.address, escrow)) >= amount;
 }
 
 /**
@@ -278,7 +278,8 @@ export async function refundDirectTransfer(
     .leftJoin(terms, sql`${terms.id} = asked.id`)
     .leftJoin(expiredAttempt, sql`${expiredAttempt.id} = asked.id`)
     .leftJoin(workingContract, sql`${workingContract.id} = asked.id`);
-  if (!row?.escrowTerms || !(await isUsed(deps, payment))) return false;
+  if (!row?.escrowTerms || !(await isUsed(deps.publicClient, deps.deployment.asset.address, payment)))
+    return false;
   // An operation that still carries it credits it, or is refused and comes here.
   const key = { asset: deployment.asset.address, payer: payment.from, nonce: payment.nonce };
   if ((await findByAuthorization(db, key)) !== undefined) return false;
@@ -337,19 +338,10 @@ function findRefund(deps: Deps, payment: PaymentAuthorization): Promise<Operatio
 }
 
 /** Money at an open escrow that its books do not contain. */
-async function unbookedBalance(deps: UseDeps, escrow: Address): Promise<bigint> {
+async function unbookedBalance({ publicClient, deployment }: UseDeps, escrow: Address): Promise<bigint> {
   const [balance, booked] = await Promise.all([
-    balanceOf(deps, escrow),
-    deps.publicClient.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
+    balanceOf(publicClient, deployment.asset.address, escrow),
+    publicClient.readContract({ address: escrow, abi: escrowAbi, functionName: "booked" }),
   ]);
   return balance - booked;
-}
-
-function balanceOf({ publicClient, deployment }: UseDeps, account: Address): Promise<bigint> {
-  return publicClient.readContract({
-    address: deployment.asset.address,
-    abi: tokenAbi,
-    functionName: "balanceOf",
-    args: [account],
-  });
 }

@@ -14,7 +14,7 @@ import {
 } from "viem";
 import { movedClockHint } from "../chain/clients.js";
 import { askWallet, callOrRevert, recoverSigner } from "../chain/signatures.js";
-import { tokenAbi } from "../chain/token.js";
+import { balanceOf, isUsed, tokenAbi } from "../chain/token.js";
 import { AppError } from "../errors.js";
 import {
   type EchoedQuote,
@@ -125,14 +125,9 @@ async function explain(refused: {
 }): Promise<Rejection> {
   const { input, payment, digest, late } = refused;
   const { publicClient, quote } = input;
-  const token = { address: quote.asset.address, abi: tokenAbi } as const;
   const [used, balance, code, block] = await Promise.all([
-    publicClient.readContract({
-      ...token,
-      functionName: "authorizationState",
-      args: [payment.from, payment.nonce],
-    }),
-    publicClient.readContract({ ...token, functionName: "balanceOf", args: [payment.from] }),
+    isUsed(publicClient, quote.asset.address, payment),
+    balanceOf(publicClient, quote.asset.address, payment.from),
     publicClient.getCode({ address: payment.from }),
     publicClient.getBlock(),
   ]);

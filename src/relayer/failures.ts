@@ -6,7 +6,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { and, sql } from "drizzle-orm";
 import type { Hex, TransactionReceipt } from "viem";
 import { decodeRevert } from "../chain/errors.js";
-import { isPaused, tokenAbi } from "../chain/token.js";
+import { isPaused, isUsed, tokenAbi } from "../chain/token.js";
 import type { Transaction } from "../db/client.js";
 import { hasOutcomeOnChain, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
@@ -132,10 +132,9 @@ export async function usedPayments(
     const result = results[index];
     if (payer === null || nonce === null || result === undefined || result.success) return [];
     if (!REFUSED_PAYMENT.has(failureReason(result.data, result))) return [];
-    const address = (asset ?? deployment.asset.address) as Address;
-    const args = [payer as Address, nonce as Hex] as const;
-    const ask = { address, abi: tokenAbi, functionName: "authorizationState", args } as const;
-    return (await publicClient.readContract({ ...ask, ...stateOf(head) })) ? [id] : [];
+    const token = (asset ?? deployment.asset.address) as Address;
+    const payment = { from: payer as Address, nonce: nonce as Hex };
+    return (await isUsed(publicClient, token, payment, stateOf(head))) ? [id] : [];
   });
   return new Set((await Promise.all(used)).flat());
 }
