@@ -61,7 +61,11 @@ function toDrafts(row: Known, refused: ReadonlySet<string>): EventDraft[] {
     data,
     occurredAt: new Date(Number(event.timestamp) * 1000),
     source: `log:${blockHash}:${logIndex}${part}`,
-    chain: { chainEventId, blockNumber, blockHash, transactionHash, logIndex },
+    chainEventId,
+    blockNumber,
+    blockHash,
+    transactionHash,
+    logIndex,
   });
   // If the token refused a payout, the same transaction has a PayoutDeferred event for that payee.
   if (event.name === "VoteClaimed") {

@@ -348,7 +348,7 @@ async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Pr
       type: "event.reverted",
       contractId: contractId as Address,
       agents: agents as Address[],
-      ...(visibleTo && { visibleTo: visibleTo as Address[] }),
+      visibleTo,
       data: { eventId: String(position), type },
       occurredAt,
       source: `revert:${position}`,
@@ -359,9 +359,9 @@ async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Pr
 }
 
 /** The row of the log's next event. */
-function place({ state }: Log, { chain, visibleTo, ...draft }: EventDraft): NewEvent {
+function place({ state }: Log, draft: EventDraft): NewEvent {
   state.lastPosition += 1n;
-  return { ...draft, ...chain, visibleTo: visibleTo ?? null, position: state.lastPosition };
+  return { ...draft, position: state.lastPosition };
 }
 
 /** Time-outs in the log that the drafts disprove, by contract. */

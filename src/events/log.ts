@@ -13,19 +13,11 @@ import { createLoop, type LoopOptions, type Wakers } from "../scheduling.js";
 /** Postgres channel; payload: the log's newest position. */
 export const EVENTS_APPENDED = "events_appended";
 
-export interface EventDraft {
-  type: EventType;
+/** A row without its place in the log, which holds each `source` once, not counting reverted events. */
+export type EventDraft = Omit<typeof event.$inferInsert, "id" | "position" | "revertedBy"> & {
   contractId: Address;
   agents: Address[];
-  /** The only agents who may see it; absent means everyone. */
-  visibleTo?: Address[];
-  data: Record<string, unknown>;
-  occurredAt: Date;
-  /** Identifies the event's cause. The log holds each source once, not counting reverted events. */
-  source: string;
-  /** Its place on the chain. */
-  chain?: Pick<EventRow, "chainEventId" | "blockNumber" | "blockHash" | "transactionHash" | "logIndex">;
-}
+};
 
 /** The known parties, in lower case and without duplicates. */
 export function agentsOf(...parties: (string | null | undefined)[]): Address[] {
@@ -37,9 +29,9 @@ export function agentsOf(...parties: (string | null | undefined)[]): Address[] {
 /** Stages an event in the transaction of the change that it reports; the writer moves it into the log soon. */
 export async function stageEvent(
   tx: Executor,
-  draft: Omit<EventDraft, "type" | "chain"> & { type: ServiceEventType },
+  draft: EventDraft & { type: ServiceEventType },
 ): Promise<void> {
-  await tx.insert(event).values({ ...draft, visibleTo: draft.visibleTo ?? null });
+  await tx.insert(event).values(draft);
 }
 
 export type EventRow = typeof event.$inferSelect;
