@@ -82,36 +82,14 @@ export interface AuthorizationArguments {
   signature: Hex;
 }
 
-/** Fields every builder accepts in addition to the action's own arguments. */
-interface RequestFacts {
-  requestHash?: string | undefined;
-  /** Overrides the derived key, for actions that can legitimately happen more than once. */
-  onceKey?: string | undefined;
-  notAfter?: number | undefined;
-}
-
-interface KeeperAction extends RequestFacts {
-  escrow: Address;
-}
-
-interface EscrowAction extends KeeperAction {
-  caller: Address;
-}
-
-interface AuthorizedAction extends EscrowAction {
-  deployment: Deployment;
-  authorization: AuthorizationArguments;
-}
-
-interface CreditableAction extends AuthorizedAction {
-  /** The authorization was seen as a direct transfer: the escrow credits it if the token rejects it as used. */
-  directTransfer?: boolean;
-}
-
-interface AccountAction extends RequestFacts {
-  deployment: Deployment;
-  agent: Address;
-}
+/** Every builder accepts these. `onceKey` overrides the derived key, for actions that can legitimately happen again. */
+type RequestFacts = Pick<NewOperation, "requestHash" | "onceKey" | "notAfter">;
+type KeeperAction = RequestFacts & { escrow: Address };
+type EscrowAction = KeeperAction & { caller: Address };
+type AccountAction = RequestFacts & { deployment: Deployment; agent: Address };
+type AuthorizedAction = EscrowAction & { deployment: Deployment; authorization: AuthorizationArguments };
+/** `directTransfer`: the escrow credits the authorization if the token rejects it as used. */
+type CreditableAction = AuthorizedAction & { directTransfer?: boolean };
 
 /** Registers the agent's sign-in signature on chain as its delegation to the Relay. */
 export function delegateOperation(
@@ -120,7 +98,7 @@ export function delegateOperation(
   const { deployment, nonce, signature } = action;
   const args = [{ ...action, operator: deployment.relay }, signature] as const;
   const data = encodeFunctionData({ abi: delegationAbi, functionName: "register", args });
-  return onAccount("delegate", action, { target: deployment.delegation, data, subject: nonce });
+  return onAccount("delegate", action, { target: deployment.delegation, data }, nonce);
 }
 
 /** Revokes the agent's delegation to the Relay, at most once per proof of address (`challengeId`). */
@@ -128,11 +106,7 @@ export function revokeDelegationOperation(action: AccountAction & { challengeId:
   const { deployment, agent, challengeId } = action;
   const args = [agent, deployment.relay] as const;
   const data = encodeFunctionData({ abi: delegationAbi, functionName: "revoke", args });
-  return onAccount("revoke-delegation", action, {
-    target: deployment.delegation,
-    data,
-    subject: challengeId,
-  });
+  return onAccount("revoke-delegation", action, { target: deployment.delegation, data }, challengeId);
 }
 
 /** Prepared: the selector is hashed once. */
@@ -227,20 +201,19 @@ export function stakeOperation(
 
 /** Starts unbonding. It can happen again after a new stake, so pass a `onceKey` that identifies the request. */
 export const requestUnstakeOperation = (action: AccountAction) =>
-  onRegistry("request-unstake", "requestUnstake", action);
+  onAccount("request-unstake", action, registryCall("requestUnstake", action));
 
 /** Withdraws an unbonded stake. It too can happen again, so pass a `onceKey` that identifies the request. */
 export const withdrawStakeOperation = (action: AccountAction) =>
-  onRegistry("withdraw-stake", "withdrawStake", action);
+  onAccount("withdraw-stake", action, registryCall("withdrawStake", action));
 
-function onRegistry(
-  kind: OperationKind,
+const registryCall = (
   functionName: "requestUnstake" | "withdrawStake",
-  action: AccountAction,
-): NewOperation {
-  const data = encodeFunctionData({ abi: registryAbi, functionName, args: [action.agent] });
-  return onAccount(kind, action, { target: action.deployment.registry, data });
-}
+  { deployment, agent }: AccountAction,
+) => ({
+  target: deployment.registry,
+  data: encodeFunctionData({ abi: registryAbi, functionName, args: [agent] }),
+});
 
 /** A call without arguments, once per escrow. */
 const bareCall = (
@@ -283,7 +256,8 @@ function paidOnEscrow(
 function onAccount(
   kind: OperationKind,
   action: AccountAction & Facts,
-  { subject, ...call }: Pick<NewOperation, "target" | "data" | "payment"> & { subject?: string },
+  call: Pick<NewOperation, "target" | "data" | "payment">,
+  subject?: string,
 ): NewOperation {
   const caller = action.agent;
   const onceKey = subject === undefined ? undefined : `${kind}:${caller}:${subject}`;
