@@ -10,7 +10,7 @@ import type { StatusFacts } from "@working-contracts/protocol/status";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { and, eq, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
-import { AppError } from "../errors.js";
+import { unavailable } from "../errors.js";
 import * as columns from "../indexer/columns.js";
 import { type Executor, hasSqlState, type Notifications, SQLSTATE } from "./client.js";
 import { prepare } from "./statements.js";
@@ -291,10 +291,7 @@ export interface IndexedRow {
 export async function requireIndex(db: Executor, rows: readonly IndexedRow[] = []): Promise<void> {
   const [row] = rows;
   if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;
-  throw new AppError("unavailable", {
-    message: "The chain index is catching up after a restart. Retry the request.",
-    retryAfterSeconds: 2,
-  });
+  throw unavailable("The chain index is catching up after a restart. Retry the request.");
 }
 
 async function isWhole(db: Executor): Promise<boolean> {

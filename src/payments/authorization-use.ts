@@ -13,7 +13,7 @@ import {
 } from "viem";
 import { isUsed, tokenAbi } from "../chain/token.js";
 import type { Deps } from "../deps.js";
-import { AppError } from "../errors.js";
+import { AppError, unavailable } from "../errors.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 export type UseDeps = Pick<Deps, "publicClient" | "deployment">;
@@ -179,10 +179,8 @@ function isTooWide(error: unknown): boolean {
 
 const later = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 
-function cannotBeSearched(): AppError {
-  return new AppError("unavailable", {
-    message:
-      "This authorization has already been used or cancelled, and the transaction cannot be found on chain right now. Retry the identical request. If you cancelled the authorization yourself, sign a new one.",
-    retryAfterSeconds: 30,
-  });
-}
+const cannotBeSearched = (): AppError =>
+  unavailable(
+    "This authorization has already been used or cancelled, and the transaction cannot be found on chain right now. Retry the identical request. If you cancelled the authorization yourself, sign a new one.",
+    30,
+  );

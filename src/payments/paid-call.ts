@@ -7,7 +7,7 @@ import { and, eq, isNotNull, isNull } from "drizzle-orm";
 import { meaningOf } from "../chain/errors.js";
 import { APPLIED, operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
-import { AppError } from "../errors.js";
+import { AppError, conflict, unavailable } from "../errors.js";
 import { PAYMENT_USED } from "../relayer/failures.js";
 import {
   admitCredit,
@@ -131,10 +131,9 @@ async function resume(
   { call, payment, earlier }: { call: PaidCall; payment: PaymentAuthorization; earlier: OperationRow },
 ): Promise<StoredResponse> {
   if (earlier.requestHash !== requestHash(call)) {
-    throw new AppError("conflict", {
-      message:
-        "This payment authorization belongs to a different request (another path or body). Sign a new one for this request, or retry the first request byte for byte.",
-    });
+    throw conflict(
+      "This payment authorization belongs to a different request (another path or body). Sign a new one for this request, or retry the first request byte for byte.",
+    );
   }
   // The request that stored it can have ended before it did so.
   if (earlier.response === null) await call.restore?.();
@@ -230,10 +229,10 @@ async function refusePayment(
   const expired = payment.validBefore <= BigInt(deps.clock.head()?.timestamp ?? 0);
   const isOwnUnused = rejection.reason !== "authorization_used" && rejection.reason !== "payer_mismatch";
   if (isOwnUnused && !expired && (await isPublished(deps, call, payment))) {
-    throw new AppError("conflict", {
-      message: `This authorization was published in a transaction that did not use it, and it cannot be used now: ${rejection.message} It remains valid until ${payment.validBefore}; cancel it at the token before you sign another.`,
-      details: { reason: rejection.reason },
-    });
+    throw conflict(
+      `This authorization was published in a transaction that did not use it, and it cannot be used now: ${rejection.message} It remains valid until ${payment.validBefore}; cancel it at the token before you sign another.`,
+      { reason: rejection.reason },
+    );
   }
   // Without a turn: its payer has waited long enough.
   return respondWith(deps, call, await findOffer(deps, input));
@@ -263,10 +262,9 @@ async function storePayment(
     if (other === null) break;
     if (other.state !== "rejected") throw action.alreadyDone();
   }
-  throw new AppError("conflict", {
-    message:
-      "Another payment for this action is pending; this one was not used. Retry with the other payment to get its outcome.",
-  });
+  throw conflict(
+    "Another payment for this action is pending; this one was not used. Retry with the other payment to get its outcome.",
+  );
 }
 
 /** Reasons that say only that the money could not be taken, or that the authorization has expired. */
@@ -288,10 +286,7 @@ function notPerformed(rejected: OperationRow, accepted?: AcceptedPayment): AppEr
   const fate = accepted?.isDirectTransfer
     ? " Your payment reached the escrow by a direct transfer."
     : paymentFate(rejected);
-  return new AppError("unavailable", {
-    message: `The operation was not performed.${fate} Retry the identical request.`,
-    retryAfterSeconds: 2,
-  });
+  return unavailable(`The operation was not performed.${fate} Retry the identical request.`);
 }
 
 function paymentFate({ publishedAt }: OperationRow): string {

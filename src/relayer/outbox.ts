@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { type Executor, hasSqlState, type Notifications, SQLSTATE } from "../db/client.js";
 import { ENDED, operation } from "../db/schema.js";
 import { columnsOf, prepare, prepareRows, prepareShared, rowOf, sharedCalls } from "../db/statements.js";
-import { AppError } from "../errors.js";
+import { type AppError, unavailable } from "../errors.js";
 import { type GasRefusal, gasExhausted, gasRefusalOf } from "./gas-accounts.js";
 import { hasRoom, MAX_QUEUED } from "./limits.js";
 import type { NewOperation } from "./operations.js";
@@ -102,10 +102,7 @@ export async function enqueue(
     if (row.refusal !== null && caller !== null && gasPolicy !== undefined)
       throw gasExhausted(caller, row.refusal, gasPolicy, NOT_STORED);
   }
-  throw new AppError("unavailable", {
-    message: "A previous operation for this action is still being finished. Retry in a second.",
-    retryAfterSeconds: 1,
-  });
+  throw unavailable("A previous operation for this action is still being finished. Retry in a second.", 1);
 }
 
 const operationById = prepareRows(
@@ -183,13 +180,11 @@ function valuesOf(newOperation: NewOperation): Record<string, unknown> {
   return { ...fields, asset, payer, nonce, requestHash, onceKey, notAfter, allowance, budget };
 }
 
-export function queueFull(): AppError {
-  return new AppError("unavailable", {
-    message:
-      "Too many operations are waiting for the chain, so nothing was stored; repeat the identical request later.",
-    retryAfterSeconds: 10,
-  });
-}
+export const queueFull = (): AppError =>
+  unavailable(
+    "Too many operations are waiting for the chain, so nothing was stored; repeat the identical request later.",
+    10,
+  );
 
 export type OperationRow = typeof operation.$inferSelect;
 
