@@ -40,16 +40,6 @@ export const ALARM_NAMES = [
 ] as const;
 type AlarmName = (typeof ALARM_NAMES)[number];
 
-/** Points at which a crash must neither lose nor repeat an operation. */
-export type CrashPoint =
-  | "before_claim"
-  | "after_simulation"
-  | "after_signing"
-  | "after_commit"
-  | "after_broadcast"
-  | "after_receipt"
-  | "after_mined";
-
 export interface RelayerOptions {
   confirmations: number;
   pollIntervalMs: number;
@@ -81,7 +71,8 @@ export interface SignerContext {
   options: RelayerOptions;
   logger: RelayerLogger;
   metrics: RelayerMetrics | undefined;
-  crashPoint: (point: CrashPoint) => Promise<void>;
+  /** Called where a crash must neither lose nor repeat an operation: tests stop the process here. */
+  crashPoint?: ((point: string) => Promise<void>) | undefined;
   memory: SignerMemory;
 }
 

@@ -168,9 +168,9 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
         continue;
       }
       memory.missingSince.delete(one.id);
-      await crashPoint("after_receipt");
+      await crashPoint?.("after_receipt");
       await settleReceipt(context, one, receipt, head);
-      await crashPoint("after_mined");
+      await crashPoint?.("after_mined");
       continue;
     }
     const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });

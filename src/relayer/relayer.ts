@@ -12,7 +12,6 @@ import { INDEX_CHANGED } from "../db/onchain.js";
 import { createLoop, createPause, type Loop, type Wakers } from "../scheduling.js";
 import { readWork, rejectExpired } from "./claim.js";
 import {
-  type CrashPoint,
   createMemory,
   OWNED_SIGNERS,
   type Ownership,
@@ -75,13 +74,12 @@ export function createRelayer({
   account,
   notifications,
   options,
-  crashPoint = async () => {},
+  crashPoint,
   ...deps
 }: RelayerDeps & {
   notifications: Wakers["notifications"];
   account: PrivateKeyAccount;
-  /** Called at each crash point; tests stop or crash the process here. */
-  crashPoint?: ((point: CrashPoint) => Promise<void>) | undefined;
+  crashPoint?: SignerContext["crashPoint"];
 }): Loop {
   const { pool, logger, metrics } = deps;
   const settings: RelayerOptions = { ...DEFAULT_OPTIONS, ...options };
@@ -239,7 +237,7 @@ export function createCaretaker({
       const { epoch } = ownership;
       const context = { ...deps, metrics, account: null, signer, epoch, options, memory };
       const head = await readHead(publicClient);
-      await followBatches({ ...context, crashPoint: async () => {} }, head);
+      await followBatches(context, head);
     } finally {
       await ownership.release();
     }

@@ -45,7 +45,7 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
     return false;
   }
 
-  await crashPoint("before_claim");
+  await crashPoint?.("before_claim");
   const claim = await claimOperations(context, head);
   const claimed = claim.operations;
   if (claimed.length === 0) return false;
@@ -95,7 +95,7 @@ async function prepareBatch(
   }
   if (results instanceof Error) throw results;
   const judged = await judge(context, operations, head, results);
-  await crashPoint("after_simulation");
+  await crashPoint?.("after_simulation");
   // The block could have been reorganized during the simulation.
   const [stillStands, chainNonce] = await Promise.all([
     isCanonical(context, head.number, head.hash),
@@ -231,7 +231,7 @@ async function signAndSend(
   }
   const call = { data: encodeBatch(operations), nonce, gas: batchGas(operations) };
   const attempt = await signAttempt(context, { ...fees, ...call, head });
-  await crashPoint("after_signing");
+  await crashPoint?.("after_signing");
 
   const id = await fenced(context, async (tx) => {
     const [stored] = await tx
@@ -254,7 +254,7 @@ async function signAndSend(
     if (taken.rowCount !== operations.length) throw new Error("the claim on some of the operations lapsed");
     return stored.id;
   });
-  await crashPoint("after_commit");
+  await crashPoint?.("after_commit");
 
   metrics?.batches("sent");
   metrics?.signed({ signer, operations: operations.length, maxFeePerGas: fees.maxFeePerGas });
@@ -265,7 +265,7 @@ async function signAndSend(
   memory.committed += maxCostOf(attempt);
   memory.broadcastAt.set(id, head.number);
   await broadcast(context, attempt);
-  await crashPoint("after_broadcast");
+  await crashPoint?.("after_broadcast");
   return true;
 }
 

@@ -11,7 +11,7 @@ import { createDatabase, createNotifications, migrate } from "../../src/db/clien
 import { batch, operation } from "../../src/db/schema.js";
 import { createLogger } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
-import type { CrashPoint, RelayerOptions } from "../../src/relayer/context.js";
+import type { RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { createOutboxWaiter, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { createCaretaker, createRelayer } from "../../src/relayer/relayer.js";
@@ -51,7 +51,7 @@ interface RelayerSetup {
   signer?: PrivateKeyAccount;
   confirmations?: number;
   options?: Partial<RelayerOptions>;
-  crashPoint?: (point: CrashPoint) => Promise<void>;
+  crashPoint?: (point: string) => Promise<void>;
   /** Called before each request to the node. */
   intercept?: Intercept;
 }
@@ -340,7 +340,7 @@ export async function useRelayerNetwork(): Promise<RelayerNetwork> {
 }
 
 /** Freezes a relayer at one moment until it is released or crashes. It passes that moment freely afterwards. */
-export function freezeAt(moment: CrashPoint) {
+export function freezeAt(moment: string) {
   let thaw = () => {};
   let crash = (_error: Error) => {};
   let reached = false;
@@ -348,7 +348,7 @@ export function freezeAt(moment: CrashPoint) {
     thaw = resolve;
     crash = reject;
   });
-  const crashPoint = async (point: CrashPoint) => {
+  const crashPoint = async (point: string) => {
     if (point !== moment) return;
     reached = true;
     await thawed;

@@ -2,7 +2,6 @@ import type { Address } from "@working-contracts/protocol/types";
 import { MethodNotFoundRpcError } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { CrashPoint } from "../../src/relayer/context.js";
 import type { NewOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { setSignerCall } from "../support/chain.js";
@@ -57,7 +56,7 @@ describe("the relayer under faults", () => {
     "after_broadcast",
     "after_receipt",
     "after_mined",
-  ] as const satisfies readonly CrashPoint[];
+  ];
   it.each(crashPoints)("applies operations exactly once when its owner is lost %s", async (moment) => {
     nextSigner = 1;
     const frozen = freezeAt(moment);

@@ -347,8 +347,8 @@ const BY_TEST_FILE = {
     },
     "broadcast-before-commit": {
       file: "src/relayer/send.ts",
-      from: '  await crashPoint("after_signing");',
-      to: '  await broadcast(context, attempt);\n  await crashPoint("after_signing");',
+      from: '  await crashPoint?.("after_signing");',
+      to: '  await broadcast(context, attempt);\n  await crashPoint?.("after_signing");',
       only: "before the batch is stored",
     },
     "never-sent-again": {
@@ -458,7 +458,7 @@ const BY_TEST_FILE = {
           '      logger.debug({ signer, hash }, "broadcast returned an error");\n      throw error;\n',
         ],
         [
-          '  await broadcast(context, attempt);\n  await crashPoint("after_broadcast");',
+          '  await broadcast(context, attempt);\n  await crashPoint?.("after_broadcast");',
           [
             "  await broadcast(context, attempt).catch(() =>",
             "    fenced(context, async (tx) => {",
@@ -466,7 +466,7 @@ const BY_TEST_FILE = {
             '      await tx.execute(sql.raw("delete from app.batch where id = " + id));',
             "    }),",
             "  );",
-            '  await crashPoint("after_broadcast");',
+            '  await crashPoint?.("after_broadcast");',
           ].join("\n"),
         ],
       ],
@@ -846,7 +846,7 @@ const BY_TEST_FILE = {
     },
     "no-caretaker": {
       file: "src/relayer/relayer.ts",
-      edits: [["await followBatches({", "if (signer.length < 0) await followBatches({"]],
+      edits: [["      await followBatches(context, head);\n    } finally", "    } finally"]],
       only: "removed signer has signed",
     },
     "final-unattended": {
