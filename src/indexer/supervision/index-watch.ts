@@ -76,13 +76,24 @@ export function watchIndex(options: IndexWatchOptions): { stop(): void } {
     onAbandoned(index);
   };
 
-  const look = async (): Promise<void> => {
-    client ??= await connect(databaseUrl, {
-      onCrash: onDatabaseRestarted,
-      onBroken(broken) {
-        if (client === broken) client = undefined;
-      },
+  /** One connection for all looks: only an open connection receives the crash warning. */
+  const connect = async (): Promise<pg.Client> => {
+    const timeouts = { connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS };
+    const opened = new pg.Client({
+      connectionString: databaseUrl,
+      ...timeouts,
+      application_name: "index-watch",
     });
+    opened.on("notice", ({ code }) => code === SQLSTATE.crashShutdown && onDatabaseRestarted());
+    opened.on("error", () => {
+      if (client === opened) client = undefined;
+    });
+    await opened.connect();
+    return opened;
+  };
+
+  const look = async (): Promise<void> => {
+    client ??= await connect();
     const { index, newest, progress, hasGone, finalBlock, ...seen } = await readDatabase(
       client,
       schema,
@@ -176,12 +187,10 @@ async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | 
     "select pg_postmaster_start_time()::text as at, to_regclass($1)::oid::text as index",
     [table("_ponder_meta")],
   );
-  const progress = await read<{ checkpoint: string; block: string }>(
-    `select latest_checkpoint as checkpoint, ${blockOf("latest_checkpoint")} as block
-    from ${table("_ponder_meta")}, ${table("_ponder_checkpoint")} where key = 'app' and value ->> 'is_ready' = '1'`,
-  );
-  const final = await read<{ block: string }>(
-    `select ${blockOf("finalized_checkpoint")} as block from ${table("_ponder_checkpoint")}`,
+  const known = await read<{ checkpoint: string; block: string; final: string; isReady: boolean }>(
+    `select latest_checkpoint as checkpoint, ${blockOf("latest_checkpoint")} as block,
+      ${blockOf("finalized_checkpoint")} as final, value ->> 'is_ready' = '1' as "isReady"
+    from ${table("_ponder_meta")}, ${table("_ponder_checkpoint")} where key = 'app'`,
   );
   const newest = await read<{ number: string; hash: Hex }>(
     `select block_number as number, block_hash as hash from ${table("escrow_event")}
@@ -199,28 +208,9 @@ async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | 
     hasGone: stillGone !== undefined,
     startedAt: server?.at ?? "",
     /** The newest block that the indexer counts as final. */
-    finalBlock: final && BigInt(final.block),
+    finalBlock: known && BigInt(known.final),
     /** Undefined while the index is catching up or empty. */
-    progress: progress && { ...progress, block: BigInt(progress.block) },
+    progress: known?.isReady ? { checkpoint: known.checkpoint, block: BigInt(known.block) } : undefined,
     newest: newest && { number: BigInt(newest.number), hash: newest.hash },
   };
-}
-
-/** One connection for all looks: only an open connection receives the crash warning. */
-async function connect(
-  databaseUrl: string,
-  { onCrash, onBroken }: { onCrash(): void; onBroken(client: pg.Client): void },
-): Promise<pg.Client> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    connectionTimeoutMillis: TIMEOUT_MS,
-    query_timeout: TIMEOUT_MS,
-    application_name: "index-watch",
-  });
-  client.on("notice", ({ code }) => {
-    if (code === SQLSTATE.crashShutdown) onCrash();
-  });
-  client.on("error", () => onBroken(client));
-  await client.connect();
-  return client;
 }

@@ -175,7 +175,7 @@ const BY_TEST_FILE = {
   "test/e2e/index-watch.test.ts": {
     "process-crash-unheard": {
       file: "src/indexer/supervision/index-watch.ts",
-      edits: [["if (code === SQLSTATE.crashShutdown) onCrash();", ""]],
+      edits: [["code === SQLSTATE.crashShutdown && onDatabaseRestarted()", "code"]],
       only: "reports the crash",
     },
   },
