@@ -1,9 +1,6 @@
 /**
  * Read-only access to the indexer's views (Postgres schema `onchain`), how far they have come, and whether they still
- * show all that they have shown: the one home of Ponder's progress tables. And how terms are stored.
- *
- * The tables have the columns of src/indexer/ponder.schema.ts, which loads Ponder and so is not imported here. A test
- * compares the two column by column.
+ * show all that they have shown. Ponder's own schema is not imported, because that loads Ponder: a test compares them.
  */
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { StatusFacts } from "@working-contracts/protocol/status";

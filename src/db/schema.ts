@@ -27,10 +27,7 @@ const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" 
 /** The distinct words of a text, for full-text search. */
 const wordSet = customType<{ data: string }>({ dataType: () => "tsvector" });
 
-/**
- * A request to prove control of an address (specification, "Challenge"). A challenge redeemed for a key keeps its
- * signature, which is the delegation until every key of the address is revoked.
- */
+/** A challenge. One redeemed for a key keeps its signature: the delegation until every key is revoked. */
 export const challenge = app.table(
   "challenge",
   {
@@ -99,10 +96,7 @@ export const terms = app.table(
     /** The on-chain half of the terms, as ABI arguments with decimal strings for large integers. */
     escrowTerms: jsonb("escrow_terms").$type<Record<string, unknown>>().notNull(),
     firstQuotedAt: at("first_quoted_at").notNull().defaultNow(),
-    /**
-     * Set when the contract is known to be open: with the first response, or by the purge. From then on its terms are
-     * public and kept.
-     */
+    /** When it was known to be open, by its first response or the purge: its terms are public and kept. */
     openedAt: at("opened_at"),
   },
   (t) => [
@@ -290,10 +284,7 @@ export const operation = app.table(
     asset: text("asset"),
     payer: text("payer"),
     nonce: text("nonce"),
-    /**
-     * SHA-256 over the call's name, idempotency key if given, caller and raw body; distinguishes a replay from a misused
-     * authorization.
-     */
+    /** SHA-256 over the call's name, idempotency key, caller and body: tells a replay from a misuse. */
     requestHash: text("request_hash"),
     /** Identifies an action that can happen only once: at most one operation per key is not rejected. */
     onceKey: text("once_key"),
@@ -311,10 +302,7 @@ export const operation = app.table(
     /** Signer that is simulating or has sent it. The claim on an unsent operation lapses at `claimedUntil`. */
     signer: text("signer"),
     claimedUntil: at("claimed_until"),
-    /**
-     * When it was first signed for broadcast; never unset. From then on anyone could have used its authorization, and
-     * only the chain can tell whether it was used.
-     */
+    /** When it was first signed for broadcast; never unset. Since then only the chain knows its fate. */
     publishedAt: at("published_at"),
     batchId: bigint("batch_id", { mode: "bigint" }),
     transactionHash: text("transaction_hash"),
@@ -455,11 +443,7 @@ export const keyRelease = app.table(
   ],
 );
 
-/**
- * The log of all Working Contract events (docs/decisions.md, "Events"). A row without a position is staged: it was
- * written in the transaction of the change it reports and is not in the log yet. The single appender assigns positions
- * 1, 2, 3 and so on in commit order, so a reader that has seen a position has seen all lower ones.
- */
+/** The event log ("One log, one writer"). A row without a position is staged, and not in the log yet. */
 export const event = app.table(
   "event",
   {

@@ -65,10 +65,9 @@ interface SharedCalls<Row> {
 }
 
 /**
- * A {@link prepare}d statement that the calls of one turn of the event loop share, and that is sent after the last of them:
- * under load a statement costs more than its rows. It reads its {@link sharedCalls}, and returns at most one row for each,
- * with the call's `n`. With `inSequence`, it also waits for the end of the previous one, a second at most. With `apart`,
- * calls that are equal in this value do not share one.
+ * A {@link prepare}d statement that the calls of one turn of the event loop share ("Calls share statements"). It reads its
+ * {@link sharedCalls}, and returns at most one row for each, with the call's `n`. With `inSequence`, it also waits for the
+ * end of the previous one, a second at most. With `apart`, calls that are equal in this value do not share one.
  */
 export function prepareShared<Row extends object>(
   name: string,
@@ -112,10 +111,7 @@ const MAX_WEIGHT = 120;
 /** After this, others get their turn. Postgres forgets the statements with their connections ({@link CONNECTION_SECONDS}). */
 const SHAPES_MS = CONNECTION_SECONDS * 1000;
 
-/**
- * Prepared statements of a query whose text depends on its shape. `weight`: how many selects the text combines. Beyond
- * {@link MAX_WEIGHT} together a statement is not kept: it is planned at each call.
- */
+/** Of a query whose text depends on its shape. `weight`: how many selects the text combines. */
 export function prepareShapes<Row extends object>(name: string) {
   const known = new Map<string, Statement<Row>>();
   let weights = 0;

@@ -1,8 +1,6 @@
 /**
- * The only writer of the event log. It assigns positions to staged events, and appends indexed chain events, time-outs
- * and deadline notices, and a correction for every event that a reorg removed. Positions have no gap, and the log holds
- * each source once. Any number of processes can run one: a round is one transaction on one snapshot, by one writer at a
- * time.
+ * The only writer of the event log (docs/decisions.md, "Events"). Any number of processes can run one: a round is one
+ * transaction on one snapshot, by one writer at a time.
  */
 import { isDeepStrictEqual } from "node:util";
 import { TIMEOUT_TYPES } from "@working-contracts/protocol/events";

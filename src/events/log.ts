@@ -1,7 +1,4 @@
-/**
- * The event log for the rest of the service. Changes stage events; readers read by position, or follow the newest part
- * in memory. Every query is bounded, however long the log and however rare the matches.
- */
+/** The event log for the rest of the service ("Bounded reads"). */
 import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";

@@ -319,10 +319,8 @@ const ALL_DOWNLOADS_LENGTH = 256 * 1024 * 1024;
 const ALL = "all";
 
 /**
- * Sets `client`, and limits the memory that one client IP takes by reading slowly. `limitDownload` counts `length`
- * characters until the response closes, by default a streamed list's share, and refuses what would be too much left to
- * read. A response that `isDue`, because the call has taken effect, is counted apart and never refused; `limitCalls`
- * refuses the next call with a key. Unread reads therefore do not block calls from others behind the IP address.
+ * Sets `client`, and limits the memory that one client IP takes by reading slowly ("Limits per IP address"). A response
+ * that `isDue`, because the call has taken effect, is counted apart and never refused: `limitCalls` refuses the next call.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
   const open = createCounts();

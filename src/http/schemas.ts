@@ -1,15 +1,7 @@
 /**
- * Parts of requests: fields that several endpoints share, and JSON bodies, read once from the raw bytes.
- *
- * `c.get("rawBody")` are the raw bytes, for hashes. `c.req.json()` is replaced by `parseBody`, so that a schema sees:
- *
- * - `budgetOrPrice` and `amount` at the top level as **text**, also if sent as a number: the digits as sent (`50.0`,
- *   `1e2`), never through a float.
- * - every other number as a JavaScript number; one that would change its value (`1e999`) is refused.
- * - an empty body as `{}`. Endpoints without a declared body never parse it and accept anything.
- *
- * Refused with 400: text that is not UTF-8 or not JSON, anything but an object, a key given twice with different values,
- * nesting deeper than 64, NUL characters and lone surrogates (Postgres and RFC 8785 do not allow them).
+ * Fields that several endpoints share, and JSON bodies, parsed once from the raw bytes (docs/decisions.md, "Exact JSON"):
+ * `budgetOrPrice` and `amount` at the top level stay text, and no bytes are `{}`. Endpoints without a declared body never
+ * parse it. `c.get("rawBody")` are the raw bytes, for hashes.
  */
 
 import { z } from "@hono/zod-openapi";

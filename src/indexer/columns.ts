@@ -39,10 +39,7 @@ export const workingContract = (t: Builders) => ({
   baVotingWindow: t.integer().notNull(),
   baRecruitCount: t.integer().notNull(),
   payoutHold: t.integer().notNull(),
-  /**
-   * `none` (deployed, unpaid), `created`, `matched`, `delivered`, `disputed`, `approved`, `tallied`, `declined`,
-   * `cancelled` or `withdrawn`.
-   */
+  /** See `Phase`; `none` is deployed, and unpaid. */
   phase: t.text().notNull(),
   /** Client and Worker as the API shows them. */
   client: t.hex(),

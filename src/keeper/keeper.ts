@@ -1,7 +1,4 @@
-/**
- * Enqueues actions that become due with time alone, by the chain's clock: settlements, draws, openings, tallies, claims,
- * unbonded stakes. Statuses are correct without it, and anyone may make the same calls.
- */
+/** Enqueues actions that become due with time alone, by the chain's clock; anyone may make the same calls. */
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { notInArray, type SQL, sql } from "drizzle-orm";
@@ -93,10 +90,7 @@ interface Round {
   places: Places;
 }
 
-/**
- * Yields actions due, kind by kind, oldest first. A round looks at {@link CANDIDATES} of a kind; `places` keeps where the
- * next continues. Only for contracts that this service quoted: anyone may settle the others.
- */
+/** Yields actions due, kind by kind, oldest first ("The keeper's scope"); `places` keeps where the next round continues. */
 export async function* findDue(
   db: Executor,
   { deployment, ...round }: Round & { deployment: Deployment },

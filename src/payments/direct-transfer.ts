@@ -107,10 +107,7 @@ async function isOfPayer(
   }
 }
 
-/**
- * The index of the log of this nonce's use, if that use is what moved the value; otherwise null. The token logs a transfer
- * right behind the use of its authorization (see "One nonce, one transfer" in docs/decisions.md).
- */
+/** The log index of this nonce's use, if that moved the value ("One nonce, one transfer"); otherwise null. */
 function positionOf(logs: Log[], token: Address, payment: PaymentAuthorization): number | null {
   const ofToken = emittedBy(token, logs);
   const { from: authorizer, nonce } = payment;

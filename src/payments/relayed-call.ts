@@ -145,10 +145,7 @@ export function settlementPending(): AppError {
 /** Actions that change their caller's stake. */
 const STAKING: ReadonlySet<string> = new Set(["stake", "request-unstake"] satisfies OperationKind[]);
 
-/**
- * The terms of a created contract are marked as opened together with its first response. Locked rows are skipped: waiting
- * for one while others are locked could end in a deadlock with the relayer, which changes many at once.
- */
+/** Also marks the terms of a created contract as opened. Skips locked rows ("Calls share statements"). */
 const keepResponse = prepareShared<{ id: string }>(
   "operation_response",
   sql`

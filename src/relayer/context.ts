@@ -1,7 +1,4 @@
-/**
- * State and types shared by the parts of one signer's loop, and its ownership: an advisory lock on a dedicated connection,
- * and an epoch that every write checks, because a process can lose its lock while it is suspended.
- */
+/** State of one signer's loop, and its ownership: a lock, which can be lost, and an epoch that every write checks. */
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { type SQL, sql } from "drizzle-orm";

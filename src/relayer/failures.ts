@@ -1,7 +1,4 @@
-/**
- * Names the reason an operation failed, decides whether a retry can help, and bounds the gas that a signer can burn (see
- * "Contract wallets" in docs/decisions.md).
- */
+/** Why an operation failed, whether a retry can help, and the gas that a signer can burn ("Contract wallets"). */
 import type { Address } from "@working-contracts/protocol/types";
 import { and, sql } from "drizzle-orm";
 import type { Hex, TransactionReceipt } from "viem";
@@ -207,10 +204,7 @@ async function isBeyondPayer(
   return results.includes(true);
 }
 
-/**
- * Rejects what else a caller has signed that was never broadcast, after its signature failed on chain. It can retry,
- * within the limit on failures; not delegations and refunds, for which no caller may be waiting. Returns the ids.
- */
+/** Rejects what else a caller has signed and no one has broadcast ("Contract wallets"). Returns the ids. */
 export async function rejectWaiting(tx: Transaction, caller: string): Promise<bigint[]> {
   const { rows } = await tx.execute<{ id: string }>(sql`
     update app.operation set state = 'rejected', reason = 'SignerFailed', data = '0x', retry_at = null, updated_at = now()

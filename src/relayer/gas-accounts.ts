@@ -34,10 +34,8 @@ export interface GasRefusal {
 }
 
 /**
- * SQL: the {@link GasRefusal} of `caller` under the limits `allowance` and `budget`, as JSON; null if nothing refuses, or
- * both limits are 0. The gas limits of pending operations count, and those that `beside` selects with their callers. An
- * address with gas to spare does not use the common budget; which pending operations are such addresses' is looked up only
- * if all together would exceed it. Sent operations are found by their batches, as in claim.ts.
+ * SQL: the {@link GasRefusal} of `caller`, as JSON; null if nothing refuses, or both limits are 0. The gas limits of pending
+ * operations count, and those that `beside` selects. Sent operations are found by their batches, as in claim.ts.
  */
 export const gasRefusalOf = ({
   caller,
@@ -181,9 +179,8 @@ const recording = prepare(
 );
 
 /**
- * Records a batch's place on chain, charges its gas by gas limits (the keeper's operations to whoever posted the contract),
- * and credits its contracts' fees to their agents. After a reorg only the difference in gas is charged, and no fee is
- * credited again. Without a receipt the batch is superseded, and its charge is refunded.
+ * Records a batch's place on chain, charges its gas, and credits its contracts' fees ("Gas accounts"). After a reorg only
+ * the difference in gas is charged. Without a receipt the batch is superseded, and its charge is refunded.
  */
 export async function recordBatch(
   tx: Transaction,

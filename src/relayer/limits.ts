@@ -111,10 +111,7 @@ export async function admitSigned(
   return requireGas(deps, agent, state, refused);
 }
 
-/**
- * As {@link admitSigned}, for a paid call whose money a direct transfer brought. If its kind is one of
- * {@link LIMITED_KINDS}, the policy holds for every account: its caller can have made the transfer itself.
- */
+/** As {@link admitSigned}, for a call that a direct transfer paid for: its caller can have made that transfer itself. */
 export async function admitCredit(
   deps: LimitDeps,
   { caller, kind }: { caller: Address; kind: OperationKind },
@@ -124,10 +121,7 @@ export async function admitCredit(
   return admitAnyone({ ...deps, config: { gasPolicy } }, caller, "credit");
 }
 
-/**
- * Admits by the gas of every account, whatever its history: the refund of a direct transfer, as anyone can transfer the smallest amount to
- * any escrow; the mark of an open escrow's deposit; a sign-in that leaves less than what the address has delegated.
- */
+/** Admits by the gas of every account, whatever its history ("Gas accounts"). */
 export async function admitAnyone(deps: LimitDeps, agent: Address, refused: Refused): Promise<GasPolicy> {
   return requireGas(deps, agent, await readState(deps, agent, refused), refused);
 }

@@ -16,11 +16,7 @@ const NOT_STORED = {
 /** An existing row can be rejected, which frees its key, between our insert and our read. */
 const INSERT_TRIES = 5;
 
-/**
- * In sequence: statements that run at the same moment do not see each other's operations, whose gas counts. Two that store
- * the same operations wait for each other's rows, so all insert in an order that the operations' content gives. Rows are in
- * two unique indexes, so one payer's nonces for several payees can still end in a deadlock, which {@link enqueue} repeats.
- */
+/** Why in sequence, and in which order: docs/decisions.md, "Calls share statements". */
 const insertion = prepareShared<{ has_room: boolean; refusal: GasRefusal | null; id: string | null }>(
   "operation_insert",
   sql`

@@ -216,10 +216,7 @@ export async function readUnattended(db: Database, unattendedSeconds: number): P
   return rows.map(({ signer }) => signer);
 }
 
-/**
- * Follows the transactions of signers that no process owns, as after the removal of a key: rebroadcasts the signed bytes and
- * records receipts. Any number can run: a signer's lock admits one caretaker, and none while the signer has an owner.
- */
+/** Follows the transactions of signers that no process owns, as after the removal of a key. Any number can run. */
 export function createCaretaker({
   unattendedSeconds = UNATTENDED_SECONDS,
   ...deps

@@ -246,10 +246,7 @@ export async function requeueBatch(
 export const WATCH_TIME = "1 hour";
 const MAX_WATCHED = 50;
 
-/**
- * Abandoned batches are reverted, or superseded by a foreign transaction, with their operations queued again. A reorg
- * can still include such a batch, so its receipt is checked before any of its operations is recorded as failed.
- */
+/** Abandoned batches: a reorg can still include one, so it is checked before its operations count as failed. */
 const readAbandoned = ({ db }: SignerContext, condition: SQL | undefined) =>
   db
     .select()

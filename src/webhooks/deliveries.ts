@@ -1,7 +1,4 @@
-/**
- * Deliveries as rows: which webhooks want a new event, what one sends next, and how outcomes are stored. One reader of
- * the log serves all webhooks. A claimed webhook is written only while the claim holds.
- */
+/** Deliveries as rows. One reader of the log serves all webhooks; a claimed one is written only while the claim holds. */
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS, type Database, type Executor } from "../db/client.js";

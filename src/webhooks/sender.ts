@@ -26,10 +26,7 @@ import { postTo, resolveTarget, type Target, type TargetPolicy, TargetRefused } 
 /** In case a notification is lost, and for retries. */
 const INTERVAL_MS = 1000;
 const MAX_BACKOFF_MS = 10_000;
-/**
- * Concurrency limits of each lane: targets that hang, however many and whoever's, leave the fast lane to those that
- * respond. The limits per owner and per address that a URL leads to share the slow lane fairly.
- */
+/** See "Slow webhooks" in docs/decisions.md. */
 const CONCURRENCY = { fast: 100, slow: 50 };
 const PER_OWNER = 4;
 const PER_ADDRESS = { fast: 32, slow: 4 };

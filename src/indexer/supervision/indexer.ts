@@ -91,10 +91,8 @@ function releaseSchema(deploymentPath: string): string {
 
 /**
  * Resolves once this process alone may index into `schema`; calls `onWaiting` if it has to wait. Calls `onLost` if the
- * connection fails, because the lock is lost with it. Rejects if the database is unreachable.
- *
- * Ponder's own lock does not ensure that: an instance that found the lock taken releases it when it exits, although the
- * holder still runs. Two instances would then undo and repeat each other's work forever.
+ * connection fails, because the lock is lost with it. Rejects if the database is unreachable. Ponder's own lock is not
+ * enough: an instance that found it taken releases it when it exits, although the holder still runs.
  */
 export async function takeIndexerLock(
   databaseUrl: string,

@@ -1,7 +1,4 @@
-/**
- * Loaded into Ponder's process before Ponder, which samples the lag of its event loop a thousand times a second: more
- * processor time than all its work while little happens. Here it does so ten times a second.
- */
+/** Loaded into Ponder's process first: see "The event loop's lag is sampled ten times a second". */
 import perfHooks from "node:perf_hooks";
 
 const RESOLUTION_MS = 100;
