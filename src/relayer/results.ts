@@ -36,7 +36,7 @@ export async function recordReceipt(
   const failures = failuresIn(context, one, receipt);
   const atFault = await signersAtFault(context, failures, receipt);
   const state = isDeep ? "final" : "mined";
-  const outcome = await fenced(context, async (tx) => {
+  const { applied, rejected, seconds } = await fenced(context, async (tx) => {
     await recordBatch(tx, { id, state, hasFailures: failures.size > 0 }, receipt, context.options.gasPolicy);
     const rows = await tx
       .select({
@@ -50,7 +50,7 @@ export async function recordReceipt(
       .from(operation)
       .where(isOneOf(operation.id, operationIds))
       .for("update");
-    let failed = 0;
+    let rejected = 0;
     for (const row of rows) {
       const data = failures.get(row.id);
       if (data === undefined) continue;
@@ -59,47 +59,32 @@ export async function recordReceipt(
         await endFailed(context, tx, row, { data, receipt, isReported: true });
       } else if (isHere && isDeep && row.state === "sent") {
         const signerAtFault = atFault.get(row.id);
-        if (await endFailed(context, tx, row, { data, receipt, signerAtFault })) failed += 1;
+        if (await endFailed(context, tx, row, { data, receipt, signerAtFault })) rejected += 1;
       }
     }
     const applied = rows.filter((row) => !failures.has(row.id));
     await storeApplied(tx, { id, state, ids: applied.map((row) => row.id.toString()) }, receipt);
     await notifyDone(tx, operationIds);
     const seconds = applied.flatMap((row) => (row.state === "sent" ? [row.age] : []));
-    return { applied: applied.length, failed, seconds };
+    return { applied: applied.length, rejected, seconds };
   });
-  reportReceipt(context, one, receipt, { state, failures, ...outcome });
-}
 
-function reportReceipt(
-  { metrics, logger, signer }: SignerContext,
-  one: Batch,
-  { transactionHash, blockNumber, gasUsed, effectiveGasPrice }: TransactionReceipt,
-  result: {
-    state: "mined" | "final";
-    failures: ReadonlyMap<bigint, Hex>;
-    applied: number;
-    failed: number;
-    seconds: number[];
-  },
-): void {
-  const { state, failures, applied, failed, seconds } = result;
-  logger.info(
-    {
-      signer,
-      batch: one.id.toString(),
-      hash: transactionHash,
-      block: blockNumber.toString(),
-      operations: one.operationIds.map(String),
-      ...(failures.size > 0 && { failed: [...failures.keys()].map(String) }),
-    },
-    `batch ${state}`,
-  );
+  const { metrics, logger, signer } = context;
+  const { transactionHash: hash, blockNumber, gasUsed, effectiveGasPrice } = receipt;
+  const facts = {
+    signer,
+    batch: id.toString(),
+    hash,
+    block: blockNumber.toString(),
+    operations: operationIds.map(String),
+  };
+  const failed = failures.size > 0 && { failed: [...failures.keys()].map(String) };
+  logger.info({ ...facts, ...failed }, `batch ${state}`);
   metrics?.batches(state);
   // A batch with failures is recorded again once it is deep.
   if (one.state !== "mined") metrics?.mined({ signer, gasPaid: gasUsed * effectiveGasPrice, seconds });
   if (applied > 0) metrics?.operations(state, applied);
-  if (failed > 0) metrics?.operations("rejected", failed);
+  if (rejected > 0) metrics?.operations("rejected", rejected);
 }
 
 /**
