@@ -21,7 +21,7 @@ import {
   withdrawStakeOperation,
 } from "../relayer/operations.js";
 import { enqueue } from "../relayer/outbox.js";
-import { createLoop, type Loop, type Wakers } from "../scheduling.js";
+import { createLoop, type Loop, type LoopOptions } from "../scheduling.js";
 
 const MAX_BACKOFF_MS = 30_000;
 /** Not with every block of a chain that mines each transaction at once. */
@@ -48,23 +48,17 @@ export function createKeeper({
   db,
   clock,
   deployment,
-  logger,
-  intervalMs,
-  wakers,
-}: {
+  ...looping
+}: Pick<LoopOptions, "intervalMs" | "wakers"> & {
   db: Database;
   clock: Pick<ChainClock, "now">;
   deployment: Deployment;
   logger: Pick<BaseLogger, "info" | "warn">;
-  intervalMs: number;
-  wakers?: Wakers;
 }): Loop {
   const places: Places = new Map();
   return createLoop({
+    ...looping,
     name: "keeper",
-    logger,
-    intervalMs,
-    wakers,
     wakeIntervalMs: WAKE_INTERVAL_MS,
     maxBackoffMs: MAX_BACKOFF_MS,
     // A full queue: the next round retries.
@@ -75,7 +69,7 @@ export function createKeeper({
         const { operation, existing } = await enqueue(db, due, { maxQueued: MAX_QUEUED_BY_KEEPER });
         if (existing) continue;
         const { kind, escrow } = due;
-        logger.info({ kind, escrow, operation: operation.id.toString() }, "keeper: due");
+        looping.logger.info({ kind, escrow, operation: operation.id.toString() }, "keeper: due");
       }
     },
   });

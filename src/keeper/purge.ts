@@ -40,14 +40,14 @@ const PURGES: SQL[] = [
     ${withRetries}
     select id from gone`,
   // From here on they need the index.
-  purgeIdle({ table: "profile", owner: "agent", isOld: sql`created_at < now() - interval '90 days'` }),
-  purgeIdle({
-    table: "webhook",
-    owner: "owner",
-    isOld: sql`disabled_at is null and created_at < now() - interval '90 days'
+  purgeIdle("profile", "agent", sql`created_at < now() - interval '90 days'`),
+  purgeIdle(
+    "webhook",
+    "owner",
+    sql`disabled_at is null and created_at < now() - interval '90 days'
       and (last_success_at is null or last_success_at < now() - interval '90 days')`,
-    also: withRetries,
-  }),
+    withRetries,
+  ),
   // An escrow that a stranger opened is an open contract; a pending creation becomes one.
   // For `exists`, Postgres can decide to read the whole of the other table.
   sql`
@@ -95,17 +95,7 @@ function purge(table: string, key: string, isOld: SQL): SQL {
 }
 
 /** Deletes old rows of addresses without stake that never had a contract, vote or relayed operation; marks others. */
-function purgeIdle({
-  table,
-  owner,
-  isOld,
-  also = sql``,
-}: {
-  table: string;
-  owner: string;
-  isOld: SQL;
-  also?: SQL;
-}): SQL {
+function purgeIdle(table: string, owner: string, isOld: SQL, also = sql``): SQL {
   const name = sql`app.${sql.identifier(table)}`;
   const address = sql`old.${sql.identifier(owner)}`;
   return sql`
