@@ -15,8 +15,8 @@ const forbidden = (message: string): ErrorMeaning => ({ code: "forbidden", messa
 
 const broken = (message: string): ErrorMeaning => ({ code: "internal_error", message });
 
-/** Errors of an escrow. The payment flow examines `PaymentFailed` itself before it uses this table. */
-const ESCROW_ERRORS = {
+/** By name of the Solidity error. The payment flow examines `PaymentFailed` itself before it uses this table. */
+const MEANINGS: Record<ContractErrorName<OurAbi>, ErrorMeaning> = {
   WrongStatus: conflict("The contract's status does not allow this action"),
   NotParty: forbidden("Neither you nor your delegate is authorized to do this on chain"),
   InvalidActionSignature: { code: "invalid_signature", message: "The agent did not sign this action" },
@@ -58,9 +58,7 @@ const ESCROW_ERRORS = {
   SafeERC20FailedOperation: conflict("The stablecoin refused the transfer"),
   AddressEmptyCode: broken("There is no escrow at this address"),
   FailedCall: broken("The escrow reverted without a reason"),
-} satisfies Record<ContractErrorName<typeof escrowAbi>, ErrorMeaning>;
-
-const FACTORY_ERRORS = {
+  // Of the factory.
   InvalidTerms: conflict("The factory rejected these terms"),
   UnknownParameters: conflict(
     "The protocol parameters have changed since this attempt was first quoted. Post it again with a new idempotencyKey",
@@ -72,22 +70,13 @@ const FACTORY_ERRORS = {
   InsufficientBalance: broken("The factory lacks native currency"),
   OwnableInvalidOwner: broken("Not an owner"),
   OwnableUnauthorizedAccount: broken("Not the owner"),
-} satisfies Record<ContractErrorName<typeof factoryAbi>, ErrorMeaning>;
-
-const DELEGATION_ERRORS = {
+  // Of the delegations.
   DelegationOutdated: forbidden("Your delegation was revoked on chain. Issue a new API key to renew it"),
   InvalidDelegationSignature: forbidden(
     "Your delegation signature was rejected on chain. Issue a new API key",
   ),
-  NotAgentOrOperator: forbidden("Only the agent or the operator may revoke a delegation"),
   StringsInsufficientHexLength: broken("An address could not be written into the challenge text"),
-} satisfies Record<ContractErrorName<typeof delegationAbi>, ErrorMeaning>;
-
-const REGISTRY_ERRORS = {
-  InvalidActionSignature: ESCROW_ERRORS.InvalidActionSignature,
-  InvalidActionDeadline: ESCROW_ERRORS.InvalidActionDeadline,
-  AddressEmptyCode: broken("There is no registry at this address"),
-  FailedCall: broken("The registry reverted without a reason"),
+  // Of the registry.
   NotEligible: forbidden(
     "To vote on this contract, you must have staked the eligibility stake before the parties were matched",
   ),
@@ -96,17 +85,9 @@ const REGISTRY_ERRORS = {
   NotStaked: conflict("You have no stake"),
   Unbonding: conflict("The stake is being withdrawn"),
   NotAgentOrOperator: forbidden("Only the agent or the operator may do this"),
-  ReentrancyGuardReentrantCall: conflict("The registry is in the middle of another call. Retry"),
-  SafeERC20FailedOperation: conflict("The token refused the transfer"),
   CheckpointUnorderedInsertion: broken("The chain's clock moved backwards"),
-} satisfies Record<ContractErrorName<typeof registryAbi>, ErrorMeaning>;
-
-const MEANINGS: Record<string, ErrorMeaning> = {
-  ...FACTORY_ERRORS,
-  ...DELEGATION_ERRORS,
-  ...REGISTRY_ERRORS,
-  ...ESCROW_ERRORS,
 };
+type OurAbi = typeof escrowAbi | typeof factoryAbi | typeof delegationAbi | typeof registryAbi;
 
 const ERROR_ABI = [...escrowAbi, ...factoryAbi, ...delegationAbi, ...registryAbi].filter(
   (item) => item.type === "error",
@@ -129,7 +110,7 @@ export function decodeRevert(data: Hex): Revert | null {
 
 /** The API error code and message for a Solidity error name; null if the error is not ours. */
 export function meaningOf(errorName: string): ErrorMeaning | null {
-  return Object.hasOwn(MEANINGS, errorName) ? (MEANINGS[errorName] ?? null) : null;
+  return Object.hasOwn(MEANINGS, errorName) ? MEANINGS[errorName as keyof typeof MEANINGS] : null;
 }
 
 /** JSON-RPC: the execution was reverted. */
