@@ -78,7 +78,7 @@ export async function createService(
     const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId });
     const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
     const addresses = accounts.map(({ address }) => address);
-    await verifyDeployment({ publicClient, deployment, signers: [] });
+    await verifyDeployment({ publicClient, deployment });
     const refused = await signerFaults({ publicClient, deployment, signers: addresses });
     // One that the Relay does not allow must not keep the others from their work; its loop raises an alarm.
     if (refused.length > 0 && refused.length === addresses.length) throw new ConfigError(refused.join("\n"));

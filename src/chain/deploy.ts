@@ -32,7 +32,7 @@ import {
   type WalletClient,
 } from "viem";
 import { shortNameOf } from "./clients.js";
-import { verifyDeployment } from "./deployment.js";
+import { signerFaults, verifyDeployment } from "./deployment.js";
 
 /** The contracts that are deployed directly; the factory contains the escrow. */
 export const CONTRACTS = [
@@ -133,7 +133,9 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
     protocolToken: lower(protocolToken),
     asset: await describeAsset(publicClient, asset),
   };
-  await verifyDeployment({ publicClient, deployment, signers });
+  await verifyDeployment({ publicClient, deployment });
+  const [fault] = await signerFaults({ publicClient, deployment, signers });
+  if (fault !== undefined) throw new Error(fault);
   return deployment;
 }
 

@@ -71,14 +71,13 @@ export async function verifyNode(publicClient: PublicClient<Transport, Chain>): 
   );
 }
 
-/** Throws ConfigError if the node does not respond, or serves another chain than the deployment's, even with its id. */
-export async function verifyChain({
-  publicClient,
-  deployment,
-}: {
+interface Deployed {
   publicClient: PublicClient<Transport, Chain>;
-  deployment: Pick<Deployment, "chainId" | "startBlock" | "startBlockHash">;
-}): Promise<void> {
+  deployment: Deployment;
+}
+
+/** Throws ConfigError if the node does not respond, or serves another chain than the deployment's, even with its id. */
+export async function verifyChain({ publicClient, deployment }: Deployed): Promise<void> {
   const chainId = await publicClient.getChainId().catch((cause: Error) => {
     // The cause can contain the URL, and with it a key.
     throw new ConfigError("RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC", { cause });
@@ -101,19 +100,8 @@ export async function verifyChain({
   );
 }
 
-/**
- * Checks on chain that every immutable in a deployment has the expected value and that `signers` are allowed to send
- * batches. Throws ConfigError with one line per fault.
- */
-export async function verifyDeployment({
-  publicClient,
-  deployment,
-  signers,
-}: {
-  publicClient: PublicClient<Transport, Chain>;
-  deployment: Deployment;
-  signers: readonly Address[];
-}): Promise<void> {
+/** Checks on chain that every immutable in a deployment has the expected value. Throws ConfigError, a line per fault. */
+export async function verifyDeployment({ publicClient, deployment }: Deployed): Promise<void> {
   await verifyChain({ publicClient, deployment });
   const { chainId, factory, implementation, relay, delegation, registry, protocolToken, asset } = deployment;
   const contracts = [factory, implementation, relay, delegation, registry, protocolToken, asset.address];
@@ -154,7 +142,6 @@ export async function verifyDeployment({
     if (actual.toLowerCase() !== expected.toLowerCase())
       faults.push(`DEPLOYMENT: on chain, ${name} is ${actual}, not ${expected}`);
   }
-  faults.push(...(await signerFaults({ publicClient, deployment, signers })));
   if (faults.length > 0) throw new ConfigError(faults.join("\n"));
 }
 
@@ -163,7 +150,7 @@ export async function signerFaults({
   publicClient,
   deployment: { relay },
   signers,
-}: Parameters<typeof verifyDeployment>[0]): Promise<string[]> {
+}: Deployed & { signers: readonly Address[] }): Promise<string[]> {
   const faults: string[] = [];
   for (const signer of signers) {
     const isSigner = { address: relay, abi: relayAbi, functionName: "isSigner", args: [signer] } as const;

@@ -93,16 +93,10 @@ const ERROR_ABI = [...escrowAbi, ...factoryAbi, ...delegationAbi, ...registryAbi
   (item) => item.type === "error",
 );
 
-export interface Revert {
-  name: string;
-  args: readonly unknown[];
-}
-
-/** Decodes revert data to one of our Solidity errors; null if it is empty, truncated or an unknown error. */
-export function decodeRevert(data: Hex): Revert | null {
+/** The name of our Solidity error in revert data; null if that is empty, truncated or an unknown error. */
+export function errorNameOf(data: Hex): string | null {
   try {
-    const { errorName, args } = decodeErrorResult({ abi: ERROR_ABI, data });
-    return { name: errorName, args: args ?? [] };
+    return decodeErrorResult({ abi: ERROR_ABI, data }).errorName;
   } catch {
     return null;
   }

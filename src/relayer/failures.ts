@@ -2,7 +2,7 @@
 import type { Address } from "@working-contracts/protocol/types";
 import { and, sql } from "drizzle-orm";
 import type { Hex, TransactionReceipt } from "viem";
-import { decodeRevert } from "../chain/errors.js";
+import { errorNameOf } from "../chain/errors.js";
 import { isPaused, isUsed, tokenAbi } from "../chain/token.js";
 import type { Transaction } from "../db/client.js";
 import { hasOutcomeOnChain, operation } from "../db/schema.js";
@@ -55,7 +55,7 @@ const WITHOUT_REASON = "FailedCall";
 
 /** The Solidity error's name, or the relayer's own reason if there is none. */
 export function failureReason(data: Hex, { outOfGas = false } = {}): string {
-  const name = data === "0x" ? WITHOUT_REASON : (decodeRevert(data)?.name ?? "UnknownError");
+  const name = data === "0x" ? WITHOUT_REASON : (errorNameOf(data) ?? "UnknownError");
   if (name !== WITHOUT_REASON) return name;
   return outOfGas ? "OutOfGas" : "Reverted";
 }

@@ -136,7 +136,7 @@ describe("a deployment", () => {
   it("is not accepted with its parts mixed up", async () => {
     const { publicClient } = node;
     const check = (changed: Partial<Deployment>) =>
-      verifyDeployment({ publicClient, deployment: { ...deployment, ...changed }, signers: [] });
+      verifyDeployment({ publicClient, deployment: { ...deployment, ...changed } });
     const other = await deploy();
     await expect(check({ delegation: other.delegation })).rejects.toThrow("`delegation` must be the Relay");
     await expect(check({ domain: "elsewhere.example" })).rejects.toThrow(

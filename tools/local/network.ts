@@ -153,7 +153,7 @@ async function allStarted<T extends readonly unknown[]>(starts: readonly [...T])
 async function useRemoteChain(remote: RemoteChain): Promise<RemoteChain & { deployment: Deployment }> {
   const deployment = readDeployment(remote.deploymentPath);
   const { publicClient } = createChainClients({ rpcUrl: remote.rpcUrl, chainId: deployment.chainId });
-  await verifyDeployment({ publicClient, deployment, signers: [] });
+  await verifyDeployment({ publicClient, deployment });
   return { ...remote, deployment };
 }
 
@@ -174,7 +174,7 @@ async function deployOnce(
     if (readFileSync(codePath, "utf8") !== contractsHash())
       throw new Error(`The contracts have changed since this local network was created. ${START_OVER}`);
     const deployment = readDeployment(deploymentPath);
-    await verifyDeployment({ publicClient, deployment, signers });
+    await verifyDeployment({ publicClient, deployment });
     return { rpcUrl, wsRpcUrl, deploymentPath, deployment };
   }
 
