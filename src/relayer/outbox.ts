@@ -85,11 +85,11 @@ export async function enqueue(
   newOperation: NewOperation,
   { maxQueued = MAX_QUEUED }: { maxQueued?: number } = {},
 ): Promise<{ operation: OperationRow; existing: boolean }> {
+  const { payment, gasPolicy, onceKey, caller, ...fields } = newOperation;
   for (let attempt = 0; attempt < INSERT_TRIES; attempt += 1) {
-    const row = await insert(db, { ...valuesOf(newOperation), maxQueued });
+    const row = await insert(db, { ...fields, ...payment, ...gasPolicy, onceKey, caller, maxQueued });
     if (row == null) continue;
     if (row.id !== null) return { operation: rowOf(operation, row), existing: false };
-    const { payment, onceKey, caller, gasPolicy } = newOperation;
     const existing =
       (payment && (await findByAuthorization(db, payment))) ??
       (onceKey === undefined ? undefined : await findByOnceKey(db, onceKey));
@@ -148,14 +148,11 @@ const byAuthorization = prepareRows(
     and nonce = ${sql.placeholder("nonce")} and state <> 'rejected'`,
 );
 
-/** Returns the operation with this payment authorization that is not rejected; a retried request resumes it. */
-export async function findByAuthorization(
-  db: Executor,
-  payment: { asset: string; payer: string; nonce: string },
-): Promise<OperationRow | undefined> {
-  const [row] = await byAuthorization(db, payment);
-  return row;
-}
+type Payment = NonNullable<NewOperation["payment"]>;
+
+/** The operation with this payment authorization that is not rejected; a retried request resumes it. */
+export const findByAuthorization = async (db: Executor, payment: Payment) =>
+  (await byAuthorization(db, payment))[0];
 
 const byOnceKey = prepareRows(
   "operation_by_once_key",
@@ -164,17 +161,7 @@ const byOnceKey = prepareRows(
 );
 
 /** The operation with this once-key that is not rejected: pending, or done. */
-export async function findByOnceKey(db: Executor, onceKey: string): Promise<OperationRow | undefined> {
-  const [row] = await byOnceKey(db, { onceKey });
-  return row;
-}
-
-function valuesOf(newOperation: NewOperation): Record<string, unknown> {
-  const { payment, requestHash = null, onceKey = null, notAfter = null, gasPolicy, ...fields } = newOperation;
-  const { asset, payer, nonce } = payment ?? { asset: null, payer: null, nonce: null };
-  const { allowance, budget } = gasPolicy ?? { allowance: 0, budget: 0 };
-  return { ...fields, asset, payer, nonce, requestHash, onceKey, notAfter, allowance, budget };
-}
+export const findByOnceKey = async (db: Executor, onceKey: string) => (await byOnceKey(db, { onceKey }))[0];
 
 export const queueFull = (): AppError =>
   unavailable(
