@@ -92,7 +92,7 @@ export function requestContext({ logger, metrics }: Pick<Deps, "logger" | "metri
     const { status } = c.res;
     const ms = performance.now() - startedAt;
     const code = c.get("errorCode");
-    metrics?.observeRequest({ method, route: routeOf(c), status, code, seconds: ms / 1000 });
+    metrics?.observeRequest({ method, route: routeOf(c), status }, { code, seconds: ms / 1000 });
     const caller = c.get("identity") ?? undefined;
     // A flood beyond the limits, or of what has none, would fill the disk; metrics count it.
     const level = c.get("isWithinRate") ? "info" : "debug";
