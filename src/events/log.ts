@@ -75,13 +75,6 @@ export function matches(row: EventRow, { types, contractId, agent }: EventFilter
 /** Log entries that one call scans for matches. */
 const SCAN = 10_000n;
 
-interface EventPage {
-  rows: EventRow[];
-  /** Last scanned position; the next page continues after it. */
-  end: bigint;
-  hasMore: boolean;
-}
-
 /** Position of the newest event; 0 for an empty log. */
 export async function newestPosition(db: Executor): Promise<bigint> {
   const [state] = await db.select({ newest: eventLog.lastPosition }).from(eventLog).where(eq(eventLog.id, 1));
@@ -94,7 +87,7 @@ export function requireReached(after: bigint, newest: bigint): void {
   throw invalidField("after", `is ahead of the log, whose newest event is ${newest}`);
 }
 
-/** The next events after a position that match the filter and that the reader may see, in order. */
+/** The next events after a position that match the filter and that the reader may see; the next page is after `end`. */
 export async function readPage(
   db: Executor,
   {
@@ -104,7 +97,7 @@ export async function readPage(
     limit,
     newest,
   }: { filter: EventFilter; reader: Address; after: bigint; limit: number; newest: bigint },
-): Promise<EventPage> {
+) {
   const end = await endOfScan(db, { filter, after, newest });
   const { types, contractId, agent } = filter;
   const rows = await db

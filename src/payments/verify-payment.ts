@@ -90,17 +90,10 @@ async function verify(input: VerifyPaymentInput): Promise<Verification> {
   return explain({ input, payment: signed, digest, late });
 }
 
-interface FoundSignature {
-  kind: AuthorizationKind;
-  digest: Hex;
-  /** In the token's form. */
-  signature: Hex;
-}
-
-/** Finds the kind that the payer signed; null if its signature is over neither. */
-async function findSignature(input: VerifyPaymentInput): Promise<FoundSignature | null> {
+/** Finds the kind that the payer signed, and its signature in the token's form; null if it is over neither. */
+async function findSignature(input: VerifyPaymentInput) {
   const { publicClient, payment, quote, isReceivable } = input;
-  const candidates: Omit<FoundSignature, "signature">[] = [];
+  const candidates: { kind: AuthorizationKind; digest: Hex }[] = [];
   // Our own client's payments, which only the escrow can use, are valid from 1: their signature is recovered once.
   const receivable = payment.validAfter === 1n ? KINDS.toReversed() : KINDS;
   for (const kind of isReceivable ? receivable : KINDS.slice(0, 1)) {

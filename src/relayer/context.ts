@@ -160,15 +160,13 @@ export class OwnershipLost extends Error {
   override readonly name = "OwnershipLost";
 }
 
-export interface Ownership {
-  epoch: bigint;
-  /** Aborts when the lock's connection fails. */
-  lost: AbortSignal;
-  release(): Promise<void>;
-}
+export type Ownership = NonNullable<Awaited<ReturnType<typeof takeOwnership>>>;
 
-/** Takes ownership of the signer. Returns null if another process owns it; rejects if the database is unreachable. */
-export async function takeOwnership(pool: pg.Pool, signer: Address): Promise<Ownership | null> {
+/**
+ * Takes ownership of the signer; `lost` aborts when the lock's connection fails. Returns null if another process owns it;
+ * rejects if the database is unreachable.
+ */
+export async function takeOwnership(pool: pg.Pool, signer: Address) {
   if (await isOwned(pool, signer)) return null;
   const client = new pg.Client({
     ...pool.options,

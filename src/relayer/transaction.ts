@@ -42,11 +42,7 @@ export interface Fees {
   maxPriorityFeePerGas: bigint;
 }
 
-interface RelayedCall {
-  target: string;
-  gasLimit: number;
-  data: string;
-}
+type RelayedCall = Pick<OperationRow, "target" | "gasLimit" | "data">;
 
 /** Gas one operation adds to a batch's gas limit. */
 export function operationGas({ gasLimit, dataLength }: { gasLimit: number; dataLength: number }): number {
@@ -278,11 +274,6 @@ const BLOCKS_PER_ROUND = 200n;
 /** They arrive in one response, whose size is limited (clients.ts). */
 const PARALLEL_BLOCKS = 4n;
 
-interface NonceUse {
-  blockNumber: bigint;
-  isOurs: boolean;
-}
-
 /**
  * Finds the transaction that used an account nonce by reading blocks, because a missing receipt proves nothing.
  * Searches the blocks since the batch was signed, a limited number per call. Returns null while blocks remain, and
@@ -292,7 +283,7 @@ export async function findNonceUse(
   { publicClient, signer, memory }: SignerContext,
   { id, accountNonce, attempts }: Pick<typeof batch.$inferSelect, "id" | "accountNonce" | "attempts">,
   head: Head,
-): Promise<NonceUse | "not found" | null> {
+) {
   const signedAt = BigInt(attempts[0]?.signedAtBlock ?? 0);
   // A reorg can include a transaction in a block below the one at which it was signed.
   const first = signedAt > REORG_DEPTH ? signedAt - REORG_DEPTH : 0n;

@@ -2,17 +2,9 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-export interface Guardian {
-  readonly pid: number;
-  watch(pid: number): void;
-  forget(pid: number): void;
-  /** Once it is being stopped, no one would end a new child. */
-  readonly isStopping: boolean;
-  /** Has the guardian end all remaining children, and resolves once it has exited itself. */
-  stop(): Promise<void>;
-}
+export type Guardian = ReturnType<typeof startGuardian>;
 
-export function startGuardian(): Guardian {
+export function startGuardian() {
   const path = fileURLToPath(new URL("./guardian.mjs", import.meta.url));
   // A separate session: Ctrl-C in the terminal must reach only the supervisor, not the guardian or the children.
   const child = spawn(process.execPath, [path], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
@@ -22,12 +14,14 @@ export function startGuardian(): Guardian {
   let isStopping = false;
   return {
     pid: child.pid ?? 0,
-    get isStopping() {
+    /** Once it is being stopped, no one would end a new child. */
+    get isStopping(): boolean {
       return isStopping;
     },
-    watch: (pid) => stdin.write(`+${pid}\n`),
-    forget: (pid) => stdin.write(`-${pid}\n`),
-    async stop() {
+    watch: (pid: number) => stdin.write(`+${pid}\n`),
+    forget: (pid: number) => stdin.write(`-${pid}\n`),
+    /** Has the guardian end all remaining children, and resolves once it has exited itself. */
+    async stop(): Promise<void> {
       isStopping = true;
       stdin.end();
       await exited;
