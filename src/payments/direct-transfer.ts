@@ -132,16 +132,11 @@ function hasTransfer(
 const emittedBy = (emitter: Address, logs: Log[]): Log[] =>
   logs.filter(({ address }) => address.toLowerCase() === emitter);
 
-interface PaidOpening {
-  /** The transaction that moved the deposit. */
-  transactionHash: Hex;
-  /** The block that opened the escrow. */
-  blockNumber: bigint;
-  blockHash: Hex;
-}
-
-/** Finds how someone else opened the escrow with the caller's deposit, by this authorization or its money. */
-export async function findOpening(deps: Deps, payment: PaymentAuthorization): Promise<PaidOpening | null> {
+/**
+ * Finds how someone else opened the escrow with the caller's deposit, by this authorization or its money: the transaction
+ * that moved the deposit, and the block that opened the escrow.
+ */
+export async function findOpening(deps: Deps, payment: PaymentAuthorization) {
   if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, payment))) return null;
   const use = await findUse(deps, payment);
   if (use === null) return null;
@@ -164,7 +159,7 @@ async function findOpeningFromBalance(
   deps: Deps,
   payment: PaymentAuthorization,
   use: LoggedTransaction,
-): Promise<Pick<PaidOpening, "blockNumber" | "blockHash"> | null> {
+): Promise<{ blockNumber: bigint; blockHash: Hex } | null> {
   const opening = await readOpening(deps, payment.to);
   if (opening === null || !isDeposit(opening, payment) || !isBefore(opening, deps, payment, use)) return null;
   const { logs, blockNumber, blockHash } = await logsOf(deps, opening, payment.to);
