@@ -7,6 +7,7 @@ import {
   defineChain,
   type Hash,
   type HttpTransport,
+  type HttpTransportConfig,
   http,
   type LocalAccount,
   type PublicClient,
@@ -58,15 +59,10 @@ export function createSigningClient({
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 const EXCERPT = 1_000;
 
-export interface RpcTransportOptions {
-  /** Sends concurrent calls in one request. */
+export type RpcTransportOptions = Pick<HttpTransportConfig, "retryCount" | "timeout"> & {
   batch?: boolean;
-  /** Retries of a call without a response. */
-  retryCount?: number;
-  /** Milliseconds until the whole response must have arrived. */
-  timeout?: number;
   maxAnswerBytes?: number;
-}
+};
 
 /**
  * viem's HTTP transport with three gaps closed. viem's timeout stops at the response headers, it waits as long as
@@ -74,17 +70,12 @@ export interface RpcTransportOptions {
  */
 export function rpcTransport(
   url: string,
-  {
-    batch = false,
-    retryCount = 3,
-    timeout = 15_000,
-    maxAnswerBytes = MAX_ANSWER_BYTES,
-  }: RpcTransportOptions = {},
+  { batch = false, maxAnswerBytes = MAX_ANSWER_BYTES, ...options }: RpcTransportOptions = {},
 ): HttpTransport {
   return http(url, {
+    timeout: 15_000,
+    ...options,
     batch,
-    retryCount,
-    timeout,
     maxResponseBodySize: false,
     async fetchFn(input, init) {
       const response = await fetch(input, init);
