@@ -1,6 +1,6 @@
 /** Chooses the next batch among the queued operations and claims it; releases, holds or rejects those that are not sent. */
 import { and, eq, sql } from "drizzle-orm";
-import type { Transaction } from "../db/client.js";
+import { lock, type Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
 import { isOneOf, prepare } from "../db/statements.js";
 import { type BusyOperation, type Candidate, chooseOperations } from "./choose.js";
@@ -84,6 +84,8 @@ const readCandidates = prepare<Omit<Candidate, "id"> & { id: string }>(
 export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
   const { signer, options } = context;
   const choose = async (tx: Transaction) => {
+    // Two signers must not claim operations that exclude each other.
+    await lock(tx, "choice of operations");
     const candidates = await readCandidates(tx, { signer, headTime: head.timestamp });
     const none = { rows: [], standsOn: [] };
     if (candidates.length === 0) return none;
@@ -105,7 +107,7 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       .returning();
     return { rows: claimed, standsOn: blocksUnder(claimed, surroundings) };
   };
-  const { rows, standsOn } = await fenced(context, choose, "choosing");
+  const { rows, standsOn } = await fenced(context, choose);
   return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
 }
 

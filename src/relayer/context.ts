@@ -1,7 +1,7 @@
 /** State of one signer's loop, and its ownership: a lock, which can be lost, and an epoch that every write checks. */
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { type SQL, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import pg from "pg";
 import type { BaseLogger } from "pino";
 import type { PrivateKeyAccount, PublicClient } from "viem";
@@ -224,28 +224,21 @@ async function isOwned(pool: pg.Pool, signer: Address): Promise<boolean> {
   return rows[0]?.owned === true;
 }
 
-const fence = (lock: SQL) => sql`
-  select set_config('idle_in_transaction_session_timeout', ${WRITE_IDLE_TIMEOUT}, true)${lock}
-  from (select 1 from app.signer_epoch
-    where signer = ${sql.placeholder("signer")} and epoch = ${sql.placeholder("epoch")}::bigint for share) mine`;
-
 /** The share lock delays a successor's epoch until the write commits or rolls back. */
-const FENCES = {
-  alone: prepare("signer_fence", fence(sql``)),
-  choosing: prepare("signer_fence_choosing", fence(sql`, pg_advisory_xact_lock(${ADVISORY_LOCKS.choice})`)),
-};
+const fence = prepare(
+  "signer_fence",
+  sql`select set_config('idle_in_transaction_session_timeout', ${WRITE_IDLE_TIMEOUT}, true)
+    from (select 1 from app.signer_epoch
+      where signer = ${sql.placeholder("signer")} and epoch = ${sql.placeholder("epoch")}::bigint for share) mine`,
+);
 
-/**
- * Runs one write as the signer's owner. Throws {@link OwnershipLost}, without writing, if ownership was lost. While one
- * is `choosing`, others wait: two signers must not claim operations that exclude each other.
- */
+/** Runs one write as the signer's owner. Throws {@link OwnershipLost}, without writing, if ownership was lost. */
 export function fenced<T>(
   { db, signer, epoch }: { db: Database; signer: Address; epoch: bigint },
   write: (tx: Transaction) => Promise<T>,
-  kind: keyof typeof FENCES = "alone",
 ): Promise<T> {
   return db.transaction(async (tx) => {
-    const rows = await FENCES[kind](tx, { signer, epoch: epoch.toString() });
+    const rows = await fence(tx, { signer, epoch: epoch.toString() });
     if (rows.length === 0) throw new OwnershipLost(`epoch ${epoch} of ${signer} has passed`);
     return write(tx);
   });
