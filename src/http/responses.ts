@@ -11,11 +11,10 @@ import {
   HttpRequestError,
   RpcRequestError,
   TimeoutError,
-  WebSocketRequestError,
 } from "viem";
 import { failedExecution } from "../chain/errors.js";
 import { SQLSTATE } from "../db/client.js";
-import { AppError, ERROR_STATUS, type ErrorCode } from "../errors.js";
+import { AppError, ERROR_STATUS, type ErrorCode, unavailable } from "../errors.js";
 import type { AppEnv } from "./middleware.js";
 
 const ErrorSchema = z
@@ -67,10 +66,7 @@ function errorResponse(c: Context, error: AppError): Response {
 export function invalidInput(issues: readonly { path: PropertyKey[]; message: string }[]): AppError {
   const details = issues.map((issue) => ({ path: issue.path.map(String).join("."), message: issue.message }));
   const [first] = details;
-  const message =
-    first === undefined
-      ? "The request is invalid."
-      : `${first.path === "" ? "request" : first.path}: ${first.message}`;
+  const message = `${first?.path || "request"}: ${first?.message ?? "is invalid"}`;
   return new AppError("invalid_request", { message, details });
 }
 
@@ -94,19 +90,10 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
     if (error.status === 400) return new AppError("invalid_request", { message: error.message });
   }
   if ((error as { code?: unknown }).code === QUERY_CANCELED) {
-    return new AppError("unavailable", {
-      message: "The query took too long; use a filter or a smaller page, or retry later.",
-      retryAfterSeconds: 10,
-      cause: error,
-    });
+    return unavailable("The query took too long; use a filter or a smaller page, or retry later.", 10);
   }
-  if (isOutage(error)) {
-    return new AppError("unavailable", {
-      message: "A part of the service is temporarily unreachable; retry the request.",
-      retryAfterSeconds: 2,
-      cause: error,
-    });
-  }
+  if (isOutage(error))
+    return unavailable("A part of the service is temporarily unreachable; retry the request.");
   return new AppError("internal_error", { message: "Something went wrong on our side.", cause: error });
 }
 
@@ -120,6 +107,9 @@ const QUERY_CANCELED = "57014";
 const OUTAGE_CODES =
   /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENETUNREACH|08|28|53|57P|25006|25P03|40001|40P01)/;
 
+/** The last two are of a node that is behind: it lacks blocks, and has no code at a new escrow. */
+const OUTAGES = [HttpRequestError, TimeoutError, BlockNotFoundError, ContractFunctionZeroDataError];
+
 /** Messages of pg's connection errors, which have no code. */
 const PG_OUTAGE =
   /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error)/;
@@ -129,10 +119,7 @@ export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     // A revert is a response of the contract, not an outage.
     if (cause instanceof RpcRequestError) return failedExecution(cause) === null;
-    if (cause instanceof HttpRequestError || cause instanceof TimeoutError) return true;
-    if (cause instanceof WebSocketRequestError) return true;
-    // A node that is behind lacks blocks, and has no code at a new escrow.
-    if (cause instanceof BlockNotFoundError || cause instanceof ContractFunctionZeroDataError) return true;
+    if (OUTAGES.some((outage) => cause instanceof outage)) return true;
     const { code } = cause as { code?: unknown };
     if (typeof code === "string" && OUTAGE_CODES.test(code)) return true;
     if (PG_OUTAGE.test(cause.message)) return true;
