@@ -25,11 +25,8 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
   const body = value as Record<string, unknown>;
   for (const [key, member] of Object.entries(body)) {
     assertText(key, "");
-    setMember(
-      body,
-      key,
-      TEXT_NUMBERS.has(key) && isLosslessNumber(member) ? member.value : convert(member, key, 2),
-    );
+    // The parser defines even `__proto__` as an ordinary property, which an assignment changes.
+    body[key] = TEXT_NUMBERS.has(key) && isLosslessNumber(member) ? member.value : convert(member, key, 2);
   }
   return body;
 }
@@ -68,16 +65,12 @@ function convert(value: unknown, path: string, depth: number): unknown {
     for (let i = 0; i < value.length; i++) value[i] = convert(value[i], `${path}.${i}`, depth + 1);
     return value;
   }
-  for (const [key, member] of Object.entries(value)) {
+  const object = value as Record<string, unknown>;
+  for (const [key, member] of Object.entries(object)) {
     assertText(key, path);
-    setMember(value, key, convert(member, `${path}.${key}`, depth + 1));
+    object[key] = convert(member, `${path}.${key}`, depth + 1);
   }
-  return value;
-}
-
-/** Plain assignment of a key named `__proto__` would change the prototype instead. */
-function setMember(object: object, key: string, value: unknown): void {
-  Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
+  return object;
 }
 
 /** In a regular expression with `u`, only a surrogate without its other half matches. */
