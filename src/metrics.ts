@@ -1,7 +1,7 @@
 /** Prometheus metrics: counters for the HTTP layer and the relayer, and gauges read at each scrape. */
 
 import type { Address } from "@working-contracts/protocol/types";
-import { sql } from "drizzle-orm";
+import { and, gt, sql } from "drizzle-orm";
 import {
   Counter,
   collectDefaultMetrics,
@@ -12,7 +12,7 @@ import {
 } from "prom-client";
 import type { PublicClient } from "viem";
 import type { Database } from "./db/client.js";
-import { indexedBlock, indexProgress } from "./db/onchain.js";
+import { deferredPayout, indexedBlock, indexProgress } from "./db/onchain.js";
 import type { ErrorCode } from "./errors.js";
 import { readLogLag } from "./events/log-writer.js";
 import { countLate, isOurs } from "./keeper/keeper.js";
@@ -166,7 +166,10 @@ export function createMetrics({
     "Age of the oldest event that is not in the event log",
     () => atIndexTime(readLogLag),
   );
-  read("working_contracts_deferred_payouts", "Payouts that the token refuses", () => deferredPayouts(db));
+  const isRefused = and(gt(deferredPayout.amount, 0n), isOurs(sql`${deferredPayout.contractId}`));
+  read("working_contracts_deferred_payouts", "Payouts that the token refuses", () =>
+    db.$count(deferredPayout, isRefused),
+  );
   let reading: ReturnType<typeof readOpenOperations> | null = null;
   /** Both gauges of a scrape share one query. */
   const readOpen = () => {
@@ -238,11 +241,4 @@ export function createMetrics({
       return { contentType: register.contentType, text: await register.metrics() };
     },
   };
-}
-
-async function deferredPayouts(db: Database): Promise<number> {
-  const { rows } = await db.execute<{ count: number }>(sql`
-    select count(*)::int as count from onchain.deferred_payout d
-    where amount > 0 and ${isOurs(sql`d.contract_id`)}`);
-  return rows[0]?.count ?? 0;
 }

@@ -147,7 +147,9 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
     .orderBy(asc(webhookRetry.nextAttemptAt), asc(webhookRetry.position))
     .limit(1);
   if (retry !== undefined) return retry;
-  if (hook.sentUpTo >= hook.wantedUpTo || (await countRetries(db, hook.id)) >= MAX_RETRIES) return null;
+  const isPending = and(eq(webhookRetry.webhookId, hook.id), isNotNull(webhookRetry.nextAttemptAt));
+  if (hook.sentUpTo >= hook.wantedUpTo || (await db.$count(webhookRetry, isPending)) >= MAX_RETRIES)
+    return null;
 
   const page = await readPage(db, {
     filter: {
@@ -289,11 +291,4 @@ async function storeRetry(
     delete from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null and position in (
       select position from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null
       order by position desc offset ${MAX_GIVEN_UP})`);
-}
-
-async function countRetries(db: Database, webhookId: string): Promise<number> {
-  const { rows } = await db.execute<{ count: number }>(sql`
-    select count(*)::int as count from app.webhook_retry
-    where webhook_id = ${webhookId} and next_attempt_at is not null`);
-  return rows[0]?.count ?? 0;
 }
