@@ -7,7 +7,8 @@ import { TIMEOUT_TYPES } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
-import { BlockNotFoundError, type PublicClient } from "viem";
+import type { PublicClient } from "viem";
+import { isCanonical } from "../chain/clients.js";
 import {
   ADVISORY_LOCKS,
   type Database,
@@ -67,9 +68,7 @@ export function createLogWriter(deps: LogWriterDeps & { notifications: Wakers["n
 export async function writeLog({ db, publicClient, logger }: LogWriterDeps): Promise<boolean> {
   const progress = await indexProgress(db);
   if (progress !== null && !(await hasNews(db, progress.timestamp))) return false;
-  // An unreachable node delays corrections only.
-  const undone =
-    progress === null ? new Set<Hex>() : await findUndoneBlocks(db, publicClient).catch(() => new Set<Hex>());
+  const undone = progress === null ? new Set<Hex>() : await findUndoneBlocks(db, publicClient);
   try {
     return await db.transaction(
       async (tx) => {
@@ -231,7 +230,7 @@ function readChainTail(db: Executor) {
     .limit(TAIL);
 }
 
-/** Hashes of blocks that left the chain, among those whose events the index has lost. */
+/** Hashes of blocks that left the chain, among those whose events the index has lost; none if the node fails. */
 async function findUndoneBlocks(
   db: Executor,
   publicClient: Pick<PublicClient, "getBlock">,
@@ -244,24 +243,10 @@ async function findUndoneBlocks(
   for (const { blockNumber, blockHash, indexed } of [scanned, ...(await readChainTail(db))]) {
     if (indexed || blockNumber === null) break;
     const hash = blockHash as Hex;
-    if (!undone.has(hash) && !(await hasAnotherBlock(publicClient, blockNumber, hash))) break;
+    if (!undone.has(hash) && (await isCanonical({ publicClient }, blockNumber, hash)) !== false) break;
     undone.add(hash);
   }
   return undone;
-}
-
-/** Whether the node has a different block at that height; false if it has none there yet. */
-async function hasAnotherBlock(
-  publicClient: Pick<PublicClient, "getBlock">,
-  blockNumber: bigint,
-  hash: Hex,
-): Promise<boolean> {
-  try {
-    return (await publicClient.getBlock({ blockNumber })).hash !== hash;
-  } catch (error) {
-    if (error instanceof BlockNotFoundError) return false;
-    throw error;
-  }
 }
 
 /** The log during one round of its writer. */
