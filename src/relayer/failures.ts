@@ -13,12 +13,6 @@ import type { Head, SignerContext } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 import { type SimulationResult, stateOf } from "./transaction.js";
 
-interface Verdict {
-  /** `reject`: no retry can succeed. `hold`: the cause is outside the operation and can go away. */
-  verdict: "reject" | "hold";
-  reason: string;
-}
-
 /** Errors that only time resolves. They occur when the keeper's clock is ahead of the chain's. */
 export const TOO_EARLY: ReadonlySet<string> = new Set([
   "VotingOpen",
@@ -60,26 +54,15 @@ export function failureReason(data: Hex, { outOfGas = false } = {}): string {
   return outOfGas ? "OutOfGas" : "Reverted";
 }
 
-export function judgeFailure({
-  reason,
-  fromKeeper,
-  tries,
-  reported,
-  tokenPaused,
-}: {
-  reason: string;
-  fromKeeper: boolean;
-  tries: number;
-  /** Whether it was reported to its caller as applied. Operations it depends on can be pending again too. */
-  reported: boolean;
-  /** Whether the stablecoin currently refuses all transfers. */
-  tokenPaused: boolean;
-}): Verdict {
-  if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED };
-  const isEarly = fromKeeper && TOO_EARLY.has(reason) && tries < EARLY_TRIES;
-  if (isEarly || (reported && tries < REPORTED_TRIES)) return { verdict: "hold", reason };
-  return { verdict: "reject", reason };
-}
+/**
+ * Whether the cause of a failure can go away without the operation: it is too early, or an operation that it depends on is
+ * pending again, as after a reorg, which can have removed it after its caller got a success response.
+ */
+export const canPass = (reason: string, { tries, response, fromKeeper }: Judged): boolean =>
+  (fromKeeper && TOO_EARLY.has(reason) && tries < EARLY_TRIES) ||
+  (response !== null && tries < REPORTED_TRIES);
+
+type Judged = Pick<OperationRow, "tries" | "response"> & { fromKeeper: boolean };
 
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 5 * 60_000;

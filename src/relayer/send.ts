@@ -8,7 +8,7 @@ import { type BatchAttempt, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
 import { type Claim, claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
-import { failureReason, judgeFailure, PAYMENT_USED, TOKEN_PAUSED, usedPayments } from "./failures.js";
+import { canPass, failureReason, PAYMENT_USED, TOKEN_PAUSED, usedPayments } from "./failures.js";
 import { PAYS_OUT } from "./operations.js";
 import type { OperationRow } from "./outbox.js";
 import { recordAbandoned } from "./results.js";
@@ -158,16 +158,13 @@ async function judge(
     const isOver = row.notAfter !== null && row.notAfter < head.timestamp;
     const cause = used.has(row.id) ? PAYMENT_USED : failureReason(result.data, result);
     const reason = isOver ? "Expired" : cause;
-    const verdict = judgeFailure({
-      reason,
-      fromKeeper,
-      tries: row.tries,
-      reported: row.response !== null,
-      // For those that pay out, the token's own error comes through, under any name.
-      tokenPaused: tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind)),
-    });
-    const list = verdict.verdict === "reject" ? judged.rejected : judged.held;
-    list.push({ row, reason: verdict.reason, data: result.data });
+    // For those that pay out, the token's own error comes through, under any name.
+    if (tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind))) {
+      judged.held.push({ row, reason: TOKEN_PAUSED, data: result.data });
+      continue;
+    }
+    const list = canPass(reason, { ...row, fromKeeper }) ? judged.held : judged.rejected;
+    list.push({ row, reason, data: result.data });
   }
   // A published operation can fail because it was already applied, by a batch abandoned too early.
   await recordAbandoned(

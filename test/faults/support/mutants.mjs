@@ -548,8 +548,8 @@ const BY_TEST_FILE = {
       only: "row 29",
     },
     "pause-is-verdict": {
-      file: "src/relayer/failures.ts",
-      edits: [['  if (tokenPaused) return { verdict: "hold", reason: TOKEN_PAUSED };\n', ""]],
+      file: "src/relayer/send.ts",
+      edits: [["if (tokenPaused === true && (", "if (tokenPaused === null && ("]],
       only: "row 31: while",
     },
     "no-bound": {

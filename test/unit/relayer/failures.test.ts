@@ -1,9 +1,9 @@
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { encodeErrorResult } from "viem";
 import { describe, expect, it } from "vitest";
-import { failureReason, judgeFailure, retryDelay } from "../../../src/relayer/failures.js";
+import { canPass, failureReason, retryDelay } from "../../../src/relayer/failures.js";
 
-const facts = { fromKeeper: false, tries: 0, reported: false, tokenPaused: false } as const;
+const facts = { fromKeeper: false, tries: 0, response: null };
 
 describe("why an operation failed", () => {
   it("names the Solidity error", () => {
@@ -20,30 +20,22 @@ describe("why an operation failed", () => {
   });
 
   it("rejects operations that the escrow rejects", () => {
-    expect(judgeFailure({ ...facts, reason: "WrongStatus" }).verdict).toBe("reject");
-    expect(judgeFailure({ ...facts, reason: "PaymentFailed" }).verdict).toBe("reject");
-  });
-
-  it("holds operations that fail because the token is paused", () => {
-    expect(judgeFailure({ ...facts, reason: "PaymentFailed", tokenPaused: true })).toMatchObject({
-      verdict: "hold",
-      reason: "TokenPaused",
-    });
+    expect(canPass("WrongStatus", facts)).toBe(false);
+    expect(canPass("PaymentFailed", facts)).toBe(false);
   });
 
   it("holds a keeper's premature action for a while, and rejects an agent's", () => {
-    expect(judgeFailure({ ...facts, reason: "VotingOpen", fromKeeper: true }).verdict).toBe("hold");
-    expect(judgeFailure({ ...facts, reason: "VotingOpen", fromKeeper: true, tries: 50 }).verdict).toBe(
-      "reject",
-    );
-    expect(judgeFailure({ ...facts, reason: "VotingOpen" }).verdict).toBe("reject");
+    const early = { ...facts, fromKeeper: true };
+    expect(canPass("VotingOpen", early)).toBe(true);
+    expect(canPass("VotingOpen", { ...early, tries: 50 })).toBe(false);
+    expect(canPass("VotingOpen", facts)).toBe(false);
   });
 
   it("holds, for a while, an operation that a reorg undid after its caller got a success response", () => {
-    const lost = { ...facts, reason: "WrongStatus", reported: true };
-    expect([judgeFailure(lost).verdict, judgeFailure({ ...lost, tries: 34 }).verdict]).toEqual([
-      "hold",
-      "reject",
+    const lost = { ...facts, response: {} as never };
+    expect([canPass("WrongStatus", lost), canPass("WrongStatus", { ...lost, tries: 34 })]).toEqual([
+      true,
+      false,
     ]);
   });
 
