@@ -161,7 +161,6 @@ export const ADVISORY_LOCKS = {
   /** First half of the key; the second is a hash of the signer. */
   signer: 7_402_002,
   webhookMatching: 7_402_004,
-  eventLog: 7_402_005,
   /** First half of the key; the second is a hash of the index's schema. */
   indexer: 7_402_006,
 } as const;

@@ -9,14 +9,7 @@ import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, sq
 import type { BaseLogger } from "pino";
 import type { PublicClient } from "viem";
 import { isCanonical } from "../chain/clients.js";
-import {
-  ADVISORY_LOCKS,
-  type Database,
-  type Executor,
-  hasSqlState,
-  SQLSTATE,
-  type Transaction,
-} from "../db/client.js";
+import { type Database, type Executor, hasSqlState, SQLSTATE, type Transaction } from "../db/client.js";
 import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from "../db/onchain.js";
 import { event, eventLog, expiredAttempt, terms } from "../db/schema.js";
 import { insertRows, isOneOf, prepare } from "../db/statements.js";
@@ -127,12 +120,12 @@ export async function readLogLag(db: Executor, now: number): Promise<number> {
   return rows[0]?.lag ?? 0;
 }
 
+/** Null while another process writes. */
 async function openLog(tx: Transaction): Promise<Log | null> {
-  const { rows } = await tx.execute<{ taken: boolean }>(sql`
-    select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.eventLog}) as taken,
-      set_config('idle_in_transaction_session_timeout', ${ROUND_IDLE_TIMEOUT}, true)`);
-  if (rows[0]?.taken !== true) return null;
-  const [state] = await tx.select().from(eventLog).where(eq(eventLog.id, 1)).for("update");
+  await tx.execute(
+    sql`select set_config('idle_in_transaction_session_timeout', ${ROUND_IDLE_TIMEOUT}, true)`,
+  );
+  const [state] = await tx.select().from(eventLog).for("update", { skipLocked: true });
   return state === undefined ? null : { state, tx };
 }
 

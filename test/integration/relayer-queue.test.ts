@@ -21,9 +21,8 @@ describe("the relayer's queue", () => {
     const others = await network.pool.connect();
     try {
       await others.query("begin");
-      for (const lock of [ADVISORY_LOCKS.eventLog, ADVISORY_LOCKS.webhookMatching]) {
-        await others.query("select pg_advisory_xact_lock($1)", [lock]);
-      }
+      await others.query("select from app.event_log for update");
+      await others.query("select pg_advisory_xact_lock($1)", [ADVISORY_LOCKS.webhookMatching]);
       network.startRelayer();
       const [client] = await network.agents(1);
       const row = await network.store(await network.creation(client));

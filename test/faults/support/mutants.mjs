@@ -762,8 +762,9 @@ const BY_TEST_FILE = {
   },
   "test/integration/relayer-queue.test.ts": {
     "one-lock-for-two": {
-      file: "src/db/client.ts",
-      edits: [["eventLog: 7_402_005", "eventLog: 7_402_003"]],
+      file: "src/relayer/claim.ts",
+      from: 'await lock(tx, "choice of operations");',
+      to: "await tx.execute(sql`select from app.event_log for update`);",
       only: "while the log is written",
     },
     "expiry-waits-for-fees": {
