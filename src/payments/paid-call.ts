@@ -74,22 +74,21 @@ export async function performPaidCall<Action extends PaidAction>(
     const isOwn = authorization.payer === call.caller;
     if (earlier !== null && isOwn)
       return await resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
-    const [paid] = await Promise.allSettled([pay(deps, { call, payment, relaying })]);
+    const paid = await pay(deps, { call, payment, relaying }).catch((error: unknown) => {
+      if (error instanceof AppError && error.status < 500) return error;
+      throw error;
+    });
+    const isRefused = paid instanceof AppError || paid.status === 402;
     // Of identical calls, a slower one is refused for what a faster one did: its operation was stored before that.
-    const stored = isOwn && isRefused(paid) ? await findByAuthorization(deps.db, authorization) : undefined;
+    const stored = isOwn && isRefused ? await findByAuthorization(deps.db, authorization) : undefined;
     if (stored !== undefined) return await resume(deps, { call, payment, earlier: stored });
-    if (paid.status === "rejected") throw paid.reason;
-    return paid.value;
+    if (paid instanceof AppError) throw paid;
+    return paid;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return recoverDirectTransfer(deps, { call, payment, error });
   }
 }
-
-const isRefused = (paid: PromiseSettledResult<StoredResponse>): boolean =>
-  paid.status === "fulfilled"
-    ? paid.value.status === 402
-    : paid.reason instanceof AppError && paid.reason.status < 500;
 
 /** Checks, verifies, stores, waits and responds: a payment that is seen for the first time. */
 async function pay(

@@ -99,7 +99,7 @@ const BY_TEST_FILE = {
     },
     "late-copy-refused": {
       file: "src/payments/paid-call.ts",
-      edits: [["isOwn && isRefused(paid) ?", "authorization === null ?"]],
+      edits: [["isOwn && isRefused ?", "authorization === null ?"]],
       only: "a copy of a paid call",
     },
     "stake-answered-forever": {
