@@ -57,6 +57,8 @@ const QUEUE_LOOK_MS = 500;
 const OPERATION_QUEUED = "operation_queued";
 const FIRST_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 2000;
+const backoffAfter = (failures: number): number =>
+  Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
 /** An indexer that catches up reports many blocks a second. */
 const MIN_PAUSE_MS = 20;
 /** How often an idle signer checks that the chain still has its final batches. */
@@ -128,12 +130,15 @@ export function createRelayer({
         memory.isAllowed = false;
         logger.warn({ signer, failures, error }, "relayer round failed");
       }
-      const backoff = failures === 0 ? 0 : Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-      const ms =
-        memory.isAllowed || failures > 0 ? settings.pollIntervalMs + backoff : settings.notAllowedPauseMs;
-      const least = memory.isAllowed ? Math.min(MIN_PAUSE_MS, ms) : ms;
-      await delay(least, undefined, { signal: ended }).catch(() => undefined);
-      if (least < ms) await untilBlock.wait(ms - least, ended);
+      if (memory.isAllowed) {
+        const least = Math.min(MIN_PAUSE_MS, settings.pollIntervalMs);
+        await delay(least, undefined, { signal: ended }).catch(() => undefined);
+        await untilBlock.wait(settings.pollIntervalMs - least, ended);
+      } else {
+        const ms =
+          failures > 0 ? settings.pollIntervalMs + backoffAfter(failures) : settings.notAllowedPauseMs;
+        await delay(ms, undefined, { signal: ended }).catch(() => undefined);
+      }
       const isIdle = failures === 0 && memory.isIdle;
       isAsked = (await pause.wait(isIdle ? IDLE_WAIT_MS : 0, ended)) || isIdle || failures > 0;
     }
