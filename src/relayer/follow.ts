@@ -151,39 +151,37 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     .limit(MAX_OPEN);
   const inFlight: Batch[] = [];
   let gap: number | null = null;
-  let found: PromiseSettledResult<TransactionReceipt | null>[] = [];
-  let ancestors: ReadonlySet<string> = new Set();
-  for (const [i, one] of open.entries()) {
-    if (i % PARALLEL_RECEIPTS === 0) {
-      const next = open.slice(i, i + PARALLEL_RECEIPTS);
-      found = await Promise.allSettled(next.map(({ attempts }) => findReceipt(context, attempts)));
-      ancestors = await ancestorsAmong(context, found, head);
-    }
-    const result = found[i % PARALLEL_RECEIPTS] as (typeof found)[number];
-    if (result.status === "rejected") throw result.reason;
-    const receipt = result.value;
-    if (receipt !== null) {
-      if (!ancestors.has(receipt.blockHash)) {
-        inFlight.push(one);
+  for (let start = 0; start < open.length; start += PARALLEL_RECEIPTS) {
+    const group = open.slice(start, start + PARALLEL_RECEIPTS);
+    const found = await Promise.allSettled(group.map(({ attempts }) => findReceipt(context, attempts)));
+    const ancestors = await ancestorsAmong(context, found, head);
+    for (const [i, one] of group.entries()) {
+      const result = found[i] as (typeof found)[number];
+      if (result.status === "rejected") throw result.reason;
+      const receipt = result.value;
+      if (receipt !== null) {
+        if (!ancestors.has(receipt.blockHash)) {
+          inFlight.push(one);
+          continue;
+        }
+        memory.missingSince.delete(one.id);
+        await crashPoint?.("after_receipt");
+        await settleReceipt(context, one, receipt, head);
+        await crashPoint?.("after_mined");
+        continue;
+      }
+      const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
+      if (nonce > one.accountNonce) {
+        await followMissing(context, one, head);
         continue;
       }
       memory.missingSince.delete(one.id);
-      await crashPoint?.("after_receipt");
-      await settleReceipt(context, one, receipt, head);
-      await crashPoint?.("after_mined");
-      continue;
+      if (inFlight.length === 0 && nonce < one.accountNonce) gap = nonce;
+      inFlight.push(one);
+      if (one.state === "quarantined") await setState(context, one.id, "sent");
+      if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;
+      await rebroadcast(context, one, head);
     }
-    const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
-    if (nonce > one.accountNonce) {
-      await followMissing(context, one, head);
-      continue;
-    }
-    memory.missingSince.delete(one.id);
-    if (inFlight.length === 0 && nonce < one.accountNonce) gap = nonce;
-    inFlight.push(one);
-    if (one.state === "quarantined") await setState(context, one.id, "sent");
-    if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;
-    await rebroadcast(context, one, head);
   }
   memory.inFlight = inFlight.length;
   memory.committed = inFlight.reduce((sum, one) => sum + maxCostOf(one.attempts.at(-1)), 0n);

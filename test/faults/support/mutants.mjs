@@ -353,7 +353,7 @@ const BY_TEST_FILE = {
     },
     "never-sent-again": {
       file: "src/relayer/follow.ts",
-      from: "    if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;\n    await rebroadcast(context, one, head);\n",
+      from: "      if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;\n      await rebroadcast(context, one, head);\n",
       to: "",
       only: "stored but not broadcast",
     },
@@ -440,7 +440,7 @@ const BY_TEST_FILE = {
   "test/faults/node.test.ts": {
     "dropped-for-good": {
       file: "src/relayer/follow.ts",
-      from: "    if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;\n    await rebroadcast(context, one, head);\n",
+      from: "      if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;\n      await rebroadcast(context, one, head);\n",
       to: "",
       only: "row 14",
     },
