@@ -40,8 +40,8 @@ export type ContractFilter = z.output<typeof ListQuerySchema>;
 /** Contracts that a page looks at, in the list's order, over all its walks. Strangers' escrows and rows that a filter drops count too. */
 export const WALK = 20_000;
 
-/** Walks of one page. A range of prices that would need more is searched in all prices. */
-const MOST_WALKS = 8;
+/** A range of prices that needs more walks than this is searched in all prices. */
+const MAX_BAND_WALKS = 8;
 
 /** A page ends with the contract that brings its texts to this length (bytes); the next continues behind it. */
 export const PAGE_LENGTH = 1024 * 1024;
@@ -67,21 +67,21 @@ export async function listContracts(
   const words = filter.q === undefined ? null : wordsOf(filter.q);
   if (words?.length === 0) return { data: [], nextCursor: null };
   const now = deps.clock.now();
-  const { sort, limit, status, cursor, q: _, ...equal } = filter;
+  const { sort, limit, status, cursor, q: _, ...values } = filter;
   const sized = { ...filter, limit: sizeOf(limit) };
   const after =
     cursor === undefined ? undefined : decodeCursor(CursorSchema, cursor, (of) => of.sort === sort);
   const search = words && ((await areCommon(deps.db, words, limit)) ? "common" : "rare");
-  const given = Object.entries({ ...equal, after })
+  const named = Object.entries({ ...values, after })
     .filter(([, member]) => member !== undefined)
     .map(([name]) => name);
   const bands = bandsOf({ ...filter, search });
 
-  const shape = JSON.stringify([sort, sized.limit, status ?? null, search, given, bands.length]);
-  const { run, isKept } = statementOf(shape, () => listSql({ ...sized, search }));
+  const shape = JSON.stringify([sort, sized.limit, status ?? null, search, named, bands.length]);
+  const { run, isKept } = statementOf(shape, () => listSql({ ...sized, search }, bands));
   const read = () =>
     run(deps.db, {
-      ...equal,
+      ...values,
       workerInitiated: filter.initiator === "worker",
       status,
       firstBand: bands[0],
@@ -92,7 +92,7 @@ export async function listContracts(
     });
   const rows = words === null && isKept ? await read() : await inSearchQueue(reader, read);
 
-  // Behind the first row at which a walk ended, the others can lack rows of it; behind a full page's last there are none.
+  // The page ends at the first row that is a walk's last: behind it that walk's rows are missing.
   const end = rows.findIndex((row) => row.ended);
   const page = rows.slice(0, Math.min(limit, end < 0 ? limit : end + 1));
   const shown = page.filter(({ matched }) => matched === true);
@@ -107,10 +107,11 @@ export async function listContracts(
 
 /** How a search finds its words: see {@link areCommon}. Null without a search. */
 type Search = "common" | "rare" | null;
+type ListQuery = ContractFilter & { search: Search };
 
-function listSql(filter: ContractFilter & { search: Search }): { text: SQL; weight: number } {
+function listSql(filter: ListQuery, bands: readonly number[]): { text: SQL; weight: number } {
   const direction = isDescending(filter.sort) ? sql`desc` : sql`asc`;
-  const walks = walksOf(filter);
+  const walks = walksOf(filter, bands);
   const rows = Math.ceil(WALK / walks.length);
   const pages = walks.map((walk) => sql`(${firstOf({ where: walk, rows }, filter, direction)})`);
   const order = sql`page.key ${direction}, page.id ${direction}`;
@@ -129,11 +130,7 @@ function listSql(filter: ContractFilter & { search: Search }): { text: SQL; weig
 }
 
 /** The first rows of a walk that pass the filter, and the row at which it ended, if it did. */
-function firstOf(
-  walk: { where: SQL | undefined; rows: number },
-  filter: ContractFilter & { search: Search },
-  direction: SQL,
-): SQL {
+function firstOf(walk: { where: SQL | undefined; rows: number }, filter: ListQuery, direction: SQL): SQL {
   const column = SORT_COLUMNS[fieldOf(filter.sort)];
   const order = sql`${column} ${direction}, ${w.id} ${direction}`;
   // Indexes keep nulls, of unpaid escrows, before the newest; this condition skips them.
@@ -144,7 +141,7 @@ function firstOf(
   const words = filter.search === "common" ? hasWords : undefined;
   const matched = sql`(${and(priced, isNotNull(terms.id), ne(w.phase, "none"), filtered, words)})`;
   // In a subquery, a limit is unknown to the planner: it expects a tenth of the rows, and then does not sort all of them.
-  // The price on its own as well: it is known before the joins, which then see fewer rows.
+  // The price is also a separate condition: it is known before the joins, which then read fewer rows.
   return sql`select ${w.id} as id, walked.key, ${matched} as matched, ${isLast} as ended
     from (select ${w.id} as id, ${w.price} as price, ${column} as key, row_number() over (order by ${order}) as position
       from ${w} where ${where} order by ${order} limit (select ${walk.rows})) walked
@@ -154,7 +151,7 @@ function firstOf(
 }
 
 /** The conditions that an index answers together with the order of the list: one walk for each partition, or one alone. */
-function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)[] {
+function walksOf(filter: ListQuery, bands: readonly number[]): (SQL | undefined)[] {
   const { status, search, sort } = filter;
   const walk = and(
     given(filter, "client", "worker", "backupAgent"),
@@ -165,7 +162,6 @@ function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)
   const partitions = partitionsOf(status ?? STATUSES).map(({ phase, settled }) =>
     and(eq(w.phase, phase), eq(w.settled, settled), walk),
   );
-  const bands = bandsOf(filter);
   if (bands.length === 0) return partitions;
   return bands.flatMap((_, i) =>
     partitions.map((partition) => and(eq(w.priceBand, sql`${unseen("firstBand")} + ${i}`), partition)),
@@ -173,20 +169,23 @@ function walksOf(filter: ContractFilter & { search: Search }): (SQL | undefined)
 }
 
 /** The price bands that a list by creation walks; empty if the range has no end or touches too many. */
-function bandsOf(filter: ContractFilter & { search: Search }): number[] {
+function bandsOf(filter: ListQuery): number[] {
   const { sort, status, minPrice = 0n, maxPrice } = filter;
   if (fieldOf(sort) !== "createdAt" || maxPrice === undefined || !isWalkedByPhase(filter)) return [];
   const first = priceBand(minPrice);
   const count = priceBand(maxPrice) - first + 1;
-  if (count * partitionsOf(status ?? STATUSES).length > MOST_WALKS) return [];
+  if (count * partitionsOf(status ?? STATUSES).length > MAX_BAND_WALKS) return [];
   return Array.from({ length: Math.max(0, count) }, (_, i) => first + i);
 }
 
 const isDescending = (sort: Sort): boolean => sort.startsWith("-");
 const fieldOf = (sort: Sort): SortField => sort.replace(/^-/, "") as SortField;
 
-/** Whether no index has the order of the list: a party's contracts and rare words are few enough to sort. */
-function isWalkedByPhase(filter: ContractFilter & { search: Search }): boolean {
+/**
+ * Whether each phase is walked on its own: the index of this order begins with the phase. A party's contracts and rare
+ * words are few enough to sort.
+ */
+function isWalkedByPhase(filter: ListQuery): boolean {
   const { sort, status, client, worker, backupAgent, search } = filter;
   const isNarrow = search === "rare" || [client, worker, backupAgent].some((one) => one !== undefined);
   return !isNarrow && (status !== undefined || !sort.endsWith("createdAt"));
