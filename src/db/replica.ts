@@ -16,8 +16,8 @@ const REPLICA_FAULTS = /^(40001|57P0)/;
  */
 export function readsFrom(replica: pg.Pool, primary: pg.Pool): pg.Pool {
   let leftAloneUntil = 0;
-  let running: Promise<unknown> = Promise.resolve();
-  let next: Promise<boolean> | undefined;
+  let runningCheck: Promise<unknown> = Promise.resolve();
+  let nextCheck: Promise<boolean> | undefined;
 
   const catchesUp = async (): Promise<boolean> => {
     if (performance.now() < leftAloneUntil) return false;
@@ -41,14 +41,14 @@ export function readsFrom(replica: pg.Pool, primary: pg.Pool): pg.Pool {
   };
 
   const choose = async (): Promise<pg.Pool> => {
-    // An answer that is already being waited for could be older than a write before this query.
-    next ??= running.then(() => {
-      next = undefined;
+    // A running check can have read the position before a write that this query must see: the query joins the next check.
+    nextCheck ??= runningCheck.then(() => {
+      nextCheck = undefined;
       const answer = catchesUp();
-      running = answer.catch(() => {});
+      runningCheck = answer.catch(() => {});
       return answer;
     });
-    return (await next) ? replica : primary;
+    return (await nextCheck) ? replica : primary;
   };
 
   const pool = {

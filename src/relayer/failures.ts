@@ -120,9 +120,9 @@ export async function usedPayments(
 }
 
 /**
- * The caller of each of these failed operations whose signature, or whose money, failed on chain after its simulation. Not
- * if the payment had expired, if someone else used it first, while the token refuses all transfers, or if a reorg put the
- * operation before its escrow's creation.
+ * Maps each failed operation whose caller's signature or money is at fault to that caller. Excused if the payment had
+ * expired, someone else used it first, the token refuses all transfers, or a reorg put the operation before its escrow's
+ * creation.
  */
 export async function signersAtFault(
   context: SignerContext,

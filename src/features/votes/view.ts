@@ -129,7 +129,7 @@ export async function listVotes(
   caller: Address,
   filter: VoteFilter,
 ): Promise<VotePage> {
-  const { limit, cursor, status, majorityOutcome, ...equal } = filter;
+  const { limit, cursor, status, majorityOutcome, ...values } = filter;
   const after = cursor === undefined ? undefined : decodeCursor(CursorSchema, cursor);
   const given = Object.entries(filter)
     .filter(([name, member]) => name !== "limit" && member !== undefined)
@@ -142,7 +142,7 @@ export async function listVotes(
       limit ${size + 1}`,
   }));
   const rows = await run(db, {
-    ...equal,
+    ...values,
     caller,
     status,
     phases: status && phasesOf(status),
