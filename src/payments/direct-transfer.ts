@@ -170,8 +170,8 @@ async function findOpeningFromBalance(
   if (opening.credited.length > 0) return opening.credited.includes(payment.nonce) ? block : null;
   if ((await unbookedBalance(deps, payment.to)) < payment.value) return block;
   await requireFinal(deps, use);
-  const answered = await findAnswered(deps, payment);
-  if (!(await mark(deps, answered ?? payment))) return answered === null ? block : null;
+  const reported = await findReported(deps, payment);
+  if (!(await mark(deps, reported ?? payment))) return reported === null ? block : null;
   const marked = await readOpening(deps, payment.to);
   return marked?.credited.includes(payment.nonce) === true ? block : null;
 }
@@ -189,15 +189,15 @@ async function mark(deps: Deps, payment: PaymentAuthorization): Promise<boolean>
 }
 
 /** The authorization whose creation call already got a success response, if its money was there before, too. */
-async function findAnswered(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
+async function findReported(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
   const created = await findByOnceKey(deps.db, creationKey(payment.to));
   if (created === undefined || created.nonce === payment.nonce) return null;
   const { functionName, args } = decodeFunctionData({ abi: factoryAbi, data: created.data as Hex });
   if (functionName !== "create") return null;
-  const answered = { ...payment, ...args[1] };
-  if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, answered))) return null;
-  const use = await findUse(deps, answered);
-  return use !== null && (await isTransferredDirectly(deps, answered, use)) ? answered : null;
+  const reported = { ...payment, ...args[1] };
+  if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, reported))) return null;
+  const use = await findUse(deps, reported);
+  return use !== null && (await isTransferredDirectly(deps, reported, use)) ? reported : null;
 }
 
 type IndexedOpening = NonNullable<Awaited<ReturnType<typeof readOpening>>>;
@@ -300,8 +300,8 @@ export async function refundDirectTransfer(
   const opening = await readOpening(deps, escrow);
   if (opening !== null && isDeposit(opening, payment) && opening.credited.length === 0) {
     // The escrow would take this one for the deposit, and refund nothing.
-    const answered = await findAnswered(deps, payment);
-    if (answered !== null) await mark(deps, answered);
+    const reported = await findReported(deps, payment);
+    if (reported !== null) await mark(deps, reported);
   }
   await enqueueRefund(deps, payment, "refund");
   return true;

@@ -141,7 +141,7 @@ interface UnpaidCall extends ActionRequest {
 export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
   const key = call.actionHeaders?.["idempotency-key"];
   const hash = requestHash(key === undefined ? call : { ...call, name: `${call.name}\n${key}` });
-  const first = await findOperation(deps, call, { hash, isAnswered: key !== undefined });
+  const first = await findOperation(deps, call, { hash, includesReported: key !== undefined });
   const stored = first ?? (await storeOperation(deps, call, hash));
   const outcome = await awaitOutcome(deps, stored, call.respond);
   if (outcome.ok) return outcome.response;
@@ -180,7 +180,7 @@ const identical = (by: string, ofSubject: SQL) =>
     `operation_identical_by_${by}`,
     operation,
     sql`where ${ofSubject} and request_hash = ${sql.placeholder("hash")} and state <> 'rejected'
-      and (response is null or ${sql.placeholder("isAnswered")}::boolean) limit 1`,
+      and (response is null or ${sql.placeholder("includesReported")}::boolean) limit 1`,
   );
 const IDENTICAL = {
   escrow: identical("escrow", sql`escrow = ${sql.placeholder("escrow")}`),
@@ -188,13 +188,13 @@ const IDENTICAL = {
   kind: identical("kind", sql`caller = ${sql.placeholder("caller")} and kind = ${sql.placeholder("kind")}`),
 };
 
-/** The operation of an identical call: only one without a response yet, or with `isAnswered` also one with a response. */
+/** The operation of an identical call without a response yet, or with `includesReported` also one with a response. */
 async function findOperation(
   { db }: Deps,
   { subject, caller }: UnpaidCall,
-  given: { hash: string; isAnswered: boolean },
+  given: { hash: string; includesReported: boolean },
 ): Promise<OperationRow | undefined> {
-  const by = "escrow" in subject ? "escrow" : given.isAnswered ? "kind" : "onceKey";
+  const by = "escrow" in subject ? "escrow" : given.includesReported ? "kind" : "onceKey";
   const [row] = await IDENTICAL[by](db, { ...subject, caller, ...given });
   return row;
 }

@@ -59,12 +59,12 @@ const BY_TEST_FILE = {
     },
     "answered-payment-forgotten": {
       file: "src/payments/direct-transfer.ts",
-      edits: [["mark(deps, answered ?? payment)", "mark(deps, payment)"]],
+      edits: [["mark(deps, reported ?? payment)", "mark(deps, payment)"]],
       only: "before the service opened",
     },
     "second-payment-marked": {
       file: "src/payments/direct-transfer.ts",
-      edits: [["if (answered !== null) await mark(deps, answered);", ""]],
+      edits: [["if (reported !== null) await mark(deps, reported);", ""]],
       only: "reaches the escrow after its opening",
     },
     "outcome-of-another-call": {
