@@ -25,7 +25,7 @@ const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "
 export const policyFor = (kind: OperationKind, policy: GasPolicy): GasPolicy =>
   kind === "vote" ? { ...policy, budget: 0 } : policy;
 
-const caller = sql.placeholder("caller");
+const CALLER = sql.placeholder("caller");
 
 const WINDOW_SECONDS = 3600;
 /** A stake can be added to at any time: a request this long after a payment means another one. */
@@ -54,14 +54,14 @@ const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: b
   "signer_state",
   // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver. The first of
   // the two conditions on `kind` is the partial index's.
-  sql`select ${failedAge(caller)} as "failureAge", ${gasRefusal} as "gasRefusal",
+  sql`select ${failedAge(CALLER)} as "failureAge", ${gasRefusal} as "gasRefusal",
     coalesce((
       select state <> 'rejected' from app.operation
-      where caller = ${caller} and signed and ${hasOutcomeOnChain}
+      where caller = ${CALLER} and signed and ${hasOutcomeOnChain}
       order by id desc limit 1), false) as "isProven",
     exists (
       select 1 from app.operation
-      where caller = ${caller} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
+      where caller = ${CALLER} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
         and (state <> 'rejected' or block_number is not null) and created_at > now() - interval '1 day') as "wasToday"`,
 );
 

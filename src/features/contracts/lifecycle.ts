@@ -238,20 +238,20 @@ async function computeOutcomes(db: Executor, by: CheckpointsBy, criteriaCount: n
 const placeOf = ({ config: { masterKey, masterKeysOld } }: Deps, contractId: Address) =>
   ({ contractId, field: "delivery", masterKey, masterKeysOld }) as const;
 
-const by = { id: sql.placeholder("id"), worker: sql.placeholder("worker") };
+const BY = { id: sql.placeholder("id"), worker: sql.placeholder("worker") };
 /** Stores a delivery and its new key, and counts the Worker's checkpoints; no row if an earlier delivery left a key. */
 const deliveryInsert = prepare<{ checkpoints: number }>(
   "delivery_insert",
   sql`
     with key as (
       insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
-      values (${by.id}, 'delivery', ${sql.placeholder("wrappedKey")}, ${sql.placeholder("masterKeyId")})
+      values (${BY.id}, 'delivery', ${sql.placeholder("wrappedKey")}, ${sql.placeholder("masterKeyId")})
       on conflict do nothing returning contract_id),
     stored as (
       insert into app.delivery (contract_id, worker, delivery_hash, encrypted)
-      select contract_id, ${by.worker}, ${sql.placeholder("deliveryHash")}, ${sql.placeholder("encrypted")} from key
+      select contract_id, ${BY.worker}, ${sql.placeholder("deliveryHash")}, ${sql.placeholder("encrypted")} from key
       on conflict do nothing)
-    select ${checkpointCount(by.id, by.worker)} as checkpoints from key`,
+    select ${checkpointCount(BY.id, BY.worker)} as checkpoints from key`,
 );
 
 interface StoredDelivery {

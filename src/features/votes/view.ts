@@ -64,7 +64,7 @@ export interface VoteRow extends IndexedRow, FeeParameters, Rewards {
   openedVotes: number;
 }
 
-const caller = sql.placeholder("caller");
+const CALLER = sql.placeholder("caller");
 const SHOWN = {
   contractId: vote.contractId,
   backupAgent: vote.backupAgent,
@@ -72,7 +72,7 @@ const SHOWN = {
   sealedAt: vote.sealedAt,
   salt: sealedVote.salt,
   criterionIndex: criterion,
-  ballot: sql`coalesce(${sealedVote.votes}, case when ${tallied} or ${vote.backupAgent} = ${caller} then ${vote.votes} end)`,
+  ballot: sql`coalesce(${sealedVote.votes}, case when ${tallied} or ${vote.backupAgent} = ${CALLER} then ${vote.votes} end)`,
   opened: sql`${vote.votes} is not null`,
   outcomes: sql`case when ${tallied} then ${w.outcomes} end`,
   price: w.price,
@@ -95,7 +95,7 @@ export function shownVotes(where?: SQL): SQL {
     join ${w} on ${w.id} = ${vote.contractId}
     join ${terms} on ${terms.id} = ${w.id}
     join generate_series(0, ${w.criteriaCount} - 1) as criterion on true
-    left join ${sealedVote} on ${vote.backupAgent} = ${caller} and ${sealedVote.contractId} = ${vote.contractId}
+    left join ${sealedVote} on ${vote.backupAgent} = ${CALLER} and ${sealedVote.contractId} = ${vote.contractId}
       and ${sealedVote.backupAgent} = ${vote.backupAgent} and ${sealedVote.commitment} = ${vote.commitment}
     where ${where ?? sql`true`}`;
 }
