@@ -68,7 +68,7 @@ async function verify(input: VerifyPaymentInput): Promise<Verification> {
   const { publicClient, payment, quote } = input;
   const mismatch = requirementsFault(payment, quote);
   if (mismatch) return mismatch;
-  if (payment.from !== input.payer.toLowerCase()) {
+  if (payment.from !== input.payer) {
     return reject(
       "payer_mismatch",
       `The payment is from ${payment.from}, but this call is made by ${input.payer}. Pay from the address that the API key belongs to. No funds moved.`,
@@ -83,7 +83,7 @@ async function verify(input: VerifyPaymentInput): Promise<Verification> {
   if (payment.value !== quote.amount) return valueFault(payment.value.toString(), quote);
   if (payment.to !== quote.payTo) return recipientFault(payment.to, quote);
 
-  const late = validityFault(signed, Math.floor(input.now));
+  const late = validityFault(signed, input.now);
   if (!late && (await callOrRevert(publicClient, transferCall(signed, quote, kind))) !== null) {
     return { ok: true, payment: signed };
   }
