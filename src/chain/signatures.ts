@@ -106,7 +106,7 @@ function canonical(bytes: Hex): Hex | null {
     s = CURVE_ORDER - s;
     parity = 1 - parity;
   }
-  return `${slice(bytes, 0, 32)}${numberToHex(s, { size: 32 }).slice(2)}${numberToHex(27 + parity).slice(2)}` as Hex;
+  return `${slice(bytes, 0, 32)}${numberToHex(s, { size: 32 }).slice(2)}${numberToHex(27 + parity).slice(2)}`;
 }
 
 /**

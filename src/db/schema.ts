@@ -1,7 +1,7 @@
 /** The service's own tables (Postgres schema `app`). They store only data that is not on chain. */
 
 import type { DeadlineName, EventType } from "@working-contracts/protocol/events";
-import type { Hex } from "@working-contracts/protocol/types";
+import type { Address, Hex } from "@working-contracts/protocol/types";
 import { sql } from "drizzle-orm";
 import {
   bigint,
@@ -32,8 +32,8 @@ export const challenge = app.table(
   "challenge",
   {
     id: text("id").primaryKey(),
-    address: text("address").notNull(),
-    nonce: text("nonce").notNull(),
+    address: text("address").$type<Address>().notNull(),
+    nonce: text("nonce").$type<Hex>().notNull(),
     message: text("message").notNull(),
     /** Unix seconds, as written in the message. */
     issuedAt: bigint("issued_at", { mode: "number" }).notNull(),
@@ -43,7 +43,7 @@ export const challenge = app.table(
     until: bigint("until", { mode: "number" }).notNull(),
     failedAttempts: smallint("failed_attempts").notNull().default(0),
     redeemedAt: at("redeemed_at"),
-    signature: text("signature"),
+    signature: text("signature").$type<Hex>(),
     /** Set on redemption. Only an `issue` signature is used as a delegation, and only until it is revoked. */
     purpose: text("purpose").$type<"issue" | "revoke">(),
   },
@@ -57,7 +57,7 @@ export const apiKey = app.table(
   "api_key",
   {
     id: text("id").primaryKey(),
-    address: text("address").notNull(),
+    address: text("address").$type<Address>().notNull(),
     /** SHA-256 of the plaintext key, hex. */
     hash: text("hash").notNull(),
     label: text("label"),
@@ -78,7 +78,7 @@ export const terms = app.table(
     /** Escrow address, lower case: the Working Contract's id. */
     id: text("id").primaryKey(),
     /** Authenticated caller that created the contract. */
-    caller: text("caller").notNull(),
+    caller: text("caller").$type<Address>().notNull(),
     /** SHA-256 over the raw request body, hex. */
     bodyHash: text("body_hash").notNull(),
     /** The canonical terms document (RFC 8785 text) that `escrowTerms.termsHash` covers; contains the salt. */
@@ -91,7 +91,7 @@ export const terms = app.table(
     supplementaryMaterials: text("supplementary_materials"),
     application: text("application"),
     applicationTerms: json("application_terms").$type<Record<string, unknown>>(),
-    awardMethod: text("award_method").notNull(),
+    awardMethod: text("award_method").$type<"direct_award" | "open_tender">().notNull(),
     initiator: text("initiator").notNull(),
     /** The on-chain half of the terms, as ABI arguments with decimal strings for large integers. */
     escrowTerms: jsonb("escrow_terms").$type<Record<string, unknown>>().notNull(),
@@ -112,7 +112,7 @@ export const terms = app.table(
 export const expiredAttempt = app.table(
   "expired_attempt",
   {
-    id: text("id").primaryKey(),
+    id: text("id").$type<Address>().primaryKey(),
     caller: text("caller").notNull(),
     bodyHash: text("body_hash").notNull(),
     escrowTerms: jsonb("escrow_terms").$type<Record<string, unknown>>().notNull(),
@@ -172,7 +172,7 @@ export const checkpoint = app.table(
     teeSignature: text("tee_signature").notNull(),
     data: json("data").$type<Record<string, unknown>>().notNull(),
     /** Leaf in the tree that a delivery anchors. Reading it to build the root costs 32 bytes, not 64 KiB of `data`. */
-    leaf: text("leaf").$type<`0x${string}`>().notNull(),
+    leaf: text("leaf").$type<Hex>().notNull(),
     /** Size of the contract's checkpoints up to and including this one, as the API serves them. */
     totalBytes: integer("total_bytes").notNull(),
     checkpointedAt: at("checkpointed_at").notNull(),
@@ -187,11 +187,11 @@ export const complaint = app.table(
     id: text("id").primaryKey(),
     contractId: text("contract_id").notNull(),
     filedBy: text("filed_by").notNull(),
-    filedByRole: text("filed_by_role").notNull(),
+    filedByRole: text("filed_by_role").$type<"client" | "worker">().notNull(),
     evidence: json("evidence").$type<Record<string, unknown>>().notNull(),
     /** The filer's signature over the evidence (EIP-712); null if it filed with its API key alone. */
     signed: jsonb("signed").$type<{ signature: Hex; deadline: number; nonce: string }>(),
-    status: text("status").notNull().default("pending"),
+    status: text("status").$type<"pending" | "upheld" | "dismissed">().notNull().default("pending"),
     filedAt: at("filed_at").notNull().defaultNow(),
     resolvedAt: at("resolved_at"),
     resolutionNote: text("resolution_note"),
@@ -204,7 +204,7 @@ export const profile = app.table(
   "profile",
   {
     id: bigserial("id", { mode: "bigint" }).primaryKey(),
-    agent: text("agent").notNull(),
+    agent: text("agent").$type<Address>().notNull(),
     displayName: text("display_name"),
     bio: text("bio"),
     /** The same for a repetition with the same idempotency key. */
@@ -273,17 +273,17 @@ export const operation = app.table(
     id: bigserial("id", { mode: "bigint" }).primaryKey(),
     kind: text("kind").notNull(),
     /** Lower case; null for actions without an escrow (delegation, stake). */
-    escrow: text("escrow"),
+    escrow: text("escrow").$type<Address>(),
     /** Agent it is done for; null for the keeper's own operations. */
-    caller: text("caller"),
-    target: text("target").notNull(),
-    data: text("data").notNull(),
+    caller: text("caller").$type<Address>(),
+    target: text("target").$type<Address>().notNull(),
+    data: text("data").$type<Hex>().notNull(),
     /** Whether it carries its caller's signature. */
     signed: boolean("signed").notNull().default(false),
     gasLimit: integer("gas_limit").notNull(),
-    asset: text("asset"),
-    payer: text("payer"),
-    nonce: text("nonce"),
+    asset: text("asset").$type<Address>(),
+    payer: text("payer").$type<Address>(),
+    nonce: text("nonce").$type<Hex>(),
     /** SHA-256 over the call's name, idempotency key, caller and body: tells a replay from a misuse. */
     requestHash: text("request_hash"),
     /** Identifies an action that can happen only once: at most one operation per key is not rejected. */
@@ -305,9 +305,9 @@ export const operation = app.table(
     /** When it was first signed for broadcast; never unset. Since then only the chain knows its fate. */
     publishedAt: at("published_at"),
     batchId: bigint("batch_id", { mode: "bigint" }),
-    transactionHash: text("transaction_hash"),
+    transactionHash: text("transaction_hash").$type<Hex>(),
     blockNumber: bigint("block_number", { mode: "bigint" }),
-    blockHash: text("block_hash"),
+    blockHash: text("block_hash").$type<Hex>(),
     /** First response sent to the caller; replays return it unchanged. */
     response: json("response").$type<{
       status: 200 | 402;
@@ -354,8 +354,8 @@ type BatchState = "sent" | "mined" | "quarantined" | "final" | "reverted" | "sup
 
 /** One signed transaction of a batch: the signed bytes, gas limit, fees in wei, and the newest block when it was signed. */
 export interface BatchAttempt {
-  raw: `0x${string}`;
-  hash: `0x${string}`;
+  raw: Hex;
+  hash: Hex;
   gas: string;
   maxFeePerGas: string;
   maxPriorityFeePerGas: string;
@@ -427,7 +427,7 @@ export const keyRelease = app.table(
     id: bigserial("id", { mode: "bigint" }).primaryKey(),
     contractId: text("contract_id").notNull(),
     field: text("field").notNull(),
-    releasedTo: text("released_to").notNull(),
+    releasedTo: text("released_to").$type<Address>().notNull(),
     role: text("role").notNull(),
     releasedAt: at("released_at").notNull().defaultNow(),
   },
@@ -451,11 +451,11 @@ export const event = app.table(
     id: bigserial("id", { mode: "bigint" }).primaryKey(),
     position: bigint("position", { mode: "bigint" }),
     type: text("type").$type<EventType>().notNull(),
-    contractId: text("contract_id").notNull(),
+    contractId: text("contract_id").$type<Address>().notNull(),
     /** Agents it concerns, for filters. */
-    agents: text("agents").array().notNull(),
+    agents: text("agents").array().$type<Address[]>().notNull(),
     /** Agents that may see it; null for everyone. */
-    visibleTo: text("visible_to").array(),
+    visibleTo: text("visible_to").array().$type<Address[]>(),
     data: jsonb("data").$type<Record<string, unknown>>().notNull(),
     occurredAt: at("occurred_at").notNull(),
     /** Identifies its cause. Unique among events that were not reverted by a reorg. */
@@ -463,8 +463,8 @@ export const event = app.table(
     /** The indexer's id of the on-chain event it comes from. */
     chainEventId: text("chain_event_id"),
     blockNumber: bigint("block_number", { mode: "bigint" }),
-    blockHash: text("block_hash"),
-    transactionHash: text("transaction_hash"),
+    blockHash: text("block_hash").$type<Hex>(),
+    transactionHash: text("transaction_hash").$type<Hex>(),
     logIndex: integer("log_index"),
     /** Position of the `event.reverted` event that reverted it. */
     revertedBy: bigint("reverted_by", { mode: "bigint" }),
@@ -487,14 +487,14 @@ export const eventLog = app.table("event_log", {
   /** The newest indexer event scanned, whether or not it was logged. */
   scannedId: text("scanned_id"),
   scannedBlock: bigint("scanned_block", { mode: "bigint" }),
-  scannedHash: text("scanned_hash"),
+  scannedHash: text("scanned_hash").$type<Hex>(),
 });
 
 /** Deadlines that, in a contract's current state, produce an event when time passes. */
 export const eventDeadline = app.table(
   "event_deadline",
   {
-    contractId: text("contract_id").notNull(),
+    contractId: text("contract_id").$type<Address>().notNull(),
     /** See events/deadlines.ts. */
     name: text("name").$type<DeadlineName>().notNull(),
     /** Both in seconds on the chain's clock: the deadline, and the time its event is due. */
@@ -509,11 +509,11 @@ export const webhook = app.table(
   "webhook",
   {
     id: text("id").primaryKey(),
-    owner: text("owner").notNull(),
+    owner: text("owner").$type<Address>().notNull(),
     url: text("url").notNull(),
     description: text("description"),
-    agent: text("agent"),
-    contractId: text("contract_id"),
+    agent: text("agent").$type<Address>(),
+    contractId: text("contract_id").$type<Address>(),
     types: text("types").array().$type<EventType[]>(),
     /** The signing secret, wrapped by the operator's master key. */
     wrappedSecret: text("wrapped_secret").notNull(),

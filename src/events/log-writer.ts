@@ -140,7 +140,7 @@ async function revertUndone(log: Log, undone: ReadonlySet<Hex>, progress: IndexP
 
   // If the whole tail is undone, the next round continues from its oldest event.
   const newest = tail.find((row) => !lost.includes(row)) ?? (tail.length === TAIL ? lost.at(-1) : undefined);
-  const wasScanned = state.scannedHash !== null && undone.has(state.scannedHash as Hex);
+  const wasScanned = state.scannedHash !== null && undone.has(state.scannedHash);
   if (lost.length > 0 || wasScanned) {
     state.scannedId = newest?.chainEventId ?? null;
     state.scannedBlock = newest?.blockNumber ?? null;
@@ -189,7 +189,7 @@ async function appendPassedOver(log: Log): Promise<boolean> {
     .where(isNotNull(expiredAttempt.loggedUpTo))
     .limit(1);
   if (attempt === undefined) return false;
-  const escrow = attempt.escrow as Address;
+  const escrow = attempt.escrow;
   const of = { escrow, upTo: state.scannedId ?? "" };
   const rows = await readChainEvents(tx, { after: attempt.loggedUpTo ?? "", limit: BATCH, of });
   await append(log, await draftsOf(tx, rows));
@@ -205,7 +205,7 @@ async function indexHolds(db: Executor, { scannedId, scannedHash }: Log["state"]
   const [row] = await db
     .select({ id: escrowEvent.id })
     .from(escrowEvent)
-    .where(and(eq(escrowEvent.id, scannedId), eq(escrowEvent.blockHash, scannedHash as Hex)));
+    .where(and(eq(escrowEvent.id, scannedId), eq(escrowEvent.blockHash, scannedHash)));
   return row !== undefined;
 }
 
@@ -315,15 +315,15 @@ async function revertChainEvents(
     );
   const all = [...undone, ...followers].sort((a, b) => Number((b.position ?? 0n) - (a.position ?? 0n)));
   await revert(log, all, occurredAt);
-  return contractIds as Address[];
+  return contractIds;
 }
 
 async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Promise<void> {
   for (const { id, position, type, contractId, agents, visibleTo } of rows) {
     const correction = place(log, {
       type: "event.reverted",
-      contractId: contractId as Address,
-      agents: agents as Address[],
+      contractId: contractId,
+      agents: agents,
       visibleTo,
       data: { eventId: String(position), type },
       occurredAt,

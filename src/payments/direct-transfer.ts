@@ -192,7 +192,7 @@ async function mark(deps: Deps, payment: PaymentAuthorization): Promise<boolean>
 async function findReported(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
   const created = await findByOnceKey(deps.db, creationKey(payment.to));
   if (created === undefined || created.nonce === payment.nonce) return null;
-  const { functionName, args } = decodeFunctionData({ abi: factoryAbi, data: created.data as Hex });
+  const { functionName, args } = decodeFunctionData({ abi: factoryAbi, data: created.data });
   if (functionName !== "create") return null;
   const reported = { ...payment, ...args[1] };
   if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, reported))) return null;
@@ -224,7 +224,7 @@ async function readOpening({ db }: Pick<Deps, "db">, escrow: Address) {
       String(args.payer).toLowerCase() === initiator &&
       BigInt(String(args.amount)) === deposit,
   );
-  return { ...event, initiator, deposit, credited: credited.map(({ event: { args } }) => args.nonce as Hex) };
+  return { ...event, initiator, deposit, credited: credited.map(({ event: { args } }) => args.nonce) };
 }
 
 const isDeposit = ({ initiator, deposit }: IndexedOpening, { from, value }: PaymentAuthorization): boolean =>

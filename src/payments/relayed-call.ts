@@ -82,8 +82,8 @@ export async function awaitOutcome(
 
   const target = {
     ...inclusionOf(row),
-    escrow: (row.escrow as Address | null) ?? undefined,
-    staker: STAKING.has(row.kind) ? ((row.caller as Address | null) ?? undefined) : undefined,
+    escrow: row.escrow ?? undefined,
+    staker: STAKING.has(row.kind) ? (row.caller ?? undefined) : undefined,
   };
   const timeoutMs = Math.max(deadline - performance.now(), 1000);
   const { data, headers = {} } = await respondFrom(deps.db, { ...target, timeoutMs }, () => respond(row));
@@ -129,7 +129,7 @@ export async function respondFrom<T>(
 /** The block in which an operation was mined. */
 export function inclusionOf({ id, blockNumber, blockHash }: OperationRow) {
   if (blockNumber === null || blockHash === null) throw new Error(`The mined operation ${id} has no block`);
-  return { blockNumber, blockHash: blockHash as Hex };
+  return { blockNumber, blockHash: blockHash };
 }
 
 /** 503 for a call whose outcome is not known yet. A retry, byte for byte, continues with the same operation. */

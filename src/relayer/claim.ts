@@ -1,4 +1,5 @@
 /** Chooses the next batch among the queued operations and claims it; releases, holds or rejects those that are not sent. */
+import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, sql } from "drizzle-orm";
 import { lock, type Transaction } from "../db/client.js";
 import { operation } from "../db/schema.js";
@@ -117,7 +118,7 @@ type Surrounding =
   /** An operation on this escrow was reported as applied and is waiting to be applied again. */
   | { role: "reported"; escrow: string }
   /** Block of a recent operation on the escrow, or for the caller, of a waiting operation. */
-  | { role: "block"; escrow: string | null; caller: string | null; number: string; hash: string }
+  | { role: "block"; escrow: Address | null; caller: Address | null; number: string; hash: string }
   /** Block of the newest batch of any signer. */
   | { role: "newest"; number: string; hash: string };
 

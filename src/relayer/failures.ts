@@ -1,5 +1,4 @@
 /** Why an operation failed, whether a retry can help, and the gas that a signer can burn ("Contract wallets"). */
-import type { Address } from "@working-contracts/protocol/types";
 import { and, sql } from "drizzle-orm";
 import type { Hex, TransactionReceipt } from "viem";
 import { errorNameOf } from "../chain/errors.js";
@@ -112,8 +111,8 @@ export async function usedPayments(
     const result = results[index];
     if (payer === null || nonce === null || result === undefined || result.success) return [];
     if (!REFUSED_PAYMENT.has(failureReason(result.data, result))) return [];
-    const token = (asset ?? deployment.asset.address) as Address;
-    const payment = { from: payer as Address, nonce: nonce as Hex };
+    const token = asset ?? deployment.asset.address;
+    const payment = { from: payer, nonce };
     return (await isUsed(publicClient, token, payment, stateOf(head))) ? [id] : [];
   });
   return new Set((await Promise.all(used)).flat());
@@ -155,7 +154,7 @@ const isBeforeTarget = (
   { target }: OperationRow,
   { blockNumber }: Pick<TransactionReceipt, "blockNumber">,
 ): Promise<boolean> =>
-  publicClient.getCode({ address: target as Address, blockNumber: blockNumber - 1n }).then(
+  publicClient.getCode({ address: target, blockNumber: blockNumber - 1n }).then(
     (code) => code === undefined,
     () => false,
   );
@@ -166,7 +165,7 @@ async function isBeyondPayer(
   { asset, payer, nonce, notAfter }: OperationRow,
   { blockHash, blockNumber }: Pick<TransactionReceipt, "blockHash" | "blockNumber">,
 ): Promise<boolean> {
-  const token = (asset ?? deployment.asset.address) as Address;
+  const token = asset ?? deployment.asset.address;
   const isExpired = async () =>
     notAfter !== null && (await publicClient.getBlock({ blockHash })).timestamp >= BigInt(notAfter);
   const isUsed = async () =>
@@ -177,7 +176,7 @@ async function isBeyondPayer(
         address: token,
         abi: tokenAbi,
         eventName: "AuthorizationUsed",
-        args: { authorizer: payer as Address, nonce: nonce as Hex },
+        args: { authorizer: payer, nonce },
         fromBlock: blockNumber > USED_BLOCKS ? blockNumber - USED_BLOCKS : 0n,
         toBlock: blockNumber,
       })

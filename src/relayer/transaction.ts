@@ -70,10 +70,7 @@ const execute = prepareEncodeFunctionData({ abi: relayAbi, functionName: "execut
 
 export function encodeBatch(calls: readonly RelayedCall[]): Hex {
   const packed = calls.map(({ target, gasLimit, data }) =>
-    encodePacked(
-      ["address", "uint32", "uint24", "bytes"],
-      [target as Address, gasLimit, byteLength(data), data as Hex],
-    ),
+    encodePacked(["address", "uint32", "uint24", "bytes"], [target, gasLimit, byteLength(data), data]),
   );
   return encodeFunctionData({ ...execute, args: [concatHex(packed)] });
 }
@@ -212,12 +209,12 @@ async function callOneByOne(
   // The Relay has no money to pay for gas with.
   const rich = { [relay]: { balance: toHex(2n ** 100n) } };
   const ask = async (operation: OperationRow): Promise<SimulationResult> => {
-    const to = operation.target as Address;
+    const to = operation.target;
     const code = await publicClient.request({ method: "eth_getCode", params: [to, at] });
     if (code === "0x") return { success: false, data: "0x", outOfGas: false };
     try {
       const gas = toHex(batchGas([operation]));
-      const call = { from: relay, to, data: operation.data as Hex, gas, gasPrice };
+      const call = { from: relay, to, data: operation.data, gas, gasPrice };
       await publicClient.request({ method: "eth_call", params: [call, at, rich] });
       return { success: true };
     } catch (error) {

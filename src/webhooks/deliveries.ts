@@ -1,5 +1,4 @@
 /** Deliveries as rows. One reader of the log serves all webhooks; a claimed one is written only while the claim holds. */
-import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS, type Database, type Executor } from "../db/client.js";
 import { event, eventLog, eventReader, webhook, webhookRetry } from "../db/schema.js";
@@ -154,10 +153,10 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
   const page = await readPage(db, {
     filter: {
       types: hook.types ?? undefined,
-      contractId: (hook.contractId ?? undefined) as Address | undefined,
-      agent: (hook.agent ?? undefined) as Address | undefined,
+      contractId: hook.contractId ?? undefined,
+      agent: hook.agent ?? undefined,
     },
-    reader: hook.owner as Address,
+    reader: hook.owner,
     after: hook.sentUpTo,
     limit: 1,
     newest: hook.wantedUpTo,

@@ -229,8 +229,8 @@ export async function holdTerms(
   { escrow, title, caller }: { escrow: Address; title: string; caller: Address },
 ): Promise<void> {
   await db.insert(terms).values({
-    id: escrow.toLowerCase(),
-    caller: caller.toLowerCase(),
+    id: escrow.toLowerCase() as Address,
+    caller: caller.toLowerCase() as Address,
     bodyHash: keccak256(stringToHex(title)),
     document: "{}",
     title,

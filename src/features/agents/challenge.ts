@@ -52,7 +52,7 @@ export async function proveAddress(
   ]);
   if (!verdict.ok) throw invalidSignature(verdict.reason, await countBadTry(deps.db, challengeId));
   const { issuedAt, expiresAt, actions, until } = row;
-  const signed = { nonce: row.nonce as Hex, issuedAt, expiresAt, permission: { actions, until } };
+  const signed = { nonce: row.nonce, issuedAt, expiresAt, permission: { actions, until } };
   return { challengeId, address, ...signed, signature: verdict.signature, grant };
 }
 

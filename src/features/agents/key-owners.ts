@@ -81,7 +81,7 @@ export function createKeyOwners(db: Database, notifications: Notifications, maxK
     .prepare("api_key_owner");
   const read = async (hash: string): Promise<Address | null> => {
     const [row] = await query.execute({ hash });
-    return (row?.address as Address | undefined) ?? null;
+    return row?.address ?? null;
   };
 
   const keep = (hash: string): Promise<Address | null> => {

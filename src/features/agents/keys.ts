@@ -105,7 +105,7 @@ async function findIssued(
     .from(apiKey)
     .innerJoin(challenge, eq(challenge.id, challengeId))
     .where(and(eq(apiKey.hash, hash), isNull(apiKey.revokedAt), gt(challenge.expiresAt, clock.now())));
-  return row === undefined ? null : { ...row, address: row.address as Address };
+  return row ?? null;
 }
 
 /**

@@ -61,8 +61,6 @@ export type ComplaintView = z.infer<typeof ComplaintSchema>;
 export function toComplaint({ filedBy: _, signed, ...row }: ComplaintRow): ComplaintView {
   return {
     ...row,
-    filedByRole: row.filedByRole as Role,
-    status: row.status as ComplaintStatus,
     filedAt: row.filedAt.toISOString(),
     resolvedAt: row.resolvedAt?.toISOString() ?? null,
     signed,

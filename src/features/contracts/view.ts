@@ -205,7 +205,7 @@ export function showRow(row: ShownRow, now: number): ContractView {
     supplementaryMaterials: row.supplementaryMaterials,
     delivery: row.deliveredAt === null ? null : row.delivery,
     contractType: "fixed",
-    awardMethod: row.awardMethod as ContractView["awardMethod"],
+    awardMethod: row.awardMethod,
     budgetOrPrice: price,
     matchDeadline: isoTime(Number(row.matchDeadline)),
     withdrawalDeadline: isoTime(Number(row.withdrawalDeadline)),

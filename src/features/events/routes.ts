@@ -6,7 +6,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
 import { type EventView, newestPosition, readPage, requireReached, toEvent } from "../../events/log.js";
 import { body, endpoints, raw } from "../../http/endpoint.js";
-import { AddressSchema, LimitSchema, parsed } from "../../http/schemas.js";
+import { AddressSchema, AddressViewSchema, LimitSchema, parsed } from "../../http/schemas.js";
 import { bearerKey } from "../agents/key-owners.js";
 import { sendStream } from "./stream-events.js";
 
@@ -19,8 +19,8 @@ const EventSchema = z
     timestamp: z.iso
       .datetime()
       .openapi({ description: "Time by the chain's clock; events are ordered by `id`" }),
-    contractId: z.string(),
-    agents: z.array(z.string()).openapi({ description: "The agents that it concerns" }),
+    contractId: AddressViewSchema,
+    agents: z.array(AddressViewSchema).openapi({ description: "The agents that it concerns" }),
     data: z.record(z.string(), z.unknown()),
     chain: z
       .object({ blockNumber: z.number(), blockHash: hash, transactionHash: hash, logIndex: z.number() })

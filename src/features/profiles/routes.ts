@@ -112,7 +112,7 @@ async function updateProfile(
 }
 
 function toVersion({ agent, displayName, bio, createdAt }: typeof profile.$inferSelect) {
-  return { agentId: agent as Address, displayName, bio, createdAt: createdAt.toISOString() };
+  return { agentId: agent, displayName, bio, createdAt: createdAt.toISOString() };
 }
 
 async function assertBelowLimit(tx: Transaction, agent: Address): Promise<void> {

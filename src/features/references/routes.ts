@@ -153,7 +153,7 @@ async function listReleases(
   const releases = rows.map((row) => ({
     id: row.id.toString(),
     field: row.field as ReferenceField,
-    releasedTo: row.releasedTo as Address,
+    releasedTo: row.releasedTo,
     role: row.role as KeyReleaseView["role"],
     releasedAt: row.releasedAt.toISOString(),
   }));

@@ -207,9 +207,9 @@ describe("choosing a batch", () => {
         const candidates = dataLengths.map((dataLength, index) => candidate(index, { dataLength }));
         const chosen = choose(candidates, { batchGasLimit: Number.POSITIVE_INFINITY });
         const calls = chosen.map((index) => ({
-          target: `0x${"ab".repeat(20)}`,
+          target: `0x${"ab".repeat(20)}` as const,
           gasLimit: 200_000,
-          data: `0x${"cd".repeat(dataLengths[index] ?? 0)}`,
+          data: `0x${"cd".repeat(dataLengths[index] ?? 0)}` as const,
         }));
         expect(byteLength(encodeBatch(calls))).toBeLessThanOrEqual(128 * 1024 - 1_000);
         expect(chosen.length).toBeGreaterThan(1);
