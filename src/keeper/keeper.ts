@@ -227,9 +227,9 @@ const DISPUTED = {
 // The index can be ahead of the clock by a block.
 const DRAW_KEY = sql`'draw:' || c.id || ':' || floor(
   greatest(${NOW} - c.disputed_at, 0) / ${DRAW_RETRY_SECONDS})`;
-const findDraws = walk<{ escrow: Address; onceKey: string }>("draws", {
+const findDraws = walk<{ escrow: Address; seats: number; onceKey: string }>("draws", {
   ...DISPUTED,
-  fields: sql`c.id as escrow, ${DRAW_KEY} as "onceKey"`,
+  fields: sql`c.id as escrow, c.ba_recruit_count as seats, ${DRAW_KEY} as "onceKey"`,
   isDue: sql`not c.drawn and c.ba_recruit_count > 0 and ${votingClosesAtSql} > ${NOW}
     and ${isOurs(sql`c.id`)} and ${notTried(DRAW_KEY)}`,
   toOperation: drawOperation,

@@ -29,7 +29,7 @@ export const GAS_LIMITS = {
   approve: 80_000,
   dispute: 220_000,
   vote: 280_000,
-  // 31 seats, each with four slots of the pool, whose histories get longer with time.
+  // The maximum of 31 seats, each with four slots of the pool, whose histories get longer with time.
   draw: 4_000_000,
   "open-vote": 150_000,
   tally: 150_000,
@@ -151,8 +151,14 @@ export const withdrawOperation = (action: EscrowAction) => bareCall("withdraw", 
 export const approveOperation = (action: EscrowAction) => bareCall("approve", action);
 export const tallyOperation = (action: KeeperAction) => bareCall("tally", action);
 export const settleOperation = (action: KeeperAction) => bareCall("settle", action);
-/** Draws the jury, or picks a new seed block if the old one is out of reach. Each try needs a different `onceKey`. */
-export const drawOperation = (action: KeeperAction & { onceKey: string }) => bareCall("draw", action);
+/**
+ * Draws the jury, or picks a new seed block if the old one is out of reach. Each try needs a different `onceKey`. Its gas
+ * limit grows with the seats: callers share the gas of a batch by these limits.
+ */
+export const drawOperation = ({ seats, ...action }: KeeperAction & { onceKey: string; seats: number }) => ({
+  ...bareCall("draw", action),
+  gasLimit: Math.ceil((GAS_LIMITS.draw * (seats + 1)) / 32),
+});
 
 /** `outcomes` packs the results of computed criteria; 0 if the contract's criteria are not computed. */
 export function deliverOperation(

@@ -183,7 +183,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await actors.setParameters({ baRecruitCount: 2 });
     const escrow = await delivered("drawn late");
     await actors.setParameters({ baRecruitCount: 0 });
-    const late = drawOperation({ escrow, onceKey: `draw:${escrow}:0` });
+    const late = drawOperation({ escrow, seats: 2, onceKey: `draw:${escrow}:0` });
     await network.db.insert(operation).values({ ...late, state: "final" });
     await actors.dispute(client, escrow);
 

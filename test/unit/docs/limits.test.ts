@@ -74,7 +74,7 @@ it("the page about limits says what can follow an operation that was within the 
     ...[delegation, delegation, revocation, revocation],
     carrySigned({ ...deliverOperation(delivery), caller }, { deadline: 1, signature }),
     disputeOperation({ deployment, escrow, caller, authorization }),
-    drawOperation({ escrow, onceKey: "" }),
+    drawOperation({ escrow, seats: 3, onceKey: "" }),
     tallyOperation({ escrow }),
     settleOperation({ escrow }),
   ].reduce((sum, { gasLimit }) => sum + gasLimit, 0);
