@@ -18,7 +18,7 @@ const inParts = (name) =>
 
 /** Integration tests that start an indexer, or many programs and nodes; the others mostly wait. */
 const BUSY = ["base-dry-run", "deployment-page", "event-log", "indexer-lifecycle", "keeper-lifecycle"]
-  .concat(["protocol-differential", "soak", "start"])
+  .concat(["protocol-differential", "start"])
   .map((name) => `test/integration/${name}.test.ts`);
 
 /**

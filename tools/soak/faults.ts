@@ -112,13 +112,13 @@ const WEIGHTS: Partial<Record<FaultName, number>> = {
 /** Injects one fault after another until `signal` aborts. Returns how often each fault was injected. */
 export async function injectFaults(
   cluster: Cluster,
-  { chance, signal, pauseMs }: { chance: Chance; signal: AbortSignal; pauseMs: [number, number] },
+  { chance, signal }: { chance: Chance; signal: AbortSignal },
 ): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   const names = Object.keys(FAULTS) as FaultName[];
   const weights = Object.fromEntries(names.map((name) => [name, WEIGHTS[name] ?? 1]));
   while (!signal.aborted) {
-    await delay(chance.between(...pauseMs), undefined, { signal }).catch(() => {});
+    await delay(chance.between(1000, 8000), undefined, { signal }).catch(() => {});
     if (signal.aborted) break;
     const name = chance.weighted<FaultName>(weights);
     await FAULTS[name](cluster, chance);

@@ -16,19 +16,14 @@ interface SoakOptions {
   /** Number of agents; 3 or more. */
   agents: number;
   seed: number;
-  /** Minimum and maximum pause between two faults. */
-  faultPauseMs?: [number, number];
-  /** How long the end may take, and each of the steps in time after it. */
-  stepTimeoutMs?: number;
 }
 
-const FAULT_PAUSE_MS: [number, number] = [1000, 8000];
 const HOUR = 3600;
 /** Shorter than the day in which votes can be opened, so that work due in one step is done before the next. */
 const STEP = 20 * HOUR;
 /** From the last creation to the last claim: at most 24 hours of deadlines, one of voting, 24 of opening. */
 const STEPS = 3;
-/** Fifty agents leave thousands of contracts, all due at the same moment. */
+/** How long the end may take, and each step in time: fifty agents leave thousands of contracts, all due at one moment. */
 const STEP_TIMEOUT_MS = 600_000;
 
 export interface SoakResult extends Pick<SoakOptions, "minutes" | "agents"> {
@@ -40,7 +35,7 @@ export interface SoakResult extends Pick<SoakOptions, "minutes" | "agents"> {
 }
 
 /** Runs a soak and prints its report. */
-export async function soak({ minutes, agents: count, seed, ...options }: SoakOptions): Promise<SoakResult> {
+export async function soak({ minutes, agents: count, seed }: SoakOptions): Promise<SoakResult> {
   const cluster = await startCluster({
     parameters: { baVotingWindow: HOUR, baEligibilityStake: Number(ELIGIBILITY_STAKE) },
     // Production's is for newcomers that begin over the day, not fifty in one minute.
@@ -57,18 +52,14 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
     const signal = AbortSignal.timeout(minutes * 60_000);
     // Every agent listens to it, and so does the fault injector.
     setMaxListeners(count + 1, signal);
-    const faulting = injectFaults(cluster, {
-      chance: createChance(seed),
-      signal,
-      pauseMs: options.faultPauseMs ?? FAULT_PAUSE_MS,
-    });
+    const faulting = injectFaults(cluster, { chance: createChance(seed), signal });
     const lives = agents.map((agent, index) =>
       live(life, { agent, chance: createChance(seed + index + 1) }, signal),
     );
     await Promise.all(lives);
     const faults = await faulting;
     await cluster.heal();
-    await endAll(life, options.stepTimeoutMs ?? STEP_TIMEOUT_MS);
+    await endAll(life);
     const usage = watch.stop();
     const growth = checkGrowth(usage);
     const checks = [...(await checkAll(life)), ...(growth === null ? [] : [growth])];
@@ -81,11 +72,11 @@ export async function soak({ minutes, agents: count, seed, ...options }: SoakOpt
 }
 
 /** Advances time until every contract has ended and paid out. */
-async function endAll({ cluster, board, agents, customers }: Life, timeoutMs: number): Promise<void> {
-  await awaitQuiet(cluster, timeoutMs);
+async function endAll({ cluster, board, agents, customers }: Life): Promise<void> {
+  await awaitQuiet(cluster);
   for (let step = 0; step < STEPS; step++) {
     await cluster.moveTime(STEP);
-    await awaitQuiet(cluster, timeoutMs);
+    await awaitQuiet(cluster);
   }
   for (const id of board.keys()) {
     const { data, status } = await customers.read(agents[0] as Life["agents"][number], id);
@@ -97,7 +88,7 @@ async function endAll({ cluster, board, agents, customers }: Life, timeoutMs: nu
 const QUIET_SECONDS = 5;
 
 /** The checks report what is still pending afterwards. */
-async function awaitQuiet({ pool }: Life["cluster"], timeoutMs: number): Promise<void> {
+async function awaitQuiet({ pool }: Life["cluster"]): Promise<void> {
   const pending = "select 1 from app.operation where state not in ('final', 'rejected') limit 1";
   let quiet = 0;
   const isQuiet = async (): Promise<boolean> => {
@@ -106,7 +97,8 @@ async function awaitQuiet({ pool }: Life["cluster"], timeoutMs: number): Promise
     if ((await pool.query(pending)).rowCount === 0) quiet = before + 1;
     return quiet > QUIET_SECONDS;
   };
-  await until("no operation is pending", isQuiet, { timeoutMs, intervalMs: 1000 }).catch(console.error);
+  const waiting = { timeoutMs: STEP_TIMEOUT_MS, intervalMs: 1000 };
+  await until("no operation is pending", isQuiet, waiting).catch(console.error);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
