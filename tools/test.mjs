@@ -21,31 +21,21 @@ const BUSY = ["base-dry-run", "deployment-page", "event-log", "indexer-lifecycle
   .concat(["protocol-differential", "start"])
   .map((name) => `test/integration/${name}.test.ts`);
 
+/** With more side by side, tests wait for a processor, and stacks and polls take more processor time altogether. */
+const PLACES = availableParallelism() + 1;
 /**
- * Suites in the order in which they start. A lane runs as many side by side as it has places: with more of them, tests
- * wait for a processor, and stacks and polls take more processor time altogether. `after` names what has to have ended:
- * the integration tests deploy contracts of the tests' own from `out/`, and one of them runs the stock x402 clients.
+ * Suites in the order in which they start. `after` names what has to have ended: the integration tests deploy contracts
+ * of the tests' own from `out/`, and one of them runs the stock x402 clients. The busy ones are one suite, because two
+ * of their files would look for the same free ports at the same moment.
  */
-const LANES = [
-  // Without a stack. First, because others name one of them in `after`.
-  {
-    places: 1,
-    suites: [
-      { name: "contracts", after: ["contract checks"] },
-      { name: "unit" },
-      { name: "integration (waiting)", args: BUSY.map((file) => `--exclude=${file}`), after: ["contracts"] },
-    ],
-  },
-  {
-    places: availableParallelism(),
-    suites: [
-      ...inParts("e2e"),
-      // One after another: two of them would look for the same free ports at the same moment.
-      { name: "integration (busy)", args: BUSY, after: ["contracts", "clients"] },
-      { name: "browser" },
-      { name: "conformance" },
-    ],
-  },
+const SUITES = [
+  { name: "unit" },
+  ...inParts("e2e"),
+  { name: "contracts", after: ["contract checks"] },
+  { name: "integration (waiting)", args: BUSY.map((file) => `--exclude=${file}`), after: ["contracts"] },
+  { name: "integration (busy)", args: BUSY, after: ["contracts", "clients"] },
+  { name: "browser" },
+  { name: "conformance" },
 ];
 
 /** Lines of each failure's message, and characters of each line, that are repeated at the end of the run. */
@@ -60,7 +50,8 @@ async function runTests(before) {
   );
   const running = new Map(Object.entries({ ...before, clients }));
   const results = [];
-  const place = async (waiting) => {
+  const waiting = [...SUITES];
+  const place = async () => {
     for (let suite = waiting.shift(); suite !== undefined; suite = waiting.shift()) {
       const { name, after = [] } = suite;
       const result = Promise.all(after.map((other) => running.get(other))).then(() => runSuite(suite));
@@ -68,12 +59,7 @@ async function runTests(before) {
       results.push(await result);
     }
   };
-  await Promise.all(
-    LANES.flatMap(({ places, suites }) => {
-      const waiting = [...suites];
-      return Array.from({ length: places }, () => place(waiting));
-    }),
-  );
+  await Promise.all(Array.from({ length: PLACES }, place));
   const notInstalled = await clients;
   if (notInstalled !== null)
     results.push({ ...NOTHING, failed: 1, failures: [`   clients: ${notInstalled}`] });
