@@ -1,17 +1,22 @@
 /** Runs the indexer; of several, one indexes. Exits with code 1, to be restarted, on a stall, a lost database or too deep a reorg. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer as createHttpServer } from "node:http";
-import { createServer } from "node:net";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { createChainClients } from "../chain/clients.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
-import { ConfigError, parseIndexerConfig } from "../config.js";
+import { parseIndexerConfig } from "../config.js";
 import { startGuardian } from "../indexer/supervision/guardian.js";
 import { watchIndex } from "../indexer/supervision/index-watch.js";
-import { dropIndex, indexerCommand, takeIndexerLock, unlock } from "../indexer/supervision/indexer.js";
+import {
+  dropIndex,
+  indexerCommand,
+  requireFreePort,
+  takeIndexerLock,
+  unlock,
+} from "../indexer/supervision/indexer.js";
 import { refuse, withoutUrls } from "../logger.js";
 
 /** Grace period before SIGKILL, for a Ponder that hangs. */
@@ -72,7 +77,7 @@ await takeIndexerLock(databaseUrl, schema, {
 }).catch(refuse);
 standby.close();
 standby.closeAllConnections();
-await requireFreePort().catch(refuse);
+await requireFreePort({ host, port }, PORT_PATIENCE_MS).catch(refuse);
 // The guardian ends Ponder if this process is killed: the next indexer must not find it still writing.
 const guardian = startGuardian();
 child = spawn(command, args, { env, stdio: ["inherit", "pipe", "pipe"] });
@@ -106,23 +111,3 @@ child.on("close", async (code) => {
   else if (reason !== "database connection lost") await unlock(databaseUrl, schema).catch(() => {});
   process.exit(reason === undefined ? (code ?? 1) : 1);
 });
-
-/** Throws ConfigError if another program has the port: Ponder would take the next one, where no probe looks. */
-async function requireFreePort(): Promise<void> {
-  const deadline = performance.now() + PORT_PATIENCE_MS;
-  for (;;) {
-    const fault = await new Promise<string | undefined>((resolve) => {
-      const server = createServer();
-      server.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code ?? ""));
-      server.listen(port, host, () => server.close(() => resolve(undefined)));
-    });
-    if (fault === undefined) return;
-    if (fault !== "EADDRINUSE")
-      throw new ConfigError(`INDEXER_PORT: cannot listen on ${host}:${port} (${fault})`);
-    if (performance.now() > deadline)
-      throw new ConfigError(
-        `INDEXER_PORT: ${port} is in use; stop the program that listens there, or choose another port`,
-      );
-    await delay(500);
-  }
-}

@@ -7,6 +7,7 @@ import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, expect, test } from "vitest";
 import { writeDeployment } from "../../src/chain/deployment.js";
 import { ConfigError, parseConfig } from "../../src/config.js";
+import { requireFreePort } from "../../src/indexer/supervision/indexer.js";
 import { createLogger } from "../../src/logger.js";
 import { createService } from "../../src/main.js";
 import { listen } from "../support/listen.js";
@@ -119,21 +120,27 @@ test("a start with one signer of several that the Relay does not allow raises an
   await service.stop();
 });
 
-// The others start processes, one of which waits for its port.
+test("a start of the indexer with a port in use ends with a line that says so", async () => {
+  const line = `INDEXER_PORT: ${busyPort} is in use; stop the program that listens there, or choose another port`;
+  const started = requireFreePort({ host: "127.0.0.1", port: busyPort }, 0);
+  await expect(started).rejects.toThrow(new ConfigError(line));
+});
+
+// The others start processes.
 test.concurrent.each<Fault>([
   RESET_CHAIN,
   NO_NODE,
   [
-    "a port in use",
+    "an address of another machine",
     // Another start block: the index of the stack has an indexer.
     () => ({
       DEPLOYMENT: deploymentWith({
         startBlock: world.deployment.startBlock + 1,
         startBlockHash: undefined,
       }),
-      INDEXER_PORT: String(busyPort),
+      ...{ INDEXER_HOST: "192.0.2.1", INDEXER_PORT: "42069" },
     }),
-    () => `INDEXER_PORT: ${busyPort} is in use; stop the program that listens there, or choose another port`,
+    () => "INDEXER_PORT: cannot listen on 192.0.2.1:42069 (EADDRNOTAVAIL)",
   ],
 ])("a start of the indexer with %s ends with a line that says so", async (_, settings, line) => {
   const env = { ...serviceEnvironment(world.info, 0), ...settings() };

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { expect, test } from "vitest";
 import { ADVISORY_LOCKS } from "../../src/db/client.js";
-import { takeIndexerLock } from "../../src/indexer/supervision/indexer.js";
+import { LOCK_SILENCE, takeIndexerLock } from "../../src/indexer/supervision/indexer.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 import { useDatabase } from "../support/database.js";
 
@@ -59,7 +59,7 @@ test("a holder whose connection goes silent loses the lock, and its Ponder loses
   const proxied = Object.assign(new URL(url), { port: String(proxy.port) }).href;
   let losses = 0;
   const take = (databaseUrl: string) =>
-    takeIndexerLock(databaseUrl, schema, { onWaiting() {}, onLost: () => (losses += 1) });
+    takeIndexerLock(databaseUrl, schema, { onWaiting() {}, onLost: () => (losses += 1), silence: "15s" });
   const ponder = new pg.Client({
     connectionString: url,
     application_name: `${schema}_internal`,
@@ -80,8 +80,9 @@ test("a holder whose connection goes silent loses the lock, and its Ponder loses
 
   await take(url);
 
-  // So the first has had the time to end its Ponder.
+  // The first notices within 12 seconds, and its Ponder has 15 to end.
   expect(losses).toBe(1);
+  expect(Number.parseInt(LOCK_SILENCE, 10)).toBeGreaterThan(12 + 15);
   await expect.poll(() => hasEnded).toBe(true);
   await endHolder(schema);
   await proxy.stop();

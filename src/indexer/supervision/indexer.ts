@@ -1,6 +1,7 @@
 /** How Ponder is started and kept alone on its index: the same way by the local network, the tests and production. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
@@ -15,7 +16,7 @@ const LOCK_INTERVAL_MS = 2000;
  * Postgres ends a lock's connection after this time without a sign of life: its host could be gone. Longer than an
  * indexer that notices its lost connection needs to end Ponder.
  */
-const LOCK_SILENCE = "40s";
+export const LOCK_SILENCE = "40s";
 const TIMEOUTS = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 };
 
 export interface IndexerOptions {
@@ -97,7 +98,7 @@ function releaseSchema(deploymentPath: string): string {
 export async function takeIndexerLock(
   databaseUrl: string,
   schema: string,
-  { onWaiting, onLost }: { onWaiting(): void; onLost(): void },
+  { onWaiting, onLost, silence = LOCK_SILENCE }: { onWaiting(): void; onLost(): void; silence?: string },
 ): Promise<void> {
   const client = new pg.Client({
     connectionString: databaseUrl,
@@ -118,7 +119,7 @@ export async function takeIndexerLock(
   const isTaken = async (): Promise<boolean> => {
     const { rows } = await client.query<{ taken: boolean }>(
       `select pg_try_advisory_lock($1, hashtext($2)) as taken, set_config('idle_session_timeout', $3, false)`,
-      [ADVISORY_LOCKS.indexer, schema, LOCK_SILENCE],
+      [ADVISORY_LOCKS.indexer, schema, silence],
     );
     return rows[0]?.taken === true;
   };
@@ -139,6 +140,29 @@ export async function takeIndexerLock(
     "jsonb_set(value, '{heartbeat_at}', to_jsonb(least((value ->> 'heartbeat_at')::numeric, $1)))";
   await updateMeta(client, schema, soonest, [Date.now()]);
   setInterval(() => client.query("select 1").catch(lose), LOCK_INTERVAL_MS).unref();
+}
+
+/** Throws ConfigError if another program has the port: Ponder would take the next one, where no probe looks. */
+export async function requireFreePort(
+  { host, port }: { host: string; port: number },
+  patienceMs: number,
+): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    const fault = await new Promise<string | undefined>((resolve) => {
+      const server = createServer();
+      server.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code ?? ""));
+      server.listen(port, host, () => server.close(() => resolve(undefined)));
+    });
+    if (fault === undefined) return;
+    if (fault !== "EADDRINUSE")
+      throw new ConfigError(`INDEXER_PORT: cannot listen on ${host}:${port} (${fault})`);
+    if (performance.now() > deadline)
+      throw new ConfigError(
+        `INDEXER_PORT: ${port} is in use; stop the program that listens there, or choose another port`,
+      );
+    await delay(500);
+  }
 }
 
 /**

@@ -744,7 +744,7 @@ const BY_TEST_FILE = {
   "test/integration/indexer-lock.test.ts": {
     "silent-indexer-kept": {
       file: "src/indexer/supervision/indexer.ts",
-      edits: [['const LOCK_SILENCE = "40s";', 'const LOCK_SILENCE = "0";']],
+      edits: [["schema, silence]", 'schema, "0"]']],
       only: "goes silent",
     },
   },
