@@ -529,7 +529,7 @@ describe.concurrent("a delivery", () => {
     const results = await withAndWithoutNode(hidden, async (by, id) => {
       expect(await by.reveal(id, "delivery")).toBeNull();
       // Without a node there is nothing to compare.
-      const fields = await by.verify(id).then(
+      const fields = await by.verify(id, { tries: 1 }).then(
         (verified) => verified.fields,
         () => [],
       );

@@ -19,8 +19,8 @@ async function deliveredTo(client: Agent): Promise<string> {
   return id;
 }
 
-async function rowsOf(agent: Agent, id: string, part: string) {
-  const { equal, fields } = await agent.verify(id);
+async function rowsOf(agent: Agent, id: string, part: string, options: { tries?: number } = {}) {
+  const { equal, fields } = await agent.verify(id, options);
   return [equal, ...fields.filter(({ field }) => field.includes(part)).map((one) => one.equal)];
 }
 
@@ -51,7 +51,7 @@ describe.concurrent("a delivery that its Client cannot read", () => {
     const id = await deliveredTo(client);
     expect(await rowsOf(client, id, "withheld")).toEqual([true, true]);
     lie();
-    expect(await rowsOf(client, id, "withheld")).toEqual([equal !== false, equal]);
+    expect(await rowsOf(client, id, "withheld", { tries: 1 })).toEqual([equal !== false, equal]);
   });
   const anotherKey = { field: "delivery", jwk: { kty: "oct", k: "AA".repeat(21), alg: "A256GCM" } };
 });
@@ -74,7 +74,7 @@ describe.concurrent("a complaint", () => {
     expect(await rowsOf(client, id, "complaint")).toEqual([true, true, true, null]);
     // The operator has signatures of the party, for other complaints.
     await insert(id, signed);
-    expect(await rowsOf(client, id, "complaint")).toEqual([false, true, true, null, false]);
+    expect(await rowsOf(client, id, "complaint", { tries: 1 })).toEqual([false, true, true, null, false]);
   });
 });
 
@@ -86,6 +86,6 @@ test("a deployment with other code than the package knows is pointed out", async
   const address = world.deployment.relay as Address;
   const code = (await world.publicClient.getCode({ address })) ?? "0x";
   await world.testClient.setCode({ address, bytecode: `${code.slice(0, -2)}00` as Address });
-  expect(await rowsOf(client, id, "code of the deployment")).toEqual([false, false]);
+  expect(await rowsOf(client, id, "code of the deployment", { tries: 1 })).toEqual([false, false]);
   await world.testClient.setCode({ address, bytecode: code });
 });

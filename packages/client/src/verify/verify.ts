@@ -21,6 +21,11 @@ export interface VerifyOptions {
   nodes: readonly Node[];
   /** The addresses to trust; by default those of the connection. */
   network?: Protocol;
+  /**
+   * How often both sides are read while they differ; 4 by default. They are read one after the other, so a change in
+   * between shows as a difference until the next try.
+   */
+  tries?: number;
   /** Called before both sides are read again. */
   onRetry?: () => void;
 }
@@ -53,15 +58,13 @@ export interface Reader
   reveal(id: string, field: ReferenceField): Promise<string | null>;
 }
 
-/** The two sides are read one after the other, so a change in between shows as a difference until the next try. */
-const TRIES = 4;
 const PAUSE_MS = 1500;
 
 /** With an error in the place of `reader`, the contract is rebuilt without the service. */
 export async function verifyContract(
   reader: Reader | Error,
   given: string,
-  { nodes, network = (reader as Reader).network, onRetry }: VerifyOptions,
+  { nodes, network = (reader as Reader).network, tries = 4, onRetry }: VerifyOptions,
 ): Promise<Verification> {
   const id = given.toLowerCase() as Address;
   const [first, ...others] = nodes;
@@ -85,7 +88,7 @@ export async function verifyContract(
     }
     const equal = fields.every((one) => one.equal !== false);
     if (onChain.jury instanceof Error) api.notCompared.push(`jury: ${shortOf(onChain.jury)}`);
-    if (equal || attempt === TRIES) return { id, equal, fields, notCompared: api.notCompared, steps };
+    if (equal || attempt >= tries) return { id, equal, fields, notCompared: api.notCompared, steps };
     onRetry?.();
     await pause(PAUSE_MS, undefined);
   }
