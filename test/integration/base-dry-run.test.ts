@@ -179,6 +179,7 @@ describe("the processes of deploy/, on their image's files", () => {
     );
     await Promise.race([Promise.all(ready), ...running.map(diedEarly)]);
     expect(await migration.exited, migration.output()).toBe(0);
+    expect(migration.output()).toContain("The tables are up to date.");
   });
   afterAll(async () => {
     for (const { child } of running) child.kill("SIGKILL");

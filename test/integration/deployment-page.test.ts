@@ -10,7 +10,6 @@ import { NETWORKS } from "../../src/chain/deployment.js";
 import { ROOT } from "../../src/root.js";
 import { placeStablecoin } from "../../tools/local/chain.js";
 import { localAccount, localSignerKeys } from "../../tools/local/network.js";
-import { freePort } from "../../tools/local/ports.js";
 import { until } from "../../tools/local/processes.js";
 import { newDatabase, type TestDatabase } from "../support/database.js";
 import { type DebianPostgres, postgresTools, startDebianPostgres } from "../support/debian-postgres.js";
@@ -22,7 +21,6 @@ const { chainId, asset } = NETWORKS["base-sepolia"];
 const page = readFileSync(join(ROOT, "docs/deployment.md"), "utf8");
 const section = (number: number) => page.split(/^## /m).find((text) => text.startsWith(`${number}. `)) ?? "";
 const [deploy = "", start = ""] = codeBlocks(section(1), "sh");
-const MASTER_KEY = "22".repeat(32);
 
 /** An operator's own server, if this machine can have one. */
 let postgres: DebianPostgres | undefined;
@@ -48,7 +46,7 @@ beforeAll(async () => {
     TREASURY: owner,
     DATABASE_URL: postgres?.urlOf("contracts") ?? database.url,
     RELAYER_PRIVATE_KEYS: localSignerKeys().join(),
-    MASTER_KEY,
+    MASTER_KEY: "22".repeat(32),
     // On one machine, as the page says.
     DOMAIN: "localhost",
     // Not in the repository's own folder.
@@ -80,12 +78,6 @@ function signal({ child }: Run, name: NodeJS.Signals): void {
   } catch {
     // They have ended.
   }
-}
-
-/** Resolves once the command and all that it started have ended. */
-async function end(run: Run): Promise<void> {
-  signal(run, "SIGTERM");
-  await run.exited;
 }
 
 /** Posts a contract for half a dollar, and has it paid out. */
@@ -133,56 +125,6 @@ test("its second block starts a service on that chain and database, which pays o
   expect(child.exitCode, output()).toBe(null);
   const { baseUrl } = JSON.parse(readFileSync(join(node.dir, "data/network.json"), "utf8"));
   await payOut(baseUrl);
-  await end(service);
-});
-
-test("the commands of its table run the processes, which pay out", { timeout: 300_000 }, async () => {
-  const rows = [...section(2).matchAll(/^\| (\w+) \| `([^`]+)`(?:, `(ROLES=\w+)`)? \|/gm)];
-  const commands = new Map(
-    rows.map(([, name = "", command, role]) => [name, `exec env ${role ?? ""} ${command}`]),
-  );
-  expect([...commands.keys()]).toEqual(["api", "relayer", "worker", "indexer", "migrate"]);
-  const settings = readFileSync(join(ROOT, "deploy/base-sepolia.env"), "utf8").matchAll(/^(\w+)=(.*)$/gm);
-  const ports: number[] = [];
-  const { DATABASE_URL = "", RPC_URL = "", DEPLOYMENT = "", RELAYER_PRIVATE_KEYS = "" } = values;
-  const common = {
-    ...Object.fromEntries([...settings].map(([, name, value]) => [name, value])),
-    ...{ DATABASE_URL, RPC_URL, DEPLOYMENT, LOG_LEVEL: "warn" },
-  };
-  const launch = async (name: string, env: Record<string, string> = {}) => {
-    const port = await freePort();
-    ports.push(port);
-    return run(commands.get(name) ?? "", {
-      ...common,
-      PORT: String(port),
-      INDEXER_PORT: String(port),
-      BASE_URL: `http://127.0.0.1:${port}`,
-      ...env,
-    });
-  };
-
-  const migrated = run(commands.get("migrate") ?? "", { DATABASE_URL });
-  await migrated.exited;
-  expect(migrated.output()).toContain("The tables are up to date.");
-  const api = await launch("api", { MASTER_KEY });
-  const [url] = ports.map((port) => `http://127.0.0.1:${port}`);
-  const others = [
-    await launch("relayer", { MASTER_KEY, RELAYER_PRIVATE_KEYS }),
-    await launch("worker", { MASTER_KEY }),
-    await launch("indexer"),
-  ];
-  const processes = [api, ...others];
-  const outputs = () => processes.map(({ output }) => output()).join("\n");
-  const areReady = async () => {
-    if (processes.some(({ child }) => child.exitCode !== null)) return true;
-    const found = await Promise.all(ports.map((port) => fetch(`http://127.0.0.1:${port}/ready`)));
-    return found.every(({ ok }) => ok);
-  };
-  await until("every process is ready", areReady, { timeoutMs: 240_000 });
-  expect(
-    processes.map(({ child }) => child.exitCode),
-    outputs(),
-  ).toEqual([null, null, null, null]);
-  await payOut(url as string);
-  await Promise.all(processes.map(end));
+  signal(service, "SIGTERM");
+  await service.exited;
 });

@@ -45,9 +45,8 @@ const settingsOf = (path: string): [string, string][] =>
 
 describe("commands", () => {
   const scripts = (JSON.parse(read("package.json")) as { scripts: Record<string, string> }).scripts;
-  const started = Object.values(scripts).flatMap(
-    (line) => /^node tools\/build\.mjs && exec node (\S+)$/.exec(line)?.[1] ?? [],
-  );
+  const programIn = (line = "") => /^node tools\/build\.mjs && exec node (\S+)$/.exec(line)?.[1];
+  const started = Object.values(scripts).map(programIn);
   const commands = [
     ...containers.map(({ command }) => command),
     ...Object.entries(compose.services).flatMap(([name, { command }]) =>
@@ -59,6 +58,16 @@ describe("commands", () => {
   test.each(commands)("%s %s is run by a script of package.json", (...command) => {
     expect(command.slice(0, -1)).toEqual(["node"]);
     expect(started).toContain(command.at(-1));
+  });
+
+  test("those of docs/deployment.md are scripts that run these programs", () => {
+    const rows = read("docs/deployment.md").matchAll(/^\| (\w+) \| `npm run (\w+)`(?:, `ROLES=(\w+)`)? \|/gm);
+    expect(
+      Array.from(rows, ([, name, script = "", role]) => [name, programIn(scripts[script]), role]),
+    ).toEqual([
+      ...["api", "relayer", "worker"].map((role) => [role, "dist/service/serve.mjs", role]),
+      ...["indexer", "migrate"].map((name) => [name, `dist/service/${name}.mjs`, undefined]),
+    ]);
   });
 
   test("every file that the image copies exists", () => {
