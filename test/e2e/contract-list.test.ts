@@ -3,8 +3,7 @@
 import { STATUS_GROUPS } from "@working-contracts/protocol/status";
 import { beforeAll, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { until } from "../../tools/local/processes.js";
-import { created, delivered, HOUR, matched, newPair, untilStatus } from "../support/contracts.js";
+import { created, delivered, HOUR, laterThan, matched, newPair, untilStatus } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
@@ -40,10 +39,7 @@ beforeAll(async () => {
 });
 
 /** Contracts of the same second are ordered by id. */
-async function nextSecond(): Promise<void> {
-  const now = await world.chainNow();
-  await until("the second has passed", async () => (await world.chainNow()) > now, { timeoutMs: 60_000 });
-}
+const nextSecond = async () => laterThan(world, await world.inSeconds(0));
 
 async function list(query: string): Promise<string[]> {
   const answer = await client.get<ContractView[]>(`/v1/contracts?client=${client.address}&${query}`);
