@@ -13,7 +13,7 @@ import {
 import { useLargeDatabase } from "./index-tables.js";
 
 const FEW = 10;
-const MANY = Number(process.env.LIST_CONTRACTS || 30_000);
+const MANY = Number(process.env.LIST_CONTRACTS || 20_000);
 const SHOWS_PLANS = process.env.LIST_CONTRACTS !== undefined;
 const PAGE = 5;
 /** Blocks of 8 KiB that Postgres can read for a page: a few levels of the indexes of 18 partitions, and the rows. */
@@ -188,6 +188,26 @@ test("a range of prices lists the contracts of the range, in their order", async
   }
 }, 600_000);
 
+test("a page ends at a bounded length of texts, and the next continues behind them", async () => {
+  await fill(MANY);
+  const newest = (await pagesOf({ limit: 20 }, { pages: 1 })).flat();
+  const write = (text: string) =>
+    database.pool.query("update app.terms set task_description = $1, document = $1 where id = any($2)", [
+      text,
+      newest,
+    ]);
+  await write("字".repeat(65_536));
+  const deps = { db: database.db, clock: { now: () => NOW } } as never;
+  const page = await listContracts(deps, { sort: "-createdAt", limit: 200 }, READER);
+  const length = Buffer.byteLength(JSON.stringify(page));
+  expect(length).toBeGreaterThan(PAGE_LENGTH / 2);
+  expect(length).toBeLessThan(PAGE_LENGTH + 300_000);
+  const pages = await pagesOf({ limit: 200 }, { pages: 5 });
+  expect(pages.length).toBe(5);
+  expect(pages.flat().slice(0, 20)).toEqual(newest);
+  await write("Look.");
+});
+
 test("a page looks at a bounded number of rows, and the next continues behind them", async () => {
   await fill(MANY);
   const client = { client: CLIENT };
@@ -211,26 +231,8 @@ test("a page looks at a bounded number of rows, and the next continues behind th
   }
   const neverMeet = await pagesOf({ q: "even odd" }, { pages: MANY });
   expect(neverMeet.flat()).toEqual([]);
-  expect(neverMeet).toHaveLength(Math.ceil((MANY + WALK) / WALK));
+  expect(neverMeet).toHaveLength(Math.floor((MANY + WALK) / WALK) + 1);
 }, 600_000);
-
-test("a page ends at a bounded length of texts, and the next continues behind them", async () => {
-  await fill(MANY);
-  filled = null;
-  const newest = (await pagesOf({ limit: 20 }, { pages: 1 })).flat();
-  await database.pool.query(
-    `update app.terms set task_description = repeat('字', 65536), document = repeat('字', 65536)
-     where id in (select id from onchain.working_contract order by created_at desc limit 20)`,
-  );
-  const deps = { db: database.db, clock: { now: () => NOW } } as never;
-  const page = await listContracts(deps, { sort: "-createdAt", limit: 200 }, READER);
-  const length = Buffer.byteLength(JSON.stringify(page));
-  expect(length).toBeGreaterThan(PAGE_LENGTH / 2);
-  expect(length).toBeLessThan(PAGE_LENGTH + 300_000);
-  const pages = await pagesOf({ limit: 200 }, { pages: 5 });
-  expect(pages.length).toBe(5);
-  expect(pages.flat().slice(0, 20)).toEqual(newest);
-});
 
 test("a reader's searches wait for each other, 50 of them, and never for long before another reader's", async () => {
   const deps = { db: database.db, clock: { now: () => NOW } as never };
