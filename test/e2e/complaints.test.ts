@@ -53,16 +53,14 @@ describe("the operator", () => {
   });
 
   test("gets an error that says what is wrong with a command", async () => {
-    const unknown = await operator("complaint", "resolve", "nonsense", "upheld");
-    expect([unknown.code, unknown.stderr]).toEqual([1, "Complaint not found: nonsense\n"]);
-    const wrongWord = await operator("complaint", "resolve", "nonsense", "granted");
-    expect([wrongWord.code, wrongWord.stderr]).toEqual([
-      1,
-      expect.stringContaining("Usage: complaint resolve"),
-    ]);
-    const wrongOption = await operator("complaint", "list", "--state", "pending");
-    expect([wrongOption.code, wrongOption.stderr]).toEqual([1, expect.stringContaining("--state")]);
-    const nothing = await operator();
-    expect([nothing.code, nothing.stderr]).toEqual([1, expect.stringContaining("Usage: npm run operator")]);
+    const faults: [args: string[], line: string][] = [
+      [["complaint", "resolve", "nonsense", "upheld"], "Complaint not found: nonsense\n"],
+      [["complaint", "resolve", "nonsense", "granted"], "Usage: complaint resolve"],
+      [["complaint", "list", "--state", "pending"], "--state"],
+      [[], "Usage: npm run operator"],
+    ];
+    const ends = await Promise.all(faults.map(([args]) => operator(...args)));
+    const lines = faults.map(([, line]) => ({ code: 1, stderr: expect.stringContaining(line) }));
+    expect(ends).toMatchObject(lines);
   });
 });

@@ -93,7 +93,7 @@ it("the client repeats a request whose response was lost: nothing is created twi
     throw new TypeError("the connection broke");
   };
   const agent = await newAgent(world, { fetch: fetchAndLose });
-  await agent.webhooks.create(HOOK);
+  const { id: hook } = await agent.webhooks.create(HOOK);
   await agent.setProfile({ displayName: "Ada" });
   const { id } = await agent.create(await draftOf(agent));
   expect((await agent.cancel(id)).status).toMatch(/^cancelled-/);
@@ -101,6 +101,12 @@ it("the client repeats a request whose response was lost: nothing is created twi
   expect(lost).toBe(8);
   expect(await agent.apiKeys()).toHaveLength(1);
   expect(await agent.webhooks.list()).toHaveLength(1);
+
+  await agent.webhooks.replay(hook, { after: "0" });
+  await agent.webhooks.update(hook, { disabled: true });
+  expect(await agent.webhooks.get(hook)).toMatchObject({ status: "disabled" });
+  await agent.webhooks.remove(hook);
+  expect(await agent.webhooks.list()).toEqual([]);
 });
 
 it("a repeated action with the same Idempotency-Key gets the first response, and without the key or with another one a conflict", async () => {

@@ -12,13 +12,14 @@ import { useWorld } from "../support/world.js";
 
 const MATERIALS = "ipfs://materials-that-nobody-may-log";
 const DELIVERY = "ipfs://delivery-that-nobody-may-log";
+const TOKEN = "token-that-nobody-may-log";
 
 const world = await useWorld();
 const { client, worker } = await newPair(world);
 const juror = await newJuror(world);
 /** Everything that must not appear in a log. */
 const secrets = [
-  ...["11".repeat(32), ...localSignerKeys(), MATERIALS, DELIVERY],
+  ...["11".repeat(32), ...localSignerKeys(), MATERIALS, DELIVERY, TOKEN],
   ...[client, worker, juror].map(({ apiKey }) => apiKey),
 ];
 
@@ -64,7 +65,7 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   secrets.push(wrongKey);
   const withWrongKey = { headers: { authorization: `Bearer ${wrongKey}` } };
   expect((await fetch(`${world.url}${path}`, withWrongKey)).status).toBe(401);
-  expect((await fetch(`${world.url}/v1/nothing/at/${client.address}`)).status).toBe(404);
+  expect((await fetch(`${world.url}/v1/nothing/at/${client.address}?token=${TOKEN}`)).status).toBe(404);
   expect((await client.post("/v1/contracts", `{"title": "${DELIVERY}`)).status).toBe(400);
   const poor = await world.newAgent();
   secrets.push(poor.apiKey);

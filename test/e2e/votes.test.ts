@@ -3,28 +3,25 @@ import type { Node } from "@working-contracts/client/index";
 import { verifyContract } from "@working-contracts/client/verify/verify";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { type Address, encodeEventTopics, parseUnits, type RpcLog, toFunctionSelector } from "viem";
+import {
+  type Address,
+  encodeEventTopics,
+  parseUnits,
+  type RpcLog,
+  toFunctionSelector,
+  zeroAddress,
+} from "viem";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VotePage, VoteView } from "../../src/features/votes/view.js";
 import type { Agent, ApiResponse } from "../support/agent.js";
-import {
-  frontRun,
-  openOnChain,
-  paidBy,
-  recruit,
-  requestUnstake,
-  tokensOf,
-  untilDrawn,
-} from "../support/chain.js";
+import { frontRun, openOnChain, paidBy, recruit, tokensOf, untilDrawn } from "../support/chain.js";
 import {
   ballot,
   DAY,
   disputed,
   HOUR,
-  laterThan,
-  matched,
   newJuror,
   newPair,
   ok,
@@ -93,29 +90,6 @@ describe("submitting", () => {
     }
     await expect.poll(() => world.usdOf(voter.address)).toBe(before - usd("7.5"));
     expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
-  });
-
-  test("needs the eligibility stake from before the match on", async () => {
-    const running = await matched(world, { client, worker });
-    const [late, leaving] = await Promise.all([newJuror(world), newJuror(world)]);
-    await requestUnstake(world, leaving);
-    await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
-    const other = await disputed(world, { client, worker });
-    ok(await worker.post(`/v1/contracts/${running.id}/delivery`, { delivery: "ipfs://output" }));
-    ok(await client.pay(`/v1/contracts/${running.id}/dispute`));
-    await world.indexed();
-    for (const [agent, on] of [
-      [late, id],
-      [late, running.id],
-      [leaving, other.id],
-    ] as const) {
-      const before = await world.usdOf(agent.address);
-      const refused = await agent.pay(votesPath(on), GOOD);
-      expect([refused.status, refused.error?.code]).toEqual([403, "forbidden"]);
-      expect(refused.error?.message).toContain("1000 protocol tokens");
-      expect(await world.usdOf(agent.address)).toBe(before);
-    }
-    await vote(late, other.id, "met", "met", "met");
   });
 });
 
@@ -310,7 +284,6 @@ describe("sealed from the service too", () => {
   });
 
   test("a body without votes or a commitment, with both, or with a commitment that the escrow cannot take is refused", async () => {
-    const { id } = await disputed(world, { client, worker });
     const bodies = {
       neither: {},
       both: { ...GOOD, commitment: `0x${"a".repeat(64)}` },
@@ -318,7 +291,8 @@ describe("sealed from the service too", () => {
       "a hash that the escrow takes for opened votes": { commitment: `0x${"0".repeat(58)}000015` },
     };
     for (const [name, body] of Object.entries(bodies)) {
-      const { status, error } = await a.post(votesPath(id), body);
+      // Bodies are checked before anything else.
+      const { status, error } = await a.post(votesPath(zeroAddress), body);
       expect([status, error?.code], name).toEqual([400, "invalid_request"]);
     }
   });
@@ -346,22 +320,6 @@ test("votes that no one opens forfeit their bonds, a day after the window", asyn
   expect(await paidBy(world, id, a.address)).toBe(0n);
   expect(await tokensOf(world, a.address)).toBe(tokens);
   expect(await world.usdOf(id as Address)).toBe(0n);
-});
-
-test("a usage ticket keeps its computed outcomes until the votes replace them", async () => {
-  const { id } = await disputed(
-    world,
-    { client, worker },
-    {
-      application: "usageticket",
-      applicationTerms: { criteria: [{ metric: "tokens", op: ">=", target: 1 }] },
-    },
-  );
-  await vote(a, id, "met", "met", "met");
-  const { data } = await c.get<ContractView>(`/v1/contracts/${id}`);
-  expect(data).toMatchObject({ status: "disputed", criteriaMet: ["not met", "unclear", "unclear"] });
-  await world.increaseTime(DAY);
-  expect((await untilStatus(client, id, "settled-all-met")).criteriaMet).toEqual(["met", "met", "met"]);
 });
 
 /** A node that answers as `change` says: it gets the method, the result and the parameters. */

@@ -85,7 +85,7 @@ async function register(agent: Agent, body: Record<string, unknown>): Promise<Ne
 /** Concurrent calls to targets that are slow or unknown. */
 const SLOW_LANE = 50;
 
-/** Webhooks of strangers to all events, each owner's at its own IP address. */
+/** Webhooks of strangers to all events, each owner's at its own IP address if the target listens at all. */
 async function registerMany(url: string, { owners, each }: { owners: number; each: number }): Promise<void> {
   const masterKey = `0x${"11".repeat(32)}` as const;
   for (let index = 0; index < owners * each; index += 1) {
@@ -460,10 +460,7 @@ describe("a target that fails", () => {
     const dead = await startReceiver("127.0.0.2");
     dead.answer(() => {});
     const prompt = await startReceiver();
-    const owners = await Promise.all(Array.from({ length: 6 }, () => world.newAgent()));
-    for (const owner of owners) {
-      for (let i = 0; i < 10; i++) await register(owner, { url: dead.url, agent: null });
-    }
+    await registerMany(dead.url, { owners: 6, each: 10 });
     await register(worker, { url: prompt.url, types: ["contract.accepted"] });
     await matched(world, { client, worker });
     await eventually("the other one is served", async () => prompt.received.length === 1);

@@ -21,7 +21,7 @@ import { newDatabase } from "../support/database.js";
 import { startTestChain } from "../support/test-chain.js";
 import { testConfig } from "../unit/http/fixtures.js";
 
-/** Of one test file: everything is new, and goes with it. `logs` holds everything that the service logged. */
+/** Of one test file: everything is new, and goes with it. */
 export async function useAuthNetwork() {
   const [node, database] = await Promise.all([startTestChain(), newDatabase()]);
   const { publicClient, testClient, rpcUrl, deployCompiled } = node;
@@ -33,8 +33,7 @@ export async function useAuthNetwork() {
   await clock.refresh();
   const notifications = createNotifications({ pool });
   const outbox = createOutboxWaiter({ db, notifications });
-  const logs: string[] = [];
-  const logger = createLogger("trace", { write: (line: string) => void logs.push(line) });
+  const logger = createLogger("silent");
   const feed = await createEventFeed({ db, notifications, logger });
   const deps: Parameters<typeof createApp>[0] = {
     config: testConfig({ DATABASE_URL: database.url, RPC_URL: rpcUrl, SETTLEMENT_WAIT_MS: "1000" }),
@@ -65,7 +64,6 @@ export async function useAuthNetwork() {
     publicClient,
     testClient,
     deployCompiled,
-    logs,
     /** The service with other settings over the same database and chain, like another process. */
     app(settings: Partial<Config> = {}) {
       const keys = createKeyOwners(db, notifications);

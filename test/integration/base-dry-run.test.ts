@@ -83,12 +83,6 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
     expect(stderr).toContain("NETWORK: give either NETWORK, which names its own stablecoin, or ASSET\n");
   });
 
-  it("refuses parameters that the factory would refuse", async () => {
-    const { code, stderr } = await deploy({ PARAMETERS: '{"baEligibilityStake":999}' });
-    expect(code).toBe(1);
-    expect(stderr).toContain("PARAMETERS: baEligibilityStake must be from 1000 to 4294967295\n");
-  });
-
   it("deploys over the issuer's stablecoin, once", async () => {
     await place(asset);
     expect(await networkFaults(node.publicClient, "base")).toEqual([]);

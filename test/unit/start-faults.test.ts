@@ -62,7 +62,7 @@ it.each<[what: string, settings: Record<string, string>, line: string]>([
   expect((await lineOf(start)).split("\n")).toEqual([expect.stringContaining(line)]);
 });
 
-it.each([
+it.concurrent.each([
   ["https://other.example/", true],
   [`https://${exampleDeployment.domain}`, false],
   ["http://127.0.0.1:3000", false],
@@ -116,16 +116,13 @@ it("a deployment over a failing node ends without the node's key", { timeout: 60
   expect(stderr).not.toContain("key-of-the-node");
 });
 
-it("refuses to deploy for a domain that is not a host", { timeout: 60_000 }, async () => {
-  for (const DOMAIN of [
-    "https://contracts.example",
-    "contracts.example/",
-    "Contracts.example",
-    "a.example:443",
-  ]) {
-    const { code, stderr } = await deploy({ DOMAIN });
+it("refuses to deploy for a domain that is no host, and with parameters that the factory would refuse", async () => {
+  const domains = ["https://contracts.example", "contracts.example/", "Contracts.example", "a.example:443"];
+  const PARAMETERS = '{"baEligibilityStake":999}';
+  for (const { code, stderr } of await Promise.all(domains.map((DOMAIN) => deploy({ DOMAIN, PARAMETERS })))) {
     expect(code).toBe(1);
     expect(stderr).toMatch(/^DOMAIN: must be a host in lower case/);
+    expect(stderr).toContain("\nPARAMETERS: baEligibilityStake must be from 1000 to 4294967295\n");
   }
 });
 

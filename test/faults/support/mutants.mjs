@@ -28,6 +28,13 @@ const BY_TEST_FILE = {
       only: "redeemable once",
     },
   },
+  "test/conformance/07-create.test.ts": {
+    "attempts-counted-at-once": {
+      file: "src/features/contracts/create-contract.ts",
+      edits: [['  { apart: "caller" },\n', ""]],
+      only: "six first attempts",
+    },
+  },
   "test/e2e/authorization-use.test.ts": {
     "unseen-is-untaken": {
       file: "src/payments/authorization-use.ts",
@@ -146,11 +153,6 @@ const BY_TEST_FILE = {
       to: "  const gasPolicy = undefined;\n  return",
       only: "for the refund of a direct transfer",
     },
-    "attempts-counted-at-once": {
-      file: "src/features/contracts/create-contract.ts",
-      edits: [['  { apart: "caller" },\n', ""]],
-      only: "attempts at the same moment",
-    },
     "refund-charged-to-poster": {
       file: "src/relayer/operations.ts",
       from: 'onEscrow("refund-direct-transfer", action,',
@@ -190,7 +192,7 @@ const BY_TEST_FILE = {
     "guide-forgets-its-payment": {
       file: "src/features/discovery/texts/guide.md",
       edits: [["fetch(BASE + path, paid).catch(() => undefined)", "fetch(BASE + path, paid)"]],
-      only: "pays once by the guide",
+      only: "pays once if",
     },
   },
   "test/e2e/query-plans.test.ts": {

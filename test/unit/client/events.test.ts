@@ -1,6 +1,7 @@
-import { followEvents } from "@working-contracts/client/events";
+import { followEvents, verifyWebhook } from "@working-contracts/client/events";
 import { createHttp } from "@working-contracts/client/http";
 import type { Session } from "@working-contracts/client/session";
+import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
@@ -184,4 +185,21 @@ it("ends with the service's error if the service refuses the request", async () 
     status: 401,
     message: "unauthorized at the service",
   });
+});
+
+it("verifies a webhook with its secret, and refuses a changed or an old one", async () => {
+  const [secret, other] = ["a", "b"].map((letter) => `whsec_${btoa(letter.repeat(24))}`) as [string, string];
+  const body = JSON.stringify({ id: "1", type: "contract.created" });
+  const now = new Date();
+  const headers = {
+    "webhook-id": "1",
+    "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
+    "webhook-signature": new Webhook(secret).sign("1", now, body),
+  };
+  expect(await verifyWebhook(secret, { headers, body })).toEqual(JSON.parse(body));
+  const changed = { headers, body: body.replace("created", "settled") };
+  await expect(verifyWebhook(secret, changed)).rejects.toThrow("not signed");
+  await expect(verifyWebhook(other, { headers, body })).rejects.toThrow("not signed");
+  const old = { ...headers, "webhook-timestamp": "1" };
+  await expect(verifyWebhook(secret, { headers: old, body })).rejects.toThrow("not now");
 });

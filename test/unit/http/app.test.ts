@@ -5,7 +5,7 @@ import { z } from "@hono/zod-openapi";
 import { beforeAll, describe, expect, it } from "vitest";
 import { data, endpoints } from "../../../src/http/endpoint.js";
 import { listen } from "../../support/listen.js";
-import { AUTHORIZED, JSON_TYPE, KEY, testApp } from "./fixtures.js";
+import { AUTHORIZED, JSON_TYPE, testApp } from "./fixtures.js";
 
 const { app, logs } = testApp();
 
@@ -196,19 +196,5 @@ describe("internal errors", () => {
       .map((line) => JSON.parse(line))
       .find(({ requestId, err }) => requestId === "broken-1" && err);
     expect(entry.err.message).toBe("secret detail of the database");
-  });
-
-  it("never log keys, payments or bodies", async () => {
-    await post("/v1/test/1/echo", '{"budgetOrPrice":"BODY-SECRET"}', {
-      ...JSON_TYPE,
-      "PAYMENT-SIGNATURE": "PAYMENT-SECRET",
-      "X-PAYMENT": "OLD-PAYMENT-SECRET",
-    });
-    await app.request(`/v1/broken?token=QUERY-SECRET`, { headers: AUTHORIZED });
-    const everything = logs.join("");
-    expect(everything).toContain('"path":"/v1/test/1/echo"');
-    for (const secret of [KEY, "BODY-SECRET", "PAYMENT-SECRET", "QUERY-SECRET"]) {
-      expect(everything).not.toContain(secret);
-    }
   });
 });

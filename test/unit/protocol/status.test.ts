@@ -96,6 +96,11 @@ describe("criteria that could not be computed", () => {
     expect(effectiveOutcomes({ ...ended, phase }, REVIEW), "still unclear to readers").toBe(unclear);
   });
 
+  it("stay as computed until the votes replace them", () => {
+    const disputed = { ...ended, phase: "disputed", settled: false } as const;
+    expect(effectiveOutcomes(disputed, FAR)).toBe(unclear);
+  });
+
   it("split the price if they were voted on", () => {
     expect(payingTally({ ...ended, phase: "tallied" }, FAR)).toEqual({ met: 2, notMet: 0, unclear: 1 });
     expect(statusOf({ ...ended, phase: "tallied" }, FAR)).toBe("settled-partial");

@@ -65,7 +65,11 @@ describe("a Backup Agent", () => {
     ["a stake made between match and dispute", staked({ since: BigInt(DISPUTED_AT - 1) })],
     ["a stake that left before the match", staked({ releasableAt: releasableFrom(MATCHED_AT - 1) })],
   ])("is rejected with %s", (_, stake) => {
-    expect(codeOf(dispute(), { ...eligible, stake })).toBe("forbidden");
+    const voter = { ...eligible, stake };
+    expect(refusalOf(() => requireVoter(dispute(), AGENT, { voter, now: DISPUTED_AT + 1 }))).toMatchObject({
+      code: "forbidden",
+      message: expect.stringContaining("1000 protocol tokens"),
+    });
   });
 
   test("can vote while its stake is being withdrawn, if it left after the match", () => {
