@@ -1,15 +1,17 @@
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { ConnectionError, ServiceError } from "@working-contracts/client/errors";
 import { createHttp, type HttpOptions } from "@working-contracts/client/http";
 import { call, everyEvent, everyItem } from "@working-contracts/client/session";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { listen } from "../../support/listen.js";
 
-let close: (() => void) | undefined;
-afterEach(() => close?.());
+const open: Server[] = [];
+afterAll(() => {
+  for (const server of open) server.close().closeAllConnections();
+});
 
 /** A server that answers the n-th request, counted from one, as `answer` says, and a client of it. */
 async function httpTo(
@@ -19,10 +21,7 @@ async function httpTo(
   let count = 0;
   const server = createServer((_, response) => answer(response, ++count));
   const { url: baseUrl } = await listen(server);
-  close = () => {
-    server.close();
-    server.closeAllConnections();
-  };
+  open.push(server);
   const http = createHttp({ baseUrl, fetch, patienceMs: 1000, ...options });
   return { http, apiKey: "", requests: () => count };
 }
@@ -65,7 +64,8 @@ describe("a request", () => {
     expect(session.requests()).toBe(1);
   });
 
-  it("that hangs ends when patience is over", async () => {
+  // These three wait for the shortest retry.
+  it.concurrent("that hangs ends when patience is over", async () => {
     const session = await httpTo((response, count) => {
       if (count === 1) fail(response, 503);
     });
@@ -75,7 +75,7 @@ describe("a request", () => {
     expect(session.requests()).toBe(2);
   });
 
-  it.each([
+  it.concurrent.each([
     ["", {}],
     [" of a caller with a signal", { signal: new AbortController().signal }],
   ])(

@@ -61,10 +61,10 @@ it.each<[string, (url: string) => Promise<unknown>]>([
   );
   const { timeout } = AbortSignal;
   const { setTimeout } = globalThis;
-  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 50));
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 200));
   const viemTimeout = 10_000;
   vi.spyOn(globalThis, "setTimeout").mockImplementation(((perform: () => void, ms = 0, ...args: []) =>
-    setTimeout(perform, ms === viemTimeout ? 200 : ms, ...args)) as typeof setTimeout);
+    setTimeout(perform, ms === viemTimeout ? 50 : ms, ...args)) as typeof setTimeout);
   const error = await thrown(use(node.url));
   expect(error.message).toMatch(/timeout|too long/);
 });

@@ -42,7 +42,7 @@ async function staking(
   return { agent, sent };
 }
 
-describe("a payment that was signed and sent", () => {
+describe.concurrent("a payment that was signed and sent", () => {
   it("is repeated byte for byte until a response arrives", async () => {
     const { agent, sent } = await staking([lost, () => refused(503, "settlement_pending")]);
     expect(await agent.stake("1")).toEqual(STAKE);
