@@ -66,6 +66,17 @@ describe("the same bytes", () => {
   });
 });
 
+test("attempts at the same moment are limited to five for a caller, and do not count for others", async () => {
+  const payers = [await world.newAgent({ usd: "0" }), await world.newAgent({ usd: "0" })];
+  const bodies = await Promise.all(Array.from({ length: 8 }, async () => JSON.stringify(await draft(world))));
+  const answers = await Promise.all(
+    payers.map((payer) => Promise.all(bodies.map((body) => payer.post("/v1/contracts", body)))),
+  );
+  const expected = [402, 402, 402, 402, 402, 429, 429, 429];
+  const statuses = answers.map((own) => own.map(({ status }) => status).sort());
+  expect(statuses).toEqual([expected, expected]);
+});
+
 describe("an authorization that a stranger submits to the token first", () => {
   test("still creates the contract if the stranger opened the escrow with it", async () => {
     const body = JSON.stringify(await draft(world));

@@ -28,13 +28,6 @@ const BY_TEST_FILE = {
       only: "redeemable once",
     },
   },
-  "test/conformance/07-create.test.ts": {
-    "attempts-counted-at-once": {
-      file: "src/features/contracts/create-contract.ts",
-      edits: [['  { apart: "caller" },\n', ""]],
-      only: "six first attempts",
-    },
-  },
   "test/e2e/authorization-use.test.ts": {
     "unseen-is-untaken": {
       file: "src/payments/authorization-use.ts",
@@ -152,6 +145,11 @@ const BY_TEST_FILE = {
       from: "  const gasPolicy = await admitAnyone(deps, payment.from, purpose);\n  return",
       to: "  const gasPolicy = undefined;\n  return",
       only: "for the refund of a direct transfer",
+    },
+    "attempts-counted-at-once": {
+      file: "src/features/contracts/create-contract.ts",
+      edits: [['  { apart: "caller" },\n', ""]],
+      only: "attempts at the same moment",
     },
     "refund-charged-to-poster": {
       file: "src/relayer/operations.ts",
