@@ -1,7 +1,5 @@
 /** Finds the transaction that used a payment, on nodes that serve few blocks per request, or do not respond. */
 import { randomBytes } from "node:crypto";
-import { createServer, type Server } from "node:http";
-import { text } from "node:stream/consumers";
 import { type Address, type Hex, keccak256 } from "viem";
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { afterAll, describe, expect, test } from "vitest";
@@ -11,17 +9,15 @@ import { findUse } from "../../src/payments/authorization-use.js";
 import { isDirectTransfer } from "../../src/payments/direct-transfer.js";
 import type { PaymentAuthorization } from "../../src/payments/x402.js";
 import { localAccount } from "../../tools/local/network.js";
+import { type RpcAnswer, startRpcProxy } from "../faults/support/rpc-proxy.js";
 import { cancellationOf, transferData } from "../support/chain.js";
 import { created } from "../support/contracts.js";
-import { listen } from "../support/listen.js";
 import { domainOf, signAuthorization } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
-const servers: Server[] = [];
-afterAll(() => {
-  for (const server of servers) server.close();
-});
+const running: (() => Promise<void>)[] = [];
+afterAll(() => Promise.all(running.map((stop) => stop())));
 
 const accounts = new Map<Address, PrivateKeyAccount>();
 const sender = createSigningClient({
@@ -62,52 +58,29 @@ async function cancel({ from, nonce }: PaymentAuthorization): Promise<void> {
   await world.publicClient.waitForTransactionReceipt({ hash });
 }
 
-interface RpcRequest {
-  id: number;
-  method: string;
-  params: { fromBlock: Hex; toBlock: Hex }[];
-}
-
 /**
- * The chain behind a provider that serves eth_getLogs for at most `maxBlocks` per request, and otherwise responds as
- * `refuse` says.
+ * The chain behind a provider that serves eth_getLogs for at most `maxBlocks` per request, and otherwise refuses it as
+ * said.
  */
-async function provider(
-  maxBlocks: number,
-  refuse: (request: RpcRequest) => { status: number; error: { code: number; message: string } },
-) {
+async function provider(maxBlocks: number, refusal: RpcAnswer) {
   const asked: number[] = [];
-  const server = createServer(async (request, response) => {
-    const body = await text(request);
-    const calls = [JSON.parse(body)].flat() as RpcRequest[];
-    const logs = calls.find(({ method, params }) => method === "eth_getLogs" && params[0]?.fromBlock);
-    const range = logs?.params[0];
-    const blocks = range === undefined ? 0 : Number(range.toBlock) - Number(range.fromBlock) + 1;
-    if (logs !== undefined) asked.push(blocks);
-    response.setHeader("content-type", "application/json");
-    if (logs !== undefined && blocks > maxBlocks) {
-      const { status, error } = refuse(logs);
-      response.statusCode = status;
-      const answers = calls.map(({ id }) => ({ jsonrpc: "2.0", id, error }));
-      response.end(JSON.stringify(body.startsWith("[") ? answers : answers[0]));
-      return;
-    }
-    const upstream = await fetch(world.info.rpcUrl, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body,
-    });
-    response.end(await upstream.text());
+  const { url: rpcUrl, setRule, stop } = await startRpcProxy(world.info.rpcUrl);
+  running.push(stop);
+  setRule(async ({ method, params }, forward) => {
+    if (method !== "eth_getLogs") return forward();
+    const [range] = params as { fromBlock: Hex; toBlock: Hex }[];
+    if (range?.fromBlock === undefined) return forward();
+    const blocks = Number(range.toBlock) - Number(range.fromBlock) + 1;
+    asked.push(blocks);
+    return blocks > maxBlocks ? refusal : forward();
   });
-  servers.push(server);
-  const { url: rpcUrl } = await listen(server);
   const { publicClient } = createChainClients({ rpcUrl, chainId: world.deployment.chainId });
   return { asked, deps: { publicClient, deployment: world.deployment } };
 }
 
 const tooWide = {
-  "an RPC error": () => ({ status: 200, error: { code: -32_005, message: "query exceeds max block range" } }),
-  "HTTP 400": () => ({ status: 400, error: { code: -32_602, message: "block range is too wide" } }),
+  "an RPC error": { error: { code: -32_005, message: "query exceeds max block range" } },
+  "HTTP 400": { status: 400, error: { code: -32_602, message: "block range is too wide" } },
 };
 
 describe("the transaction that used a payment is found", () => {
@@ -117,8 +90,8 @@ describe("the transaction that used a payment is found", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test.each(Object.entries(tooWide))("on a node that rejects wide ranges with %s", async (_name, refuse) => {
-    const { deps, asked } = await provider(64, refuse);
+  test.each(Object.entries(tooWide))("on a node that rejects wide ranges with %s", async (_name, refusal) => {
+    const { deps, asked } = await provider(64, refusal);
     expect((await findUse(deps, payment))?.transactionHash).toBe(used);
     expect(Math.max(...asked)).toBeGreaterThan(64);
     expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
@@ -215,10 +188,10 @@ describe("a node that does not respond is a failure, never proof that a payment 
 
   test("an unreachable node, which is not asked again with smaller ranges", async () => {
     const { deps, asked } = await provider(10_000, tooWide["an RPC error"]);
-    const { asked: none, deps: lost } = await provider(0, () => ({
+    const { asked: none, deps: lost } = await provider(0, {
       status: 503,
       error: { code: -32_000, message: "no backend" },
-    }));
+    });
     expect(await findUse(deps, payment)).not.toBeNull();
     await expect(findUse(lost, payment)).rejects.toThrow();
     expect([asked.length, none.length]).toEqual([1, 1]);

@@ -16,6 +16,7 @@ import type { Deps } from "../../src/deps.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
+import { waitingForLock } from "../support/database.js";
 import { listen } from "../support/listen.js";
 import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
 
@@ -75,15 +76,11 @@ async function whileBlocked<T>(
   run: (blocked: (count: number) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const holder = await network.pool.connect();
-  const waiting =
-    "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
   await holder.query(`begin; ${statements}`);
   try {
     return await run(async (count) => {
       // Before Postgres ends the idle transaction.
-      await expect
-        .poll(async () => (await network.pool.query(waiting)).rowCount, { timeout: 15_000 })
-        .toBe(count);
+      await expect.poll(() => waitingForLock(network.pool), { timeout: 15_000 }).toBe(count);
     });
   } finally {
     await holder.query("commit").finally(() => holder.release());

@@ -10,6 +10,7 @@ import { AppError } from "../../src/errors.js";
 import { createLogWriter, readLogLag, writeLog } from "../../src/events/log-writer.js";
 import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
+import { waitingForLock } from "../support/database.js";
 import { INDEXING_MS, until } from "../support/test-chain.js";
 import { createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
 import { addressOf, useIndexerNetwork } from "./indexer-network.js";
@@ -352,12 +353,7 @@ describe("the event log", () => {
       await undoing.query("begin");
       await undoing.query("lock table onchain.working_contract in access exclusive mode");
       const round = writeLog({ db, publicClient, logger });
-      await until(async () => {
-        const { rows } = await pool.query(
-          "select 1 from pg_locks l join pg_stat_activity a using (pid) where not granted and datname = current_database()",
-        );
-        return rows.length > 0;
-      });
+      await until(async () => (await waitingForLock(pool)) !== 0);
       await undoing.query("set local lock_timeout = '5s'");
       await undoing.query("lock table onchain._ponder_checkpoint in access exclusive mode");
       await undoing.query("rollback");

@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { migrate } from "../../src/db/client.js";
 import { purgeAll } from "../../src/keeper/purge.js";
-import { useDatabase } from "../support/database.js";
+import { useDatabase, waitingForLock } from "../support/database.js";
 
 interface Purged {
   table: string;
@@ -274,9 +274,7 @@ test.each([
     await call.query("begin");
     await call.query(`update app.${table} set ${revival} where ${purged.name} = $1`, [name]);
     const purging = purgeAll(database.db);
-    const waiting =
-      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-    await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1);
+    await expect.poll(() => waitingForLock(database.pool)).toBe(1);
     await call.query("commit");
     await purging;
   } finally {

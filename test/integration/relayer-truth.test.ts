@@ -7,6 +7,7 @@ import { readOutboxState } from "../../src/relayer/limits.js";
 import type { NewOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { reopenBatches } from "../../src/relayer/results.js";
+import { waitingForLock } from "../support/database.js";
 import { until } from "../support/test-chain.js";
 import { freezeAt, PRICE, useRelayerNetwork } from "./relayer-network.js";
 
@@ -608,13 +609,8 @@ describe("the relayer's beliefs", () => {
       await gate.query("select pg_advisory_lock(1)");
       const rival = await network.store(await network.acceptance(other, escrow));
       network.startRelayer({ signer: signer() });
-      const isChosen = async (): Promise<boolean> =>
-        (
-          await pool.query(
-            "select 1 from pg_locks l join pg_stat_activity a using (pid) where locktype = 'advisory' and objid = 1 and not granted and datname = current_database()",
-          )
-        ).rowCount === 1;
-      await until(isChosen);
+      // Until it is chosen.
+      await until(async () => (await waitingForLock(pool)) === 1);
       await producer.pause();
       await network.reorg(Number((await network.head()) - (accepted.blockNumber ?? 0n)) + 1);
       // As the first signer's owner does when it sees the block removed.

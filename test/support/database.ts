@@ -33,3 +33,9 @@ export async function useDatabase(options: Parameters<typeof createDatabase>[1] 
   });
   return database;
 }
+
+/** How many connections to the database wait for a lock. */
+export async function waitingForLock(pool: pg.Pool): Promise<number | null> {
+  const waiting = "datname = current_database() and wait_event_type = 'Lock'";
+  return (await pool.query(`select 1 from pg_stat_activity where ${waiting}`)).rowCount;
+}

@@ -8,8 +8,10 @@ export interface RpcCall {
   params: unknown[];
 }
 
-/** A JSON-RPC response without its id. */
-export type RpcAnswer = { result: unknown } | { error: { code: number; message: string } };
+/** A JSON-RPC response without its id, and the HTTP status, by default 200. */
+export type RpcAnswer = ({ result: unknown } | { error: { code: number; message: string } }) & {
+  status?: number;
+};
 
 /** Resets the connection instead of responding. */
 export const RESET = Symbol("reset");
@@ -43,12 +45,13 @@ export async function startRpcProxy(target: string) {
     if (answers.includes(RESET)) response.socket?.resetAndDestroy();
     else if (answers.includes(BROKEN)) response.writeHead(500).end("the node is broken");
     else {
-      const bodies = (answers as RpcAnswer[]).map((one, index) => ({
+      const bodies = (answers as RpcAnswer[]).map(({ status, ...one }, index) => ({
         ...one,
         jsonrpc: "2.0",
         id: calls[index]?.id,
       }));
-      response.writeHead(200, { "content-type": "application/json" });
+      const { status = 200 } = (answers as RpcAnswer[]).find(({ status }) => status !== undefined) ?? {};
+      response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify(Array.isArray(request) ? bodies : bodies[0]));
     }
   };
