@@ -20,6 +20,7 @@ describe("the relayer's queue", () => {
   it("applies operations while the log is written and webhooks are matched, however long that takes", async () => {
     const others = await network.pool.connect();
     try {
+      await others.query("insert into app.event_log (id, last_position) values (1, 0)");
       await others.query("begin");
       await others.query("select from app.event_log for update");
       await others.query("select pg_advisory_xact_lock($1)", [ADVISORY_LOCKS.webhookMatching]);
