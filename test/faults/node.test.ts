@@ -1,10 +1,10 @@
 /**
- * Rows 11 to 17: the chain's node and its transaction pool. Guards: no failure of the node is a verdict; the response
- * to a broadcast decides nothing; the same bytes are sent again; replacements keep nonce and operations; state follows
- * from what the chain shows, never from what it does not show.
+ * Rows 11 to 14, 16: the chain's node and its transaction pool. Guards: no failure of the node is a verdict; the response
+ * to a broadcast decides nothing; the same bytes are sent again; state follows from what the chain shows, never from what
+ * it does not show.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { type Hex, keccak256, parseTransaction, toHex } from "viem";
+import { type Hex, keccak256, toHex } from "viem";
 import { describe, expect, it } from "vitest";
 import type { BatchAttempt } from "../../src/db/schema.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
@@ -213,42 +213,6 @@ it("row 14: transactions that stall in the pool behind one that the node lost ar
   expect(new Set((await Promise.all(creating)).map(({ status }) => status))).toEqual(new Set([200]));
 });
 
-it("row 15: when fees rise tenfold, a replacement offers a quarter more in both fields with the same nonce and calls", async () => {
-  const known = (await batches()).length;
-  let isUnderpriced = true;
-  const { done } = await startStory(scene, () => cluster.blocks.pause());
-  await sent();
-  // The first replacements are rejected, as by a node with other thresholds.
-  cluster.setRules(async ({ method }, forward) => {
-    if (method !== "eth_sendRawTransaction" || !isUnderpriced) return forward();
-    isUnderpriced = false;
-    return { error: { code: -32_000, message: "replacement transaction underpriced" } };
-  });
-  const { baseFeePerGas } = await cluster.publicClient.getBlock();
-  await cluster.testClient.setNextBlockBaseFeePerGas({
-    baseFeePerGas: (baseFeePerGas ?? 1n) * 10n + 10n ** 10n,
-  });
-  cluster.blocks.resume();
-  await done;
-  cluster.setRules(null);
-  await expectTruth(scene);
-  const replaced = (await batches()).slice(known).filter(({ attempts }) => attempts.length > 1);
-  expect(replaced.length).toBeGreaterThan(0);
-  for (const { attempts } of replaced) {
-    const transactions = attempts.map(({ raw }) => parseTransaction(raw));
-    const [first] = transactions;
-    for (const [index, next] of transactions.entries()) {
-      const previous = transactions[index - 1];
-      if (previous === undefined) continue;
-      expect([next.nonce, next.data, next.to]).toEqual([first?.nonce, first?.data, first?.to]);
-      expect((next.maxFeePerGas ?? 0n) * 100n).toBeGreaterThanOrEqual((previous.maxFeePerGas ?? 0n) * 125n);
-      expect((next.maxPriorityFeePerGas ?? 0n) * 100n).toBeGreaterThanOrEqual(
-        (previous.maxPriorityFeePerGas ?? 0n) * 125n,
-      );
-    }
-  }
-});
-
 it("row 16: the relayer waits above its maximum fee, and raises an alarm", async () => {
   const before = await cluster.alarms("fee_cap_reached");
   let isDear = true;
@@ -265,32 +229,6 @@ it("row 16: the relayer waits above its maximum fee, and raises an alarm", async
   isDear = false;
   await raising;
   await done;
-});
-
-it("row 17: when someone else uses the signer's nonce, an alarm is raised and another batch carries the operations", async () => {
-  const before = await cluster.alarms("foreign_nonce");
-  const { done } = await startStory(scene, () => cluster.blocks.pause());
-  const [hash] = await sent();
-  const transaction = await cluster.publicClient.getTransaction({ hash: hash as Hex });
-  const signer = cluster.signers.find(
-    ({ address }) => address.toLowerCase() === transaction.from.toLowerCase(),
-  );
-  if (signer === undefined) throw new Error("no signer signed it");
-  await cluster.testClient.dropTransaction({ hash: hash as Hex });
-  const foreign = await signer.signTransaction({
-    chainId: cluster.deployment.chainId,
-    type: "eip1559",
-    to: signer.address,
-    nonce: transaction.nonce,
-    gas: 21_000n,
-    maxFeePerGas: 10n ** 12n,
-    maxPriorityFeePerGas: 10n ** 11n,
-  });
-  await cluster.publicClient.sendRawTransaction({ serializedTransaction: foreign });
-  cluster.blocks.resume();
-  await done;
-  expect(await cluster.alarms("foreign_nonce")).toBeGreaterThan(before);
-  scene.allowed.foreignNonces += 1;
 });
 
 /** Hashes of the relayers' transactions that wait in the pool. Waits until there is one. */

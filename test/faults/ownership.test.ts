@@ -58,42 +58,6 @@ it("row 3: a relayer that hangs with open connections loses its signers to anoth
   owner.thaw();
 });
 
-it("row 3: a relayer that lost its lock while it was stopped writes nothing when it resumes", async () => {
-  let zombie: ServiceProcess | undefined;
-  const { done } = await startStory(scene, async () => {
-    for (const relayer of cluster.relayers) {
-      relayer.rpc.setRule(async ({ method }, forward) => {
-        const answer = await forward();
-        // It has judged its operations and would sign next.
-        if (method === "eth_simulateV1" && zombie === undefined) {
-          zombie = relayer;
-          relayer.freeze();
-        }
-        return answer;
-      });
-    }
-  });
-  await until("a relayer is stopped", async () => zombie !== undefined, { timeoutMs: 30_000 });
-  const stopped = zombie as unknown as ServiceProcess;
-  const { rows: locks } = await cluster.pool.query<{ pid: number; port: number }>(
-    "select pid, client_port as port from pg_stat_activity where application_name = 'relayer-lock'",
-  );
-  const its = locks.filter(({ port }) => stopped.database.hasPort(port));
-  expect(its.length).toBeGreaterThan(0);
-  for (const { pid } of its) await cluster.pool.query("select pg_terminate_backend($1)", [pid]);
-  await done;
-
-  stopped.thaw();
-  cluster.setRules(null);
-
-  await expectTruth(scene);
-  const { rows } = await cluster.pool.query(
-    `select b.id from app.batch b join app.signer_epoch e on e.signer = b.signer
-     where b.epoch < e.epoch and b.created_at > e.taken_at`,
-  );
-  expect(rows).toEqual([]);
-});
-
 it("row 18: a signer without gas leaves its work to the others, and raises an alarm", async () => {
   const [poor] = cluster.signers;
   const address = poor?.address ?? "0x";

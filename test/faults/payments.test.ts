@@ -1,11 +1,10 @@
 /**
- * Rows 22 to 26, 28, 29, 31, 32, 34: payments with which others interfere, that arrive all at once, or that arrive too
- * late. Guards: the unique authorization and the request hash; simulation before anything is published; one competing
- * payment for an escrow at a time; `notAfter`; the gas check of the Relay; the queue's limit, checked before a payment
- * is quoted.
+ * Rows 22 to 26, 29, 32, 34: payments with which others interfere, that arrive all at once, or that arrive too late.
+ * Guards: the unique authorization; simulation before anything is published; one competing payment for an escrow at a
+ * time; `notAfter`; the gas check of the Relay; the queue's limit, checked before a payment is quoted.
  */
 
-import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Address, encodeFunctionData, type Hex } from "viem";
 import { expect, it } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
@@ -13,7 +12,6 @@ import { MAX_QUEUED } from "../../src/relayer/limits.js";
 import { acceptOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
-import { localAccount } from "../../tools/local/network.js";
 import { until } from "../../tools/local/processes.js";
 import type { Agent } from "../support/agent.js";
 import { cancellationOf, setSignerCall, transferData } from "../support/chain.js";
@@ -23,13 +21,8 @@ import type { Payment } from "./support/customers.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
 
 const GOOD_ONES = 100;
-const TREASURY = localAccount(9).address;
 const scene = await useScene("payments");
 const { cluster, customers, clients, workers } = scene;
-
-/** A stranger submits the payer's signature to the token. */
-const frontRun = ({ authorization }: Payment): Promise<void> =>
-  cluster.strangerCall({ to: cluster.deployment.asset.address, data: transferData(authorization) });
 
 const isUsed = ({ authorization: { from, nonce } }: Payment) =>
   cluster.publicClient.readContract({
@@ -46,36 +39,6 @@ async function waitingCreation(client: Agent, changes?: Partial<Authorization>):
   expect((await customers.send(payment))?.status).toBe(503);
   return payment;
 }
-
-it("row 22: an authorization that a stranger broadcast first is credited to its payer", async () => {
-  const creation = await customers.signedCreation(clients[0]);
-  await frontRun(creation);
-  const created = await customers.settle(creation);
-  expect(created.status).toBe(200);
-
-  const acceptance = await customers.signedAcceptance(workers[0], created.data.id);
-  await frontRun(acceptance);
-  expect((await customers.settle(acceptance)).status).toBe(200);
-});
-
-it("row 22: a loser's stake that a stranger broadcast is refunded", async () => {
-  const created = await customers.create(clients[0]);
-  const [winner, loser] = workers;
-  const losing = await customers.signedAcceptance(loser, created.data.id);
-  const before = await customers.usdOf(loser.address);
-  expect((await customers.accept(winner, created.data.id)).status).toBe(200);
-  await frontRun(losing);
-  expect(await customers.usdOf(loser.address)).toBeLessThan(before);
-
-  expect((await customers.settle(losing)).status).toBe(409);
-
-  const isBack = async (): Promise<boolean> => (await customers.usdOf(loser.address)) === before;
-  await until("the stake is refunded", isBack, { timeoutMs: 60_000 });
-  // The stake moved and came back: the audit expects a payment that was either applied or never moved.
-  customers.forget(losing);
-  scene.allowed.ignoredEscrows.add(created.data.id);
-  expect(await cluster.alarms("batch_reverted")).toBe(0);
-});
 
 it("row 22: a loser's stake that a stranger transfers in the winner's own transaction is refunded", async () => {
   const { deployment } = cluster;
@@ -239,37 +202,6 @@ it("row 26: an authorization that expires before its block is made is reported a
   expect(await customers.operationsOf(payment)).toMatchObject([expired]);
 });
 
-it("row 28: 100 identical requests are one operation with one response, and another body is rejected", async () => {
-  const payment = await customers.signedCreation(clients[1]);
-  const { agent, path, body, headers } = payment;
-  const copies = Array.from({ length: 100 }, () =>
-    customers.insist(() => customers.attempt(agent, path, body, headers)),
-  );
-  const answers = await Promise.all(copies);
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
-  expect(await customers.operationsOf(payment)).toHaveLength(1);
-  const other = await customers.insist(async () =>
-    customers.attempt(agent, path, await customers.draft(), headers),
-  );
-  expect(other.status).toBe(409);
-});
-
-it("row 28: actions out of order are rejected, leave nothing behind, and work in their turn", async () => {
-  const [client, worker] = [clients[2], workers[0]];
-  const { id } = (await customers.create(client)).data;
-  const deliver = () => customers.act(worker, id, "delivery", { delivery: "ipfs://x" });
-  const approve = () => customers.act(client, id, "approve");
-  const early = await Promise.all([approve(), deliver(), customers.act(worker, id, "withdraw")]);
-  for (const { status } of early) expect([403, 409]).toContain(status);
-  const ofAct = "select kind from app.operation where escrow = $1 and kind <> 'create'";
-  expect((await cluster.pool.query(ofAct, [id])).rows).toEqual([]);
-
-  expect((await customers.accept(worker, id)).status).toBe(200);
-  expect((await approve()).status).toBe(409);
-  expect([(await deliver()).status, (await approve()).status]).toEqual([200, 200]);
-});
-
 it("row 29: of 32 agents who race for one tender over two processes, exactly one is matched", async () => {
   const agents = await customers.join(32);
   const created = await customers.create(clients[2]);
@@ -284,68 +216,6 @@ it("row 29: of 32 agents who race for one tender over two processes, exactly one
     [id],
   );
   expect(rows).toHaveLength(1);
-});
-
-it("row 31: while the token is paused payments wait, and are applied afterwards", async () => {
-  const setPaused = (paused: boolean) =>
-    cluster.ownerCall({
-      to: cluster.deployment.asset.address,
-      data: encodeFunctionData({ abi: testUsdAbi, functionName: "setPaused", args: [paused] }),
-    });
-  const payment = await waitingCreation(clients[0]);
-  await setPaused(true);
-  for (const relayer of cluster.relayers) relayer.thaw();
-  const isHeld = async (): Promise<boolean> =>
-    (await customers.operationsOf(payment))[0]?.reason === "TokenPaused";
-  await until("the operation is held", isHeld, { timeoutMs: 30_000 });
-  await setPaused(false);
-  expect((await customers.settle(payment)).status).toBe(200);
-});
-
-it("row 31: a payee whom the token rejects delays no one, and its share waits for it", async () => {
-  const [client, worker] = [clients[1], workers[1]];
-  const { asset } = cluster.deployment;
-  const setBlacklisted = (blacklisted: boolean) =>
-    cluster.ownerCall({
-      to: asset.address,
-      data: encodeFunctionData({
-        abi: testUsdAbi,
-        functionName: "setBlacklisted",
-        args: [worker.address, blacklisted],
-      }),
-    });
-  const { id } = (await customers.create(client)).data;
-  const escrow = id as Address;
-  expect((await customers.accept(worker, id)).status).toBe(200);
-  expect((await customers.act(worker, id, "delivery", { delivery: "ipfs://x" })).status).toBe(200);
-  await setBlacklisted(true);
-  const [before, ofTreasury] = [await customers.usdOf(worker.address), await customers.usdOf(TREASURY)];
-  expect((await customers.act(client, id, "approve")).status).toBe(200);
-  const isSettled = async (): Promise<boolean> =>
-    (await customers.read(client, id)).data.status === "settled-all-met";
-  await until("it is settled", isSettled, { timeoutMs: 60_000 });
-  // The fee of 5 % is paid; 47.5 of the price and a stake of 2.5 wait for the Worker.
-  expect((await customers.usdOf(TREASURY)) - ofTreasury).toBeGreaterThanOrEqual(2_500_000n);
-  expect([await customers.usdOf(escrow), await customers.usdOf(worker.address)]).toEqual([
-    50_000_000n,
-    before,
-  ]);
-
-  // The keeper has tried and now waits an hour. The successful claim comes from someone else: anyone can send it.
-  const hasTried = async (): Promise<boolean> => {
-    const { rows } = await cluster.pool.query(
-      "select 1 from app.operation where escrow = $1 and kind = 'claim-deferred' and state = 'rejected'",
-      [escrow.toLowerCase()],
-    );
-    return rows.length > 0;
-  };
-  await until("the keeper's claim is rejected", hasTried, { timeoutMs: 60_000 });
-  await setBlacklisted(false);
-  await cluster.ownerCall({
-    to: escrow,
-    data: encodeFunctionData({ abi: escrowAbi, functionName: "claimDeferred", args: [worker.address] }),
-  });
-  expect((await customers.usdOf(worker.address)) - before).toBe(50_000_000n);
 });
 
 it("row 32: with the queue full a call is rejected before a payment is asked for or used", async () => {

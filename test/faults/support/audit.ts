@@ -30,8 +30,6 @@ const SETTLE_TIMEOUT_MS = 90_000;
 const CHECKED_AT_A_TIME = 50;
 
 export interface AuditOptions {
-  /** Account nonces that foreign transactions used. */
-  foreignNonces?: number;
   /** Escrows of these payments are not summed up: strangers sent them money, or money was refunded. */
   ignoredEscrows?: ReadonlySet<string>;
 }
@@ -56,7 +54,7 @@ export async function audit(
   faults.push(...(await atRest(() => moneyFaults(cluster, customers, options))));
   faults.push(...(await stuck(cluster)));
   faults.push(...(await statusFaults(cluster, customers)));
-  faults.push(...(await atRest(() => nonceFaults(cluster, options))));
+  faults.push(...(await atRest(() => nonceFaults(cluster))));
   faults.push(...(await atRest(() => placeFaults(cluster))));
   const running = cluster.processes.filter((one) => one.isRunning());
   const kept = await Promise.all(running.map((one) => atRest(() => connectionFaults(one))));
@@ -305,10 +303,7 @@ export async function indexedTo({ pool }: Cluster, target: bigint): Promise<void
 }
 
 /** No account nonce of a signer is skipped, and each used nonce is accounted for. */
-async function nonceFaults(
-  { publicClient, pool, signers }: Cluster,
-  { foreignNonces = 0 }: AuditOptions,
-): Promise<string[]> {
+async function nonceFaults({ publicClient, pool, signers }: Cluster): Promise<string[]> {
   const faults: string[] = [];
   let unexplained = 0;
   for (const { address } of signers) {
@@ -323,6 +318,6 @@ async function nonceFaults(
     const taken = rows.filter(({ state }) => state !== "superseded").length;
     unexplained += onChain - taken;
   }
-  if (unexplained !== foreignNonces) faults.push(`${unexplained} nonces were used by foreign transactions`);
+  if (unexplained !== 0) faults.push(`${unexplained} nonces were used by foreign transactions`);
   return faults;
 }

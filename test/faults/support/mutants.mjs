@@ -18,6 +18,13 @@
 
 /** @type {Record<string, Record<string, Written>>} */
 const BY_TEST_FILE = {
+  "test/conformance/05-payment-mechanics.test.ts": {
+    "any-body": {
+      file: "src/payments/paid-call.ts",
+      edits: [["if (earlier.requestHash !== requestHash(call)) {", "if (earlier.requestHash === null) {"]],
+      only: "pays for no other",
+    },
+  },
   "test/conformance/06-keys.test.ts": {
     "challenge-reused": {
       file: "src/features/agents/challenge.ts",
@@ -47,6 +54,11 @@ const BY_TEST_FILE = {
     },
   },
   "test/e2e/direct-transfers.test.ts": {
+    "direct-transfer-lost": {
+      file: "src/payments/paid-call.ts",
+      edits: [["  if (!(await isCreditable(deps, action, payment))) return result;\n", "  return result;\n"]],
+      only: "very signature",
+    },
     "deposit-refunded-again": {
       file: "src/payments/direct-transfer.ts",
       edits: [["!isBefore(opening, deps, payment, use) || (", "opening.deposit > 0n || ("]],
@@ -294,6 +306,14 @@ const BY_TEST_FILE = {
       only: "keeps half of its capacity",
     },
   },
+  "test/e2e/workload.test.ts": {
+    "payee-stops-all": {
+      file: "contracts/EscrowCustody.sol",
+      from: "if (!IERC20(address(ASSET)).trySafeTransfer(payee, amount)) {",
+      to: "IERC20(address(ASSET)).safeTransfer(payee, amount);\n        if (payee == address(0)) {",
+      only: "that the token refused",
+    },
+  },
   "test/e2e/write-cost.test.ts": {
     "response-waits-for-others": {
       file: "src/payments/relayed-call.ts",
@@ -472,12 +492,6 @@ const BY_TEST_FILE = {
       ],
       only: "row 12",
     },
-    "no-replacement": {
-      file: "src/relayer/follow.ts",
-      from: "if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;",
-      to: "",
-      only: "row 15",
-    },
     "no-fee-cap": {
       file: "src/relayer/transaction.ts",
       edits: [
@@ -485,11 +499,6 @@ const BY_TEST_FILE = {
         ["maxFeePerGas: min(wanted, cap),", "maxFeePerGas: wanted,"],
       ],
       only: "row 16",
-    },
-    "foreign-nonce-unseen": {
-      file: "src/relayer/follow.ts",
-      edits: [["else if (head.number - since >= MISSING_HEADS) {", "else if (since < 0n) {"]],
-      only: "row 17",
     },
   },
   "test/faults/ownership.test.ts": {
@@ -518,11 +527,6 @@ const BY_TEST_FILE = {
       edits: [["return args.counterparty.toLowerCase() === from;", "return args.counterparty !== null;"]],
       only: "winner's own transaction",
     },
-    "direct-transfer-lost": {
-      file: "src/payments/paid-call.ts",
-      edits: [["  if (!(await isCreditable(deps, action, payment))) return result;\n", "  return result;\n"]],
-      only: "row 22: an authorization",
-    },
     "expiry-left-to-chain": {
       file: "src/relayer/claim.ts",
       // Either alone would do: expired operations are ended, and operations whose simulation fails are not sent.
@@ -537,20 +541,10 @@ const BY_TEST_FILE = {
       edits: [["const checks = [isExpired, isUsed,", "const checks = [isUsed,"]],
       only: "before its block is made",
     },
-    "any-body": {
-      file: "src/payments/paid-call.ts",
-      edits: [["if (earlier.requestHash !== requestHash(call)) {", "if (earlier.requestHash === null) {"]],
-      only: "row 28: 100",
-    },
     "rivals-at-once": {
       file: "src/relayer/choose.ts",
       edits: [['  "accept",\n', ""]],
       only: "row 29",
-    },
-    "pause-is-verdict": {
-      file: "src/relayer/send.ts",
-      edits: [["if (tokenPaused === true && (", "if (tokenPaused === null && ("]],
-      only: "row 31: while",
     },
     "no-bound": {
       file: "src/relayer/limits.ts",
@@ -572,12 +566,6 @@ const BY_TEST_FILE = {
       file: "src/payments/paid-call.ts",
       edits: [["  if (!(await isCreditable(deps, action, payment))) return result;\n", ""]],
       only: "row 23",
-    },
-    "payee-stops-all": {
-      file: "contracts/EscrowCustody.sol",
-      from: "if (!IERC20(address(ASSET)).trySafeTransfer(payee, amount)) {",
-      to: "IERC20(address(ASSET)).safeTransfer(payee, amount);\n        if (payee == address(0)) {",
-      only: "row 31: a payee",
     },
     "no-match-deadline": {
       file: "contracts/EscrowState.sol",
@@ -761,6 +749,11 @@ const BY_TEST_FILE = {
     },
   },
   "test/integration/relayer-queue.test.ts": {
+    "pause-is-verdict": {
+      file: "src/relayer/send.ts",
+      edits: [["if (tokenPaused === true && (", "if (tokenPaused === null && ("]],
+      only: "holds payments while",
+    },
     "one-lock-for-two": {
       file: "src/relayer/claim.ts",
       from: 'await lock(tx, "choice of operations");',
@@ -789,6 +782,17 @@ const BY_TEST_FILE = {
     },
   },
   "test/integration/relayer-recovery.test.ts": {
+    "foreign-nonce-unseen": {
+      file: "src/relayer/follow.ts",
+      edits: [["else if (head.number - since >= MISSING_HEADS) {", "else if (since < 0n) {"]],
+      only: "used their nonce for good",
+    },
+    "no-replacement": {
+      file: "src/relayer/follow.ts",
+      from: "if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;",
+      to: "",
+      only: "too cheap",
+    },
     "refusal-unnoticed": {
       file: "src/relayer/follow.ts",
       edits: [["context.memory.isAllowed = false;", ""]],

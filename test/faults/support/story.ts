@@ -15,7 +15,7 @@ export interface Scene {
   cluster: Cluster;
   customers: Customers;
   /** Exceptions that the audit makes. */
-  allowed: { foreignNonces: number; ignoredEscrows: Set<string> };
+  allowed: { ignoredEscrows: Set<string> };
   clients: [Agent, Agent, Agent];
   workers: [Agent, Agent];
 }
@@ -28,7 +28,7 @@ export async function useScene(name: string, options: ClusterOptions = {}): Prom
     const customers = createCustomers(cluster, name);
     const clients = (await customers.join(3)) as Scene["clients"];
     const workers = (await customers.join(2)) as Scene["workers"];
-    const allowed = { foreignNonces: 0, ignoredEscrows: new Set<string>() };
+    const allowed = { ignoredEscrows: new Set<string>() };
     const scene: Scene = { cluster, customers, clients, workers, allowed };
     afterEach(async ({ task }) => {
       try {
