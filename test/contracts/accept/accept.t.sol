@@ -29,16 +29,13 @@ contract AcceptTest is BaseTest {
         escrow.accept(worker, deposit);
     }
 
-    function test_RevertWhen_PartyIsInitiator() public {
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InitiatorCannotAccept.selector, client));
-        vm.prank(client);
-        escrow.accept(client, _noAuthorization());
-    }
-
-    function test_RevertWhen_PartyIsZero() public {
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InitiatorCannotAccept.selector, address(0)));
-        vm.prank(operator);
-        escrow.accept(address(0), _noAuthorization());
+    function test_RevertWhen_PartyIsInitiatorOrZero() public {
+        address[2] memory parties = [client, address(0)];
+        for (uint256 i = 0; i < parties.length; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InitiatorCannotAccept.selector, parties[i]));
+            vm.prank(i == 0 ? client : operator);
+            escrow.accept(parties[i], _noAuthorization());
+        }
     }
 
     function test_RevertGiven_AnotherCounterpartyNamed() public {
@@ -50,40 +47,27 @@ contract AcceptTest is BaseTest {
         direct.accept(stranger, _noAuthorization());
     }
 
-    function test_RevertWhen_AmountNotExact() public {
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE - 1);
-        _assertPaymentFails(operator, deposit);
-    }
+    function test_RevertWhen_AuthorizationDoesNotPay() public {
+        _assertPaymentFails(operator, _authorize(worker, address(escrow), STAKE - 1));
 
-    function test_RevertWhen_AuthorizationExpired() public {
         Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        bytes32 digest = _transferDigest(address(usd), worker, address(escrow), STAKE, deposit);
+        deposit.signature = _sign(keyOf[stranger], digest);
+        _assertPaymentFails(operator, deposit);
+
         deposit.validBefore = _now();
         deposit.signature = _sign(keyOf[worker], _transferDigest(address(usd), worker, address(escrow), STAKE, deposit));
         _assertPaymentFails(operator, deposit);
-    }
 
-    function test_RevertWhen_SignedBySomeoneElse() public {
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        deposit.signature =
-            _sign(keyOf[stranger], _transferDigest(address(usd), worker, address(escrow), STAKE, deposit));
-        _assertPaymentFails(operator, deposit);
-    }
-
-    function test_RevertWhen_PayerHasNoMoney() public {
         deal(address(usd), worker, STAKE - 1);
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _assertPaymentFails(operator, deposit);
+        _assertPaymentFails(operator, _authorize(worker, address(escrow), STAKE));
     }
 
     /// The token is trusted to move the whole amount; if it does not, the books must not say that it did.
-    function test_RevertWhen_TokenTakesFeeFromAuthorization() public {
+    function test_RevertWhen_TokenTakesFee() public {
         vm.etch(address(usd), address(new FeeUSD()).code);
-        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
-        _assertPaymentFails(operator, deposit);
-    }
+        _assertPaymentFails(operator, _authorize(worker, address(escrow), STAKE));
 
-    function test_RevertWhen_TokenTakesFeeFromAllowance() public {
-        vm.etch(address(usd), address(new FeeUSD()).code);
         vm.startPrank(worker);
         usd.approve(address(escrow), STAKE);
         _expectPaymentFailed(worker, STAKE);

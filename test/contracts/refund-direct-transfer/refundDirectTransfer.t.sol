@@ -176,28 +176,14 @@ contract RefundDirectTransferTest is BaseTest {
         assertBalance(address(wallet), STAKE, "wallet");
     }
 
-    function test_RevertWhen_AuthorizationUnused() public {
+    function test_RevertWhen_AuthorizationDidNotPayThis() public {
         Authorization memory unused = _authorize(racer, address(escrow), STAKE);
-        _expectInvalid(racer, unused.nonce);
-        _refund(escrow, racer, STAKE, unused);
-    }
-
-    function test_RevertWhen_AnotherAmount() public {
-        _expectInvalid(racer, lost.nonce);
-        _refund(escrow, racer, STAKE - 1, lost);
-    }
-
-    function test_RevertWhen_AnotherPayee() public {
-        WorkingContractEscrow other = _create(_newTerms());
-        Authorization memory elsewhere = _directTransfer(racer, address(other), STAKE);
-        _expectInvalid(racer, elsewhere.nonce);
-        _refund(escrow, racer, STAKE, elsewhere);
-    }
-
-    /// Not even the operator can assign the money to someone who did not pay it.
-    function test_RevertWhen_PayerDidNotSign() public {
-        _expectInvalid(stranger, lost.nonce);
-        _refund(escrow, stranger, STAKE, lost);
+        Authorization memory elsewhere = _directTransfer(racer, address(_create(_newTerms())), STAKE);
+        _assertInvalid(racer, STAKE, unused);
+        _assertInvalid(racer, STAKE, elsewhere);
+        _assertInvalid(racer, STAKE - 1, lost);
+        // Not even the operator can assign the money to someone who did not pay it.
+        _assertInvalid(stranger, STAKE, lost);
     }
 
     function test_RevertWhen_AuthorizationUsedByEscrowItself() public {
@@ -234,8 +220,9 @@ contract RefundDirectTransferTest is BaseTest {
         );
     }
 
-    function _expectInvalid(address payer, bytes32 nonce) private {
-        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InvalidAuthorization.selector, payer, nonce));
+    function _assertInvalid(address payer, uint256 amount, Authorization memory used) private {
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.InvalidAuthorization.selector, payer, used.nonce));
+        _refund(escrow, payer, amount, used);
     }
 
     /// A payment that the client now sends directly is refunded whole.
