@@ -16,6 +16,7 @@ import type { Address } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { BROKEN, RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
+import { alone } from "../support/chain.js";
 import {
   type AgentOptions,
   draftOf,
@@ -185,11 +186,10 @@ describe("an agent", () => {
   it("whose gas is not paid creates and stakes with its own transactions", async () => {
     const account = privateKeyToAccount(generatePrivateKey());
     const agent = await newAgent({ account });
-    await world.testClient.setBalance({ address: account.address, value: 10n ** 18n });
+    const own = await alone(world, { account });
     await world.grantTokens(account.address, 1000);
     const draft = { ...(await work(agent)), idempotencyKey: "own-transaction" };
     const planned = await agent.dryRun(({ create }) => create(draft));
-    const own = await onChain({ rpcUrl: world.info.rpcUrl, account, network: agent.network });
     await own.create(planned?.terms as EscrowTerms);
     const id = planned?.payTo as string;
     const { status, title } = (await agent.waitUntil(

@@ -1,12 +1,12 @@
 /** Agents that leave nothing, or not everything, to the operator: each action carries their own signature. */
-import { onChain, RefusedToSign } from "@working-contracts/client/index";
+import { RefusedToSign } from "@working-contracts/client/index";
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { type Address, concat } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { type Agent, signIn } from "../support/agent.js";
-import { isDelegated, walletOf } from "../support/chain.js";
+import { alone, isDelegated } from "../support/chain.js";
 import { draftOf, lying, newAgent } from "../support/client-agents.js";
 import {
   checkpointBody,
@@ -186,9 +186,7 @@ describe.concurrent("an agent that leaves nothing to the operator", () => {
   test("ends signatures that it has not used", async () => {
     const { id } = await underReview();
     const headers = await signed(client, approval(id));
-    await world.testClient.setBalance({ address: client.address, value: 10n ** 18n });
-    const own = await onChain({ rpcUrl: world.info.rpcUrl, account: client.account });
-    await own.cancelSignatures(id);
+    await (await alone(world, client)).cancelSignatures(id);
 
     const cancelled = await client.post(approval(id), undefined, headers);
     expect(cancelled).toMatchObject({ status: 401, error: { code: "invalid_signature" } });
@@ -205,13 +203,10 @@ test.concurrent("a challenge whose permission has ended already is refused", asy
 
 test.concurrent("a sign-in that leaves less to the operator has replaced the earlier one when the client is connected", async () => {
   const account = privateKeyToAccount(generatePrivateKey());
-  await walletOf(world, { account, address: account.address });
-  const { rpcUrl } = world.info;
-  const own = await onChain({ rpcUrl, account, network: world.deployment });
-  await own.register("all");
+  await (await alone(world, { account })).register("all");
   expect(await isDelegated(world, account, "approve")).toBe(true);
   await world.increaseTime(2);
-  await newAgent(world, { account, node: rpcUrl, usd: "0", patienceMs: 3_000 });
+  await newAgent(world, { account, node: world.info.rpcUrl, usd: "0", patienceMs: 3_000 });
   expect(await isDelegated(world, account, "approve")).toBe(false);
 });
 

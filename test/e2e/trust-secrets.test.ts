@@ -5,7 +5,6 @@ import {
   type ConnectOptions,
   connect,
   type DeliverOptions,
-  onChain,
   type Agent as StrictAgent,
 } from "@working-contracts/client/index";
 import { seal } from "@working-contracts/client/sealing";
@@ -314,7 +313,7 @@ describe.concurrent("a sign-in", () => {
       const { address } = account;
       const wallet = await walletOf(world, { account, address });
       const { rpcUrl } = world.info;
-      const own = await onChain({ rpcUrl, account, network: world.deployment });
+      const own = await alone(world, { account });
       const connecting = () => newAgent(world, { account, node: rpcUrl, usd: "0", patienceMs: 3_000 });
       const data = await operator.delegationOf({ account, address }, FULL_PERMISSION, { secondsAhead: 30 });
       await mined(world, await wallet.sendTransaction({ to: world.deployment.delegation, data }));
