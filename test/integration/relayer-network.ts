@@ -24,7 +24,7 @@ import { INDEXING_MS, startTestChain } from "../support/test-chain.js";
 
 export const PRICE = 50_000_000n;
 export const STAKE = 2_500_000n;
-const BLOCK_INTERVAL_MS = 150;
+const BLOCK_INTERVAL_MS = 60;
 const DAY = 86_400;
 const SIGNERS = 32;
 /** In millionths of a dollar, of each agent. */
