@@ -25,7 +25,8 @@ contract ProtocolInvariantTest is Test {
     }
 
     /// Conservation to the unit: each escrow holds its booked money plus direct transfers, the people hold the rest,
-    /// and the registry holds every stake.
+    /// and the registry holds every stake. Status never goes back, ends are final, nothing pays twice, and no one uses
+    /// another's money. One invariant, because each is a campaign of its own.
     function invariant_MoneyAddsUp() public view {
         for (uint256 i = 0; i < handler.escrowCount(); ++i) {
             WorkingContractEscrow escrow = handler.escrows(i);
@@ -36,10 +37,6 @@ contract ProtocolInvariantTest is Test {
         assertEq(handler.totalHeld(), handler.totalSupply(), "sum of all balances");
         (uint256 booked, uint256 held) = handler.stakedTokens();
         assertEq(held, booked, "tokens of the registry");
-    }
-
-    /// Status never goes back, ends are final, nothing pays twice, and no one uses another's money.
-    function invariant_NoViolation() public view {
         if (handler.violationCount() != 0) assertEq(handler.violations(0), "", "violation");
     }
 
