@@ -11,6 +11,7 @@ const RUNS = [
   ["forge", ["test", "--match-path", MONEY], { FOUNDRY_PROFILE: "nightly" }],
   ["forge", ["test", "--no-match-path", MONEY], { FOUNDRY_FUZZ_RUNS: "1000" }],
   ["vitest", ["run", "--project", "nightly"], {}],
+  ["vitest", ["run", "--project", "integration", "protocol-differential"], { DIFFERENTIAL_SCALE: "8" }],
   ["vitest", ["run", "--project", "e2e", "test/e2e/packages.test.ts"], { PACKAGES_TSC: TSC_5 }],
   ["vitest", ["run", "--project", "conformance", "test/conformance/edge"], { EDGE_REQUESTS: "100000" }],
 ];

@@ -35,8 +35,10 @@ import {
 import { runLifecycles } from "./protocol-differential/lifecycles.js";
 import { startAnvil } from "./protocol-differential/node.js";
 
-const RUNS = 250;
-const LIVES = 320;
+/** `npm run test:nightly` compares more. */
+const SCALE = Number(process.env.DIFFERENTIAL_SCALE ?? 1);
+const RUNS = 60 * SCALE;
+const LIVES = 120 * SCALE;
 const HARNESS = new URL("../../out/SettlementHarness.sol/SettlementHarness.json", import.meta.url);
 const SECONDS_IN_2100 = 4_102_444_800;
 
@@ -191,7 +193,8 @@ describe("ledger", () => {
 });
 
 describe("random lifecycles of real escrows", () => {
-  const seed = Math.floor(Math.random() * 2 ** 32);
+  // By chance so few lives would not always reach every status.
+  const seed = SCALE === 1 ? 1 : Math.floor(Math.random() * 2 ** 32);
 
   it(`agree in status, parties, books, outcomes and payouts at every step (seed ${seed})`, async () => {
     const counts = await runLifecycles({
@@ -204,9 +207,9 @@ describe("random lifecycles of real escrows", () => {
     });
 
     expect(Object.keys(counts.statuses)).toHaveLength(12);
-    expect(counts.accepted.openVote, "vote commitments opened on chain").toBeGreaterThanOrEqual(200);
+    expect(counts.accepted.openVote, "vote commitments opened on chain").toBeGreaterThanOrEqual(75 * SCALE);
     expect(counts.accepted.settle, "payouts compared").toBe(LIVES);
-    expect(counts.accepted.claim, "jury dues compared").toBeGreaterThanOrEqual(150);
+    expect(counts.accepted.claim, "jury dues compared").toBeGreaterThanOrEqual(55 * SCALE);
   }, 600_000);
 
   it("terms() reads back what was packed", async () => {
@@ -216,7 +219,7 @@ describe("random lifecycles of real escrows", () => {
       eventName: "WorkingContractDeployed",
       fromBlock: 0n,
     });
-    expect(deployed.length).toBeGreaterThanOrEqual(200);
+    expect(deployed.length).toBeGreaterThanOrEqual(75 * SCALE);
     const checks = deployed.map(async ({ args }) => {
       const address = args.escrow as Address;
       const terms = await client.readContract({ address, abi: escrowAbi, functionName: "terms" });
