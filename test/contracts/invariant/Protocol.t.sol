@@ -26,7 +26,7 @@ contract ProtocolInvariantTest is Test {
 
     /// Conservation to the unit: each escrow holds its booked money plus direct transfers, the people hold the rest,
     /// and the registry holds every stake. Status never goes back, ends are final, nothing pays twice, and no one uses
-    /// another's money. One invariant, because each is a campaign of its own.
+    /// another's money. One invariant, because each has a separate campaign.
     function invariant_MoneyAddsUp() public view {
         for (uint256 i = 0; i < handler.escrowCount(); ++i) {
             WorkingContractEscrow escrow = handler.escrows(i);
