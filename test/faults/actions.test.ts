@@ -149,13 +149,31 @@ async function killApisAt(gate: GateName, isLost: boolean): Promise<void> {
   await start(() => gates.close(gate));
   const waiting = async () =>
     (await gates.writers(gate)).filter(({ port }) => apis.includes(processAt(port)));
-  const areThere = async (): Promise<boolean> => (await waiting()).length >= actions.length;
+  const areThere = async (): Promise<boolean> => {
+    const writers = await waiting();
+    return (gate === "answer_keep" ? await keptBy(writers) : writers.length) >= actions.length;
+  };
   await until("all actions wait", areThere, { timeoutMs: 60_000, intervalMs: 20 });
   const writers = await waiting();
   await Promise.all(apis.map((one) => one.kill()));
   if (isLost) await Promise.all(writers.map((writer) => gates.drop(writer)));
   await gates.open(gate);
   await Promise.all(apis.map((one) => one.start()));
+}
+
+/** Actions whose responses these writers hold: one statement can store several, and has locked the rows of all. */
+async function keptBy(writers: readonly { pid: number }[]): Promise<number> {
+  const { rows } = await cluster.pool.query<{ count: number }>(
+    `select count(*)::int from app.operation
+     where response is null and kind = any($1) and caller = any($2)
+       and xmax in (select backend_xid from pg_stat_activity where pid = any($3))`,
+    [
+      actions.map(({ kind }) => kind),
+      actions.map(({ agent }) => agent.address),
+      writers.map(({ pid }) => pid),
+    ],
+  );
+  return rows[0]?.count ?? 0;
 }
 
 /** Kills the process that waits at the gate. */
