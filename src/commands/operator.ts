@@ -46,8 +46,9 @@ Settings, as environment variables:
 To rotate the master key without downtime:
   1. Add the new key to MASTER_KEYS_OLD and restart every process, so that all of them can read it.
   2. Restart every process with MASTER_KEY=<new> and MASTER_KEYS_OLD=<old>.
-  3. Run master-key rotate with the same settings. If it is interrupted, repeat it until it reports nothing left.
-  4. Restart without MASTER_KEYS_OLD, and destroy the old key.`;
+  3. Run master-key rotate with the settings of step 2. If it is interrupted, repeat it until it reports nothing left.
+  4. Restart without MASTER_KEYS_OLD, and destroy the key whose id the last step named as no longer needed.
+A container has new settings once it was created again: docs/runbook.md has the commands.`;
 
 const LIST_LIMIT = "100";
 /** The limit of a complaint's own text. The note is just as public. */
@@ -222,7 +223,16 @@ async function rotateMasterKey(args: string[]): Promise<void> {
   const keys = parseMasterKeys(process.env);
   const { rewrapped, failed } = await withDatabase((db) => rewrapSecrets(db, keys));
   if (failed.length === 0) {
-    console.log(`Done: ${rewrapped} keys rewrapped, nothing left under another master key.`);
+    if (keys.masterKeysOld.length === 0) {
+      throw new OperatorError(
+        "MASTER_KEYS_OLD: is empty, so nothing was rotated: give the key to be replaced",
+      );
+    }
+    const [current, ...old] = [keys.masterKey, ...keys.masterKeysOld].map(masterKeyId);
+    console.log(
+      `Done: ${rewrapped} keys rewrapped, nothing left under another master key than MASTER_KEY (id ${current}).\n` +
+        `No longer needed: MASTER_KEYS_OLD (id ${old.join(", ")}).`,
+    );
     return;
   }
   throw new OperatorError(

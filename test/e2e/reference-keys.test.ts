@@ -216,6 +216,11 @@ describe("rotating the master key", () => {
 
     const again = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: current });
     expect(again.stdout).toContain("Done: 0 keys");
+    // As in a container that still has the settings from before the rotation.
+    expect(await rotate({ MASTER_KEY: next })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("MASTER_KEYS_OLD: is empty, so nothing was rotated"),
+    });
     expect((await rotate({ MASTER_KEY: current, MASTER_KEYS_OLD: next })).code).toBe(0);
     expect((await keysOf(client, id)).data.keys[0]?.k).toBe(before);
   });
