@@ -93,6 +93,24 @@ test("the share of failed responses counts no probe and no scrape", () => {
   for (const selector of selectors) expect(selector).toContain('route!~"/health|/ready|/metrics"');
 });
 
+test("the latency of paid calls counts exactly the calls that can be paid", async () => {
+  const { paths } = (await (await fetch(`${sharedStack().url}/openapi.json`)).json()) as {
+    paths: Record<string, { post?: { responses: Record<string, unknown> } }>;
+  };
+  const posts = Object.entries(paths).filter(([, { post }]) => post !== undefined);
+  const paid = posts.filter(([, { post }]) => post !== undefined && "402" in post.responses);
+  const patternOf = ([path]: [string, unknown]) => path.replace(/\{(\w+)\}/g, ":$1");
+  const exprs = queries
+    .filter(({ expr }) => expr.includes("duration_seconds_bucket"))
+    .map(({ expr }) => expr);
+  expect(exprs).toHaveLength(3);
+  for (const expr of exprs) {
+    const [, route] = /route=~"([^"]*)"/.exec(expr) ?? [];
+    const counted = posts.map(patternOf).filter((pattern) => new RegExp(`^(?:${route})$`).test(pattern));
+    expect(counted).toEqual(paid.map(patternOf));
+  }
+});
+
 test("every alarm of the relayer has a rule, also if it is raised before the first scrape", () => {
   for (const alarm of ALARM_NAMES) {
     const [rule, ...more] = rules.filter(({ expr }) => expr.includes(`name="${alarm}"`));
