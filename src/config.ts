@@ -33,7 +33,7 @@ const wholeNumber = (fallback: number, { min = 0, max = Number.MAX_SAFE_INTEGER 
     .string()
     .regex(/^\d+$/, "must be a whole number")
     .transform(Number)
-    .pipe(z.number().min(min).max(max))
+    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`))
     .default(fallback);
 
 const flag = z

@@ -116,7 +116,7 @@ describe("a faulty environment", () => {
       "DATABASE_URL: is required",
       "DEPLOYMENT: is required",
       "MASTER_KEY: is required",
-      "PORT: Too big: expected number to be <=65535",
+      "PORT: must be at most 65535",
       "RELAYER_PRIVATE_KEYS: is required by the role relayer (keys of accounts that the Relay allows as signers)",
       "RPC_URL: must be a URL starting with http:// or https://",
       "WC_ENV: must be live or test",
@@ -146,7 +146,7 @@ describe("a faulty environment", () => {
       "INDEXER_PORT: must be a whole number",
       "PONDER_LOG_LEVEL: must be error, warn, info, debug or trace",
       "PONDER_POLLING_INTERVAL_MS: must be a whole number",
-      "PONDER_REQUESTS_PER_SECOND: Too small: expected number to be >=1",
+      "PONDER_REQUESTS_PER_SECOND: must be at least 1",
       "PONDER_RPC_URL: must be a URL starting with http:// or https://",
       "RPC_URL: is required",
     ]);
