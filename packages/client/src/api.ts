@@ -103,7 +103,7 @@ export interface paths {
         get: operations["listContractVotes"];
         /**
          * Vote on all criteria of a disputed contract
-         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them.
+         * @description Without a payment the response is 402 with a quote. Sign it and retry the request, byte for byte, with the payment in `PAYMENT-SIGNATURE` (x402 version 2) or `X-PAYMENT` (version 1). The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them. A bond with `validAfter` 1 needs keccak256 of the commitment as its nonce; for any other nonce sign `validAfter` 0.
          */
         post: operations["submitVotes"];
     };

@@ -117,7 +117,7 @@ const sealedVoteInsert = prepare(
 
 function paidForAnother(): AppError {
   return conflict(
-    "The payment is not one for these votes: if its `validAfter` is 1, its nonce must be keccak256 of their commitment.",
+    "The payment is not one for these votes: if its `validAfter` is 1, its nonce must be keccak256 of their commitment. Sign another one, with that nonce or with `validAfter` 0.",
   );
 }
 

@@ -88,7 +88,7 @@ export const voteEndpoints = [
     operationId: "submitVotes",
     summary: "Vote on all criteria of a disputed contract",
     description:
-      "The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them.",
+      "The bond covers all criteria. Once per Backup Agent and contract; sealed until the tally. With `commitment` instead of `votes` the service cannot read the votes either, and the voter has to open them. A bond with `validAfter` 1 needs keccak256 of the commitment as its nonce; for any other nonce sign `validAfter` 0.",
     paid: true,
     params,
     body: VotesBodySchema,
