@@ -121,6 +121,11 @@ describe("settings", () => {
         expect(service.environment, name).toHaveProperty("MASTER_KEYS_OLD");
       }
     }
+    // What Compose itself inserts replaces the value of an env file, even with nothing.
+    const [, inserted] =
+      /cat > deploy\/\.env <<'END'\n([\s\S]*?)\nEND/.exec(read("docs/deployment.md")) ?? [];
+    for (const [, name] of read("deploy/compose.yaml").matchAll(/\$\{(\w+)/g))
+      expect(inserted).toContain(name);
     expect(read(".gitignore").split("\n")).toContain("deploy/settings.env");
     expect(parseConfig({ ...REQUIRED, MASTER_KEYS_OLD: "" }).masterKeysOld).toEqual([]);
   });
