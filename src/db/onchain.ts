@@ -131,7 +131,7 @@ const readProgress = prepare<{ block: string; timestamp: string }>(
 
 /**
  * Returns the views' progress; null until the indexer has caught up for the first time, and while it catches up after a
- * restart. It can be too high during a reorg and briefly after a restart: see {@link waitForIndexed}.
+ * restart. It can be too high during a reorg: see {@link waitForIndexed}.
  */
 export async function indexProgress(db: Executor): Promise<IndexProgress | null> {
   try {

@@ -4,6 +4,7 @@ import { type Address, type Hex, numberToHex, parseEther, toEventSelector, zeroH
 import { describe, expect, it } from "vitest";
 import * as onchain from "../../src/db/onchain.js";
 import { indexedBlock, waitForIndexed } from "../../src/db/onchain.js";
+import { until } from "../../tools/local/processes.js";
 import { INDEXING_MS, type Wallet } from "../support/test-chain.js";
 import { createActors, ELIGIBILITY_STAKE, PRICE } from "./indexer-actors.js";
 import { addressOf, useIndexerNetwork } from "./indexer-network.js";
@@ -311,5 +312,30 @@ describe("the index after a fault", () => {
     for (const [table, rows] of Object.entries(before)) {
       expect(after[table], table).toEqual(expect.arrayContaining(rows.filter((row) => !isMatchedSince(row))));
     }
+  }, 300_000);
+
+  it("never claims to show blocks whose rows it lacks, also if nothing became final meanwhile", async () => {
+    await network.testClient.mine({ blocks: 70 });
+    await actors.create({ title: "not final", initiator: client });
+    await caughtUp();
+    const head = await network.head();
+    const count = (await snapshot()).working_contract?.length ?? 0;
+    network.killIndexer();
+    const torn: unknown[] = [];
+    let wasDown = false;
+    const isBack = async () => {
+      const { rows } = await network.pool.query<{ block: string; ready: string; contracts: number }>(
+        `select ${onchain.blockOf("latest_checkpoint")} as block, value ->> 'is_ready' as ready,
+           (select count(*) from onchain.working_contract)::int as contracts
+         from onchain._ponder_meta, onchain._ponder_checkpoint`,
+      );
+      const [{ block, ready, contracts } = { block: "0", ready: "0", contracts: 0 }] = rows;
+      const isWhole = ready === "1" && BigInt(block) >= head;
+      if (isWhole && contracts < count) torn.push(rows[0]);
+      wasDown ||= !isWhole;
+      return wasDown && isWhole && contracts >= count;
+    };
+    await until("the index is back", isBack, { timeoutMs: INDEXING_MS, intervalMs: 1 });
+    expect(torn).toEqual([]);
   }, 300_000);
 });

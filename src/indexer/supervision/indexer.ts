@@ -175,17 +175,29 @@ export function unlock(databaseUrl: string, schema: string): Promise<void> {
   );
 }
 
-/** Sets the value of Ponder's row about the index, if there is one, to this SQL expression. */
+/**
+ * Sets the value of Ponder's row about the index, if there is one, to this SQL expression. From then on the transaction in
+ * which a restarted Ponder reverts rows also lowers the checkpoint that the API reads: Ponder itself leaves that to the
+ * next block that it reads, and is ready before.
+ */
 async function updateMeta(
   client: pg.Client,
   schema: string,
   value: string,
   params: unknown[] = [],
 ): Promise<void> {
-  const table = `${pg.escapeIdentifier(schema)}._ponder_meta`;
+  const name = pg.escapeIdentifier(schema);
+  const table = `${name}._ponder_meta`;
   const { rows } = await client.query("select to_regclass($1) as meta", [table]);
   if (rows[0]?.meta == null) return;
   await client.query(`update ${table} set value = ${value} where key = 'app'`, params);
+  await client.query(`
+    create or replace function ${name}.lower_checkpoint() returns trigger language plpgsql as $$ begin
+      update ${name}._ponder_checkpoint set latest_checkpoint = safe_checkpoint;
+      return new;
+    end $$;
+    create or replace trigger lower_checkpoint before update on ${table}
+      for each row when (new.value ->> 'is_ready' = '0') execute function ${name}.lower_checkpoint()`);
 }
 
 /**

@@ -729,6 +729,13 @@ const BY_TEST_FILE = {
       only: "whose nonces cross",
     },
   },
+  "test/integration/indexer-lifecycle.test.ts": {
+    "torn-index-shown": {
+      file: "src/indexer/supervision/indexer.ts",
+      edits: [["'is_ready' = '0')", "'is_ready' = 'never')"]],
+      only: "never claims",
+    },
+  },
   "test/integration/indexer-lock.test.ts": {
     "silent-indexer-kept": {
       file: "src/indexer/supervision/indexer.ts",
