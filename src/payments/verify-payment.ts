@@ -66,14 +66,15 @@ export async function verifyPayment(input: VerifyPaymentInput): Promise<Verifica
 
 async function verify(input: VerifyPaymentInput): Promise<Verification> {
   const { publicClient, payment, quote } = input;
-  const mismatch = requirementsFault(payment, quote);
-  if (mismatch) return mismatch;
+  // First: what a payment is for depends on its payer, so another's differs in more than that.
   if (payment.from !== input.payer) {
     return reject(
       "payer_mismatch",
       `The payment is from ${payment.from}, but this call is made by ${input.payer}. Pay from the address that the API key belongs to. No funds moved.`,
     );
   }
+  const mismatch = requirementsFault(payment, quote);
+  if (mismatch) return mismatch;
 
   const found = await findSignature(input);
   if (found === null) return signatureFault(payment);
