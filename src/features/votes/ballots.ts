@@ -203,6 +203,7 @@ function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: VoterFa
 function requireSeat({ chain }: ContractRow, { voter, now }: { voter: VoterFacts; now: number }): void {
   const openToAllAt = seatsOpenAt(chain);
   if (chain.baRecruitCount === 0 || voter.drawn || now >= openToAllAt) return;
+  if (!chain.drawn) throw forbidden("The panel has not been drawn yet. Try again after `contract.drawn`.");
   throw forbidden(
     `You were not drawn for this panel. Seats that are still empty at ${isoTime(openToAllAt)} are open to every eligible Backup Agent.`,
   );

@@ -93,6 +93,15 @@ describe("a Backup Agent", () => {
     expect(codeOf(dispute({ baRecruitCount: 2, sealedVotes: 2 }), eligible, { now: half })).toBe("conflict");
   });
 
+  test("is told apart from one that was passed over if the panel has not been drawn yet", () => {
+    const refusalIn = (drawn: boolean) => {
+      const row = dispute({ baRecruitCount: 2, drawn });
+      return refusalOf(() => requireVoter(row, AGENT, { voter: eligible, now: DISPUTED_AT + 1 }))?.message;
+    };
+    expect(refusalIn(false)).toContain("The panel has not been drawn yet");
+    expect(refusalIn(true)).toContain("You were not drawn for this panel");
+  });
+
   test("finds no seat if the escrow cannot count more", () => {
     expect(codeOf(dispute({ sealedVotes: 4094 }), eligible)).toBe("allowed");
     expect(codeOf(dispute({ sealedVotes: 4095 }), eligible)).toBe("conflict");
