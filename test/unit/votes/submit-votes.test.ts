@@ -93,7 +93,7 @@ describe("a Backup Agent", () => {
     expect(codeOf(dispute({ baRecruitCount: 2, sealedVotes: 2 }), eligible, { now: half })).toBe("conflict");
   });
 
-  test("is told apart from one that was passed over if the panel has not been drawn yet", () => {
+  test("hears whether the panel has been drawn yet", () => {
     const refusalIn = (drawn: boolean) => {
       const row = dispute({ baRecruitCount: 2, drawn });
       return refusalOf(() => requireVoter(row, AGENT, { voter: eligible, now: DISPUTED_AT + 1 }))?.message;
