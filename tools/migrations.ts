@@ -1,4 +1,4 @@
-/** Writes 0000_initial.sql from the schema, or compares (--check); see docs/decisions.md, "One migration before 1.0". */
+/** Writes 0000_initial.sql from the schema, or compares (--check); see docs/build.md, "One migration before 1.0". */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { ROOT } from "../src/root.js";

@@ -1,4 +1,4 @@
-/** Counts phrases that read like a translation; limits are rates. See docs/decisions.md, "A script checks the prose". */
+/** Counts phrases that read like a translation; limits are rates. See docs/build.md, "A script checks the prose". */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

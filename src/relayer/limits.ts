@@ -111,7 +111,10 @@ export async function admitSigned(
   return requireGas(deps, agent, state, refused);
 }
 
-/** As {@link admitSigned}, for a call that a direct transfer paid for: its caller can have made that transfer itself. */
+/**
+ * As {@link admitSigned}, for a call that a direct transfer paid for. {@link LIMITED_KINDS} are held to the policy
+ * whatever the account: the caller can have made that transfer itself.
+ */
 export async function admitCredit(
   deps: LimitDeps,
   { caller, kind }: { caller: Address; kind: OperationKind },

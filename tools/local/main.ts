@@ -135,7 +135,7 @@ function isRunByNpm(env: Environment): boolean {
   return env.npm_lifecycle_script?.includes("tools/start.mjs") ?? false;
 }
 
-/** Resolves once npm has ended (docs/decisions.md, "Launched by npm, ended with npm"); never if launched directly. */
+/** Resolves once npm has ended (docs/build.md, "Launched by npm, ended with npm"); never if launched directly. */
 function npmEnds({ parent, grandparent }: Launcher): Promise<"npm ended"> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {

@@ -177,7 +177,10 @@ export async function connect(options: ConnectOptions) {
       };
     },
 
-    /** Waits for a status (`matched`, `settled-*`). Throws if it ends with another one. With a node, the chain decides. */
+    /**
+     * Waits for a status (`matched`, `settled-*`). Throws if it ends with another one. With a node, the chain decides, and
+     * the service has 30 seconds to follow.
+     */
     async waitFor(id: string, status: StatusPattern, wait: WaitOptions<Contract> = {}): Promise<Contract> {
       const served = (signal: AbortSignal) => readsUntil(signal).get(id);
       const read =

@@ -56,7 +56,7 @@ export async function proveAddress(
   return { challengeId, address, ...signed, signature: verdict.signature, grant };
 }
 
-/** Uses up the challenge: concurrent calls throw `invalid_challenge`. Keeps the signature only for an issued key. */
+/** Uses up the challenge: of concurrent calls all but one throw `invalid_challenge`. Keeps the signature only for an issued key. */
 export async function redeem(
   tx: Transaction,
   proof: AddressProof,
@@ -115,7 +115,10 @@ function invalidSignature(reason: keyof typeof REFUSALS, triesLeft: number): App
 /** More than one per new challenge, so a backlog shrinks. */
 const PURGED_AT_ONCE = 20;
 
-/** Issues a challenge, dated after the last revocation and sign-in, as AgentDelegation refuses others. Deletes some expired ones. */
+/**
+ * Issues a challenge, and deletes some expired ones. Dated after the last revocation and sign-in: AgentDelegation refuses
+ * texts from before the former, and keeps the first of two of one second.
+ */
 export async function requestChallenge(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "outbox" | "config">,
   { address, permission }: { address: Address; permission: Permission },

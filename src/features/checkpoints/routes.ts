@@ -243,7 +243,7 @@ async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
   throw conflict("A delivery is pending; no checkpoint can be added after it.");
 }
 
-/** Bytes that a contract's checkpoints can have by now (docs/decisions.md, "Room for payments"); bounded for readers. */
+/** Bytes that a contract's checkpoints can have by now: docs/limits.md, "Storage", says why. */
 export function checkpointCapacity(
   { price, matchedAt }: { price: bigint; matchedAt: bigint | null },
   now: number,

@@ -137,7 +137,7 @@ interface UnpaidCall extends ActionRequest {
   respond(): Promise<Success>;
 }
 
-/** Performs an action through the Relay. A retry continues it; after the response it needs the same idempotency key. */
+/** Performs an action through the Relay. A retry continues it; after the response, without an idempotency key, it is a new call. */
 export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
   const key = call.actionHeaders?.["idempotency-key"];
   const hash = requestHash(key === undefined ? call : { ...call, name: `${call.name}\n${key}` });

@@ -1,4 +1,4 @@
-/** Loaded into Ponder's process first: see "The event loop's lag is sampled ten times a second". */
+/** Loaded into Ponder's process first: see docs/build.md, "The event loop's lag is sampled ten times a second". */
 import perfHooks from "node:perf_hooks";
 
 const RESOLUTION_MS = 100;
