@@ -958,7 +958,7 @@ const BY_TEST_FILE = {
   "test/integration/replica.test.ts": {
     "replica-believed": {
       file: "src/db/replica.ts",
-      edits: [["(await nextCheck) ? replica", "(await next) !== undefined ? replica"]],
+      edits: [["(await nextCheck) ? replica", "(await nextCheck) !== undefined ? replica"]],
       only: "has not replayed yet",
     },
     "replica-failure-is-ours": {
