@@ -160,9 +160,10 @@ export function createAccount(place: HTMLElement) {
       listener(agent);
     },
     /**
-     * Performs an action, then shows its result. Selects the service's chain first, unless the action needs none. Reports
-     * progress and failure in words. While the outcome of a signed payment is unknown, resumes the call with that payment,
-     * until it has expired. Returns whether the action succeeded, also if its result cannot be shown.
+     * Performs an action, then shows its result, and the note that `show` may return. Selects the service's chain first,
+     * unless the action needs none. Reports progress and failure in words. While the outcome of a signed payment is unknown,
+     * resumes the call with that payment, until it has expired. Returns whether the action succeeded, also if its result
+     * cannot be shown.
      */
     async perform<T>(
       what: string,
@@ -182,8 +183,8 @@ export function createAccount(place: HTMLElement) {
           removeEventListener("beforeunload", keepOpen),
         );
         try {
-          await show?.(result, by);
-          tell(`${what}: done`);
+          const note = await show?.(result, by);
+          tell(`${what}: done${typeof note === "string" && note !== "" ? `. ${note}` : ""}`);
         } catch (error) {
           failed(`${what}: done, but this page does not show it yet; reload it`, error);
         }

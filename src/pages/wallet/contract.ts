@@ -11,6 +11,7 @@ type Fields = (name: string) => string;
 
 interface Action {
   isOpen: (contract: Contract, me: string, at: { now: number; invited: string }) => boolean;
+  /** A text that it returns is shown after "done". */
   perform: (agent: Agent, id: string, fields: Fields, contract: Contract) => Promise<unknown>;
 }
 
@@ -57,8 +58,10 @@ const ACTIONS: Record<string, Action> = {
     async perform(agent, id) {
       const failures: Error[] = [];
       const shared = await agent.shareDelivery(id, { onFailure: (failure) => failures.push(failure) });
-      if (failures[0] !== undefined) throw failures[0];
-      if (shared.length === 0) throw new Error("no Backup Agent has asked for it, or it is not sealed");
+      if (shared.length === 0) {
+        throw failures[0] ?? new Error("no Backup Agent has asked for it, or it is not sealed");
+      }
+      return failures.map(({ message }) => `Not shared: ${message}`).join("; ");
     },
   },
   vote: {
@@ -124,7 +127,7 @@ export function showContractActions(account: Account): void {
       await account.perform(
         form.dataset.name ?? "Action",
         async (agent) => action?.perform(agent, id, field, contract as Contract),
-        { show: (_, agent) => update(agent) },
+        { show: (note, agent) => update(agent).then(() => note) },
       );
     });
   }
