@@ -15,6 +15,14 @@ export interface Check {
   wrong: string[];
 }
 
+/** Adds a finding to each check that looked at nothing, and a check that faults were injected: such a run shows nothing. */
+export function requireProof(checks: Check[], faults: ReadonlyMap<string, number>): Check[] {
+  const injected = [...faults.values()].reduce((sum, count) => sum + count, 0);
+  return [...checks, { name: "faults were injected", looked: injected, wrong: [] }].map((check) =>
+    check.looked > 0 ? check : { ...check, wrong: [...check.wrong, `Nothing to check: ${check.name}`] },
+  );
+}
+
 const BOOKS_TIMEOUT_MS = 90_000;
 
 /** Findings of each check that are printed. */

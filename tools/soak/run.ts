@@ -9,7 +9,15 @@ import { until } from "../local/processes.js";
 import { LOCAL_DEFAULTS } from "../local/settings.js";
 import { ELIGIBILITY_STAKE, type Life, live, stakeSome } from "./agents.js";
 import { injectFaults } from "./faults.js";
-import { type Check, checkAll, checkGrowth, printReport, type Usage, watchUsage } from "./report.js";
+import {
+  type Check,
+  checkAll,
+  checkGrowth,
+  printReport,
+  requireProof,
+  type Usage,
+  watchUsage,
+} from "./report.js";
 
 interface SoakOptions {
   minutes: number;
@@ -62,7 +70,7 @@ export async function soak({ minutes, agents: count, seed }: SoakOptions): Promi
     await endAll(life);
     const usage = watch.stop();
     const growth = checkGrowth(usage);
-    const checks = [...(await checkAll(life)), ...(growth === null ? [] : [growth])];
+    const checks = requireProof([...(await checkAll(life)), ...(growth === null ? [] : [growth])], faults);
     printReport(life, { checks, faults, minutes, seed, usage });
     const [contracts, payments] = [life.board.size, customers.payments.length];
     return { minutes, agents: count, contracts, payments, faults, checks, usage };
