@@ -11,7 +11,16 @@ import { expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { mined, walletOf } from "../support/chain.js";
 import { draftOf, newAgent } from "../support/client-agents.js";
-import { checkpointBody, matched, newPair, untilStatus } from "../support/contracts.js";
+import {
+  checkpointBody,
+  DAY,
+  disputed,
+  matched,
+  newJuror,
+  newPair,
+  untilStatus,
+  vote,
+} from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 import { useUsers } from "./cli-actors.js";
 
@@ -44,6 +53,16 @@ test("a Worker that states outcomes on chain is shown by `verify`", async () => 
     api: ["not met", "not met", "not met"],
     equal: false,
   });
+});
+
+test("a disputed ticket shows its computed outcomes until the votes replace them", async () => {
+  const juror = await newJuror(world);
+  const { id } = await disputed<ContractView>(world, { client, worker }, ticket);
+  await vote(juror, id, "met", "met", "met");
+  const { data } = await client.get<ContractView>(`/v1/contracts/${id}`);
+  expect(data).toMatchObject({ status: "disputed", criteriaMet: ["not met", "not met", "not met"] });
+  await world.increaseTime(DAY);
+  expect((await untilStatus(client, id, "settled-all-met")).criteriaMet).toEqual(["met", "met", "met"]);
 });
 
 test("a service that forges a checkpoint cannot stop a delivery on chain", async () => {

@@ -16,12 +16,22 @@ import type { SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { VotePage, VoteView } from "../../src/features/votes/view.js";
 import type { Agent, ApiResponse } from "../support/agent.js";
-import { frontRun, openOnChain, paidBy, recruit, tokensOf, untilDrawn } from "../support/chain.js";
+import {
+  frontRun,
+  openOnChain,
+  paidBy,
+  recruit,
+  requestUnstake,
+  tokensOf,
+  untilDrawn,
+} from "../support/chain.js";
 import {
   ballot,
   DAY,
   disputed,
   HOUR,
+  laterThan,
+  matched,
   newJuror,
   newPair,
   ok,
@@ -90,6 +100,25 @@ describe("submitting", () => {
     }
     await expect.poll(() => world.usdOf(voter.address)).toBe(before - usd("7.5"));
     expect(await votesOn(voter, other.id, voter)).toHaveLength(3);
+  });
+
+  test("an agent that staked after the match, or left before it, is refused before a quote", async () => {
+    const running = await matched(world, { client, worker });
+    const [late, leaving] = await Promise.all([newJuror(world), newJuror(world)]);
+    await requestUnstake(world, leaving);
+    await laterThan(world, await world.inSeconds(0));
+    const other = await disputed(world, { client, worker });
+    ok(await worker.post(`/v1/contracts/${running.id}/delivery`, { delivery: "ipfs://output" }));
+    ok(await client.pay(`/v1/contracts/${running.id}/dispute`));
+    for (const [agent, on] of [
+      [late, running.id],
+      [leaving, other.id],
+    ] as const) {
+      const { status, error } = await agent.post(votesPath(on), GOOD);
+      expect([status, error?.code]).toEqual([403, "forbidden"]);
+      expect(error?.message).toContain("1000 protocol tokens");
+    }
+    expect((await late.post(votesPath(other.id), GOOD)).status).toBe(402);
   });
 });
 

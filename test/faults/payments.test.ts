@@ -1,5 +1,5 @@
 /**
- * Rows 22 to 26, 29, 32, 34: payments with which others interfere, that arrive all at once, or that arrive too late.
+ * Rows 22 to 26, 28, 29, 32, 34: payments with which others interfere, that arrive all at once, or that arrive too late.
  * Guards: the unique authorization; simulation before anything is published; one competing payment for an escrow at a
  * time; `notAfter`; the gas check of the Relay; the queue's limit, checked before a payment is quoted.
  */
@@ -200,6 +200,14 @@ it("row 26: an authorization that expires before its block is made is reported a
   expect(await isUsed(payment)).toBe(false);
   const expired = { state: "rejected", reason: "Expired", tries: 1, published_at: expect.any(Date) };
   expect(await customers.operationsOf(payment)).toMatchObject([expired]);
+});
+
+it("row 28: identical requests to two processes are one operation with one response", async () => {
+  const payment = await customers.signedCreation(clients[1]);
+  const answers = await Promise.all(Array.from({ length: 10 }, () => customers.settle(payment)));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+  expect(await customers.operationsOf(payment)).toHaveLength(1);
 });
 
 it("row 29: of 32 agents who race for one tender over two processes, exactly one is matched", async () => {
