@@ -19,7 +19,8 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     uint256 private constant MAX_PROTOCOL_FEE = 2000;
     uint256 private constant MAX_PAYOUT_HOLD = 72 hours;
     uint256 private constant MIN_VOTING_WINDOW = 1 hours;
-    uint256 private constant MAX_VOTING_WINDOW = 30 days;
+    /// @dev Not above EscrowCustody's refund delays: when anyone can refund, no vote can be paid any more.
+    uint256 private constant MAX_VOTING_WINDOW = 7 days;
     uint256 private constant MAX_RECRUIT_COUNT = 31;
     uint256 private constant MIN_ELIGIBILITY_STAKE = 1000;
     uint256 private constant MAX_CRITERIA = 10;

@@ -138,7 +138,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// - The block after the seed's has begun.
     ///
     /// Seats go to agents that were in the pool before the match and are still eligible. The draw looks at up to four
-    /// slots of the pool per seat, each once. Someone who sees the seed can change nothing but their own place.
+    /// slots of the pool per seat, each once. Someone who sees the seed can change nothing but their own place, and pay
+    /// out agents that have unbonded ({IBackupAgentRegistry.withdrawStake}), which removes these from the draw.
     ///
     /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and so among juries.
     function draw() external;

@@ -1,7 +1,7 @@
 // Generated from contracts/ by `npm run abi`: the deployed code's hash with zeros for immutables, and their places in bytes.
 export const DEPLOYED_CODE = {
   factory: {
-    hash: "0xb5ebee1c08361a401d78cec7e000e37c2c48d19e3f009906cbff2d0c3c6ce4d8",
+    hash: "0x60d20db3677daf1ae2545f153b01a1d63e5da236d9991fa791b8fb53324c481b",
     implementation: [5388, 8346],
   },
   implementation: {

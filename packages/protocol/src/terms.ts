@@ -182,7 +182,7 @@ const PARAMETERS = {
   tokenMintRewardFull: { width: 2, value: 10 },
   tokenMintRewardReduced: { width: 2, value: 4 },
   baEligibilityStake: { width: 4, value: 1000, min: 1000 },
-  baVotingWindow: { width: 3, value: DAY, min: DAY / 24, max: 30 * DAY },
+  baVotingWindow: { width: 3, value: DAY, min: DAY / 24, max: 7 * DAY },
   /** If zero, every eligible Backup Agent may vote. */
   baRecruitCount: { width: 1, value: 0, max: 31 },
   payoutHold: { width: 3, value: 0, max: 3 * DAY },

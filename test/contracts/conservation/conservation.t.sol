@@ -110,7 +110,7 @@ contract ConservationTest is BaseTest {
         p.tokenMintRewardFull = uint16(bound(p.tokenMintRewardFull, 0, 1000));
         p.tokenMintRewardReduced = uint16(bound(p.tokenMintRewardReduced, 0, 1000));
         p.baEligibilityStake = uint32(bound(p.baEligibilityStake, 1000, 2000));
-        p.baVotingWindow = uint24(bound(p.baVotingWindow, 1 hours, 30 days));
+        p.baVotingWindow = uint24(bound(p.baVotingWindow, 1 hours, 7 days));
         // One seat per voter: they vote in the open half of the window, which then closes.
         p.baRecruitCount = _dice(h.seed, "recruit") % 3 == 0 ? uint8(h.voters) : 0;
         p.payoutHold = uint24(bound(p.payoutHold, 0, 72 hours));

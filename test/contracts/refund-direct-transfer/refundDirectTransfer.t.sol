@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Authorization, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 import {ContractWallet} from "../mocks/ContractWallet.sol";
 
@@ -75,6 +75,26 @@ contract RefundDirectTransferTest is BaseTest {
             assertBalance(booked[i], before + STAKE, "payer");
         }
         assertBalance(address(escrow), escrow.booked(), "escrow");
+    }
+
+    /// Otherwise a party could have its consumed payment "refunded" from a bond that is not credited yet.
+    function test_GivenLongestVotingWindow() public {
+        Parameters memory p = _defaultParameters();
+        p.baVotingWindow = 7 days;
+        _setParameters(p);
+        _stakeAgents(2);
+        t = _newTerms();
+        escrow = _delivered(t, 0);
+        vm.warp(t.reviewDeadline - 1);
+        _dispute(escrow);
+        vm.warp(_now() + 7 days - 1);
+        _vote(escrow, agents[0], ALL_MET);
+
+        Authorization memory bond = _authorize(agents[1], address(escrow), _voteBondOf(t));
+        vm.warp(t.reviewDeadline + 7 days);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.VotingClosed.selector, _now() - 1));
+        vm.prank(operator);
+        escrow.vote(agents[1], _commitment(escrow, agents[1], ALL_MET), bond);
     }
 
     /// The reason for the delays: the owner has its refund before a stranger's turn.

@@ -72,9 +72,9 @@ contract SetParametersTest is BaseTest {
         p.baUnclearSlashRatio = 10_000;
         p.baVotingWindow = 1 hours - 1;
         _expectInvalid("baVotingWindow");
-        p.baVotingWindow = 30 days + 1;
+        p.baVotingWindow = 7 days + 1;
         _expectInvalid("baVotingWindow");
-        p.baVotingWindow = 30 days;
+        p.baVotingWindow = 7 days;
         p.baRecruitCount = 32;
         _expectInvalid("baRecruitCount");
         p.baRecruitCount = 31;

@@ -19,7 +19,7 @@ export const parametersArbitrary: fc.Arbitrary<Parameters> = fc.record({
   tokenMintRewardFull: uint16,
   tokenMintRewardReduced: uint16,
   baEligibilityStake: fc.integer({ min: 1000, max: 0xffff_ffff }),
-  baVotingWindow: fc.integer({ min: 3600, max: 30 * 86_400 }),
+  baVotingWindow: fc.integer({ min: 3600, max: 7 * 86_400 }),
   baRecruitCount: fc.integer({ min: 0, max: 31 }),
   payoutHold: fc.integer({ min: 0, max: 72 * 3600 }),
 });
