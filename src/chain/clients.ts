@@ -125,11 +125,15 @@ function idsOf(batch: string): unknown[] {
   return Array.isArray(parsed) ? parsed.map((one) => (one as { id?: unknown } | null)?.id) : [];
 }
 
+/** How far ahead of the newest block a time may be, in seconds: more than the usual time between two blocks. */
+export const MAX_AHEAD_OF_HEAD = 15;
+
 export type ChainClock = ReturnType<typeof createChainClock>;
 
 /**
- * The chain's clock: the newest block's timestamp plus the time elapsed since this process saw that block. It never
- * reads the host's wall clock, which can be wrong.
+ * The chain's clock: the newest block's timestamp plus the time elapsed since this process saw that block, at most
+ * {@link MAX_AHEAD_OF_HEAD}, because a halted OP Stack chain resumes at the time of its last block. It never reads the
+ * host's wall clock, which can be wrong.
  */
 export function createChainClock({ publicClient }: { publicClient: Pick<PublicClient, "getBlock"> }) {
   /** `seenAt`: when this process first saw the block, in milliseconds of the monotonic `performance.now()`. */
@@ -164,7 +168,7 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
     isAsked = false;
     isLooking = true;
     lookedAt = performance.now();
-    // The clock keeps running while the node is unreachable; /ready reports the node.
+    // An unreachable node stops the clock as a halted chain does; /ready reports the node.
     await observe().catch(() => undefined);
     isLooking = false;
     lookIn(isAsked ? POLLING_INTERVAL_MS : UNASKED_LOOK_MS);
@@ -175,7 +179,8 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
     /** Seconds. Moves backwards in a reorg, or if the node shows an older head. Throws before the first refresh. */
     now(): number {
       if (head === null) throw new Error("The chain clock was read before its first refresh.");
-      newest = Math.max(newest, head.timestamp + Math.floor((performance.now() - head.seenAt) / 1000));
+      const elapsed = Math.floor((performance.now() - head.seenAt) / 1000);
+      newest = Math.max(newest, head.timestamp + Math.min(elapsed, MAX_AHEAD_OF_HEAD));
       return newest;
     },
     /** Newest block seen so far. */

@@ -16,7 +16,7 @@ import {
   type TransactionReceipt,
   toHex,
 } from "viem";
-import { isCanonical } from "../chain/clients.js";
+import { isCanonical, MAX_AHEAD_OF_HEAD } from "../chain/clients.js";
 import { failedExecution } from "../chain/errors.js";
 import { REORG_DEPTH } from "../db/onchain.js";
 import type { BatchAttempt, batch } from "../db/schema.js";
@@ -172,7 +172,7 @@ export async function simulateOperations(
     gas: toHex(batchGas([operation])),
     gasPrice,
   }));
-  const now = Math.min(clock.now(), head.timestamp + 15);
+  const now = Math.min(clock.now(), head.timestamp + MAX_AHEAD_OF_HEAD);
   const blockOverrides = {
     time: toHex(Math.max(now, head.timestamp + 1)),
     baseFeePerGas: toHex(head.baseFeePerGas),

@@ -1,12 +1,15 @@
 /**
- * Rows 27, 35, 36: the clocks, the keeper, or the service itself fails. Guards: the chain's time decides; statuses are
- * computed from facts and time, not from the keeper's transactions; anyone can end any contract on chain.
+ * Rows 27, 35, 36: the clocks, the chain, the keeper, or the service itself fails. Guards: the chain's time decides,
+ * also when it stands still; statuses are computed from facts and time, not from the keeper's transactions; anyone can
+ * end any contract on chain.
  */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { encodeFunctionData } from "viem";
 import { expect, it } from "vitest";
 import { until } from "../../tools/local/processes.js";
+import { ok } from "../support/contracts.js";
 import { expectTruth, startStory, useScene } from "./support/story.js";
 
 const DAY = 86_400;
@@ -45,6 +48,25 @@ it("row 35: without a keeper for days statuses are still right, and the keeper c
     (await customers.usdOf(unmatched.data.id as `0x${string}`)) === 0n &&
     (await customers.usdOf(absent.data.id as `0x${string}`)) === 0n;
   await until("everything due is paid", isPaid, { timeoutMs: 60_000 });
+});
+
+it("row 35: a delivery whose deadline passes while the chain stands still is applied when it resumes", async () => {
+  const [client, worker] = [clients[0], workers[0]];
+  const { blocks, testClient } = cluster;
+  const { id, deliveryDeadline } = ok(await customers.create(client));
+  expect((await customers.accept(worker, id)).status).toBe(200);
+  const halted = BigInt(Date.parse(deliveryDeadline) / 1000 - 20);
+  await blocks.pause();
+  await testClient.setNextBlockTimestamp({ timestamp: halted });
+  await blocks.next();
+  await delay(21_000);
+
+  const delivery = { delivery: "ipfs://in time" };
+  const pending = await customers.attempt(worker, `/v1/contracts/${id}/delivery`, JSON.stringify(delivery));
+  expect(pending?.error?.code).toBe("settlement_pending");
+  await testClient.setNextBlockTimestamp({ timestamp: halted + 2n });
+  blocks.resume();
+  expect((await customers.act(worker, id, "delivery", delivery)).data.status).toBe("under-review");
 });
 
 it("row 36: with the service gone for good anyone can end the contracts on chain", async () => {

@@ -72,6 +72,23 @@ describe("the chain clock", () => {
     expect(clock.now()).toBe(NOW + 12);
   });
 
+  it("stops 15 seconds ahead of the newest block, and follows a chain that resumes at the time of its halt", async () => {
+    await clock.refresh();
+    vi.advanceTimersByTime(3_600_000);
+    expect(clock.now()).toBe(NOW + 15);
+    for (const [number, timestamp, now] of [
+      [2, NOW + 2, NOW + 15],
+      [3, NOW + 14, NOW + 15],
+      [4, NOW + 16, NOW + 16],
+    ] as const) {
+      node.mine(number, timestamp);
+      await clock.refresh();
+      expect(clock.now()).toBe(now);
+    }
+    vi.advanceTimersByTime(2000);
+    expect(clock.now()).toBe(NOW + 18);
+  });
+
   it("goes back with a reorg", async () => {
     node.mine(7, NOW + 100);
     await clock.refresh();
