@@ -96,6 +96,7 @@ const EnvironmentSchema = z
       .string()
       .regex(/^(?=.*[1-9])\d{1,6}(\.\d{1,9})?$/, "must be a decimal above 0 with at most 9 decimals")
       .default("2"),
+    MAX_BATCH_OPERATIONS: wholeNumber(150, { min: 1, max: 150 }),
     SETTLEMENT_WAIT_MS: wholeNumber(25_000, { max: 600_000 }),
     RATE_LIMIT_READS: wholeNumber(300),
     RATE_LIMIT_WRITES: wholeNumber(60),
@@ -166,6 +167,8 @@ const EnvironmentSchema = z
     maxFeePerGas: parseGwei(String(env.MAX_FEE_PER_GAS_GWEI)),
     /** Maximum tip per gas in wei that the node can name. It is paid in full, unlike the maximum fee. */
     maxPriorityFeePerGas: parseGwei(env.MAX_PRIORITY_FEE_GWEI),
+    /** Maximum operations per transaction of the relayer. */
+    maxBatchSize: env.MAX_BATCH_OPERATIONS,
     /** How long a request waits for its operation before it responds 503 settlement_pending. */
     settlementWaitMs: env.SETTLEMENT_WAIT_MS,
     /** Requests per minute; 0 disables a limit. */

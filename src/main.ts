@@ -115,7 +115,7 @@ export async function createService(
         ? primaryReadDb
         : databaseOn(readsFrom(connect(reading, databaseReadUrl).pool, readPool));
     const pools = { work: pool, api: serving.pool, read: readPool };
-    const { confirmations, maxFeePerGas, maxPriorityFeePerGas, gasPolicy, roles } = config;
+    const { confirmations, maxFeePerGas, maxPriorityFeePerGas, maxBatchSize, gasPolicy, roles } = config;
     const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas, gasPolicy });
     const run = (loop: Loop): void => {
       closing.push(() => loop.stop());
@@ -128,7 +128,7 @@ export async function createService(
         publicClient,
         clock,
         deployment,
-        options: { confirmations, maxFeePerGas, maxPriorityFeePerGas, gasPolicy },
+        options: { confirmations, maxFeePerGas, maxPriorityFeePerGas, maxBatchSize, gasPolicy },
         logger,
         metrics: metrics.relayer,
       };

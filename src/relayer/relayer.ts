@@ -33,7 +33,6 @@ const DEFAULT_OPTIONS = {
   pollIntervalMs: 100,
   notAllowedPauseMs: 10_000,
   maxInFlight: 4,
-  maxBatchSize: 150,
   replaceAfterBlocks: 3,
 };
 

@@ -34,6 +34,7 @@ export const RELAYER_OPTIONS = {
   confirmations: 1,
   maxFeePerGas: 500_000_000_000n,
   maxPriorityFeePerGas: 2_000_000_000n,
+  maxBatchSize: 150,
   gasPolicy: { allowance: 0, budget: 0, perFee: 0 },
 };
 

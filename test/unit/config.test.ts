@@ -28,6 +28,7 @@ it("needs four settings, and has a default for every other", () => {
     confirmations: 1,
     maxFeePerGas: 500_000_000_000n,
     maxPriorityFeePerGas: 2_000_000_000n,
+    maxBatchSize: 150,
     settlementWaitMs: 25_000,
     rateLimits: { reads: 300, writes: 60, anonymous: 60, challenges: 10, pages: 120 },
     gasPolicy: { allowance: 20_000_000, budget: 100_000_000, perFee: 33_000_000 },
@@ -108,6 +109,7 @@ describe("a faulty environment", () => {
     expect(
       faultsOf({
         ...{ PORT: "70000", WC_ENV: "prod", RPC_URL: "localhost", CONFIRMATIONS: "1.5" },
+        ...{ MAX_BATCH_OPERATIONS: "0" },
         ...{ ROLES: "relayer", RELAYER_PRIVATE_KEYS: " ", BASE_URL: "contracts.example" },
       }).sort(),
     ).toEqual([
@@ -116,6 +118,7 @@ describe("a faulty environment", () => {
       "DATABASE_URL: is required",
       "DEPLOYMENT: is required",
       "MASTER_KEY: is required",
+      "MAX_BATCH_OPERATIONS: must be at least 1",
       "PORT: must be at most 65535",
       "RELAYER_PRIVATE_KEYS: is required by the role relayer (keys of accounts that the Relay allows as signers)",
       "RPC_URL: must be a URL starting with http:// or https://",
