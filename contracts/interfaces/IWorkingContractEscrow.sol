@@ -149,7 +149,7 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// Requirements:
     /// - Status is Disputed and the voting window is open.
     /// - The caller is the Backup Agent, or the Relay. A bond's authorization signs the votes only if its nonce is
-    /// keccak256 of their commitment; otherwise the Relay needs the agent's delegation, and `validAfter` must not be 1.
+    /// keccak256 of their commitment; otherwise `validAfter` must not be 1, and the Relay needs the delegation to vote.
     /// - The agent is eligible, is not a party and has not voted.
     /// - With a recruit count, the agent was drawn or the first half of the window has passed, and a seat is free.
     /// - `commitment` is at least 2^27, so that it cannot be read as opened votes.
