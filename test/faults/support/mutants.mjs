@@ -1028,6 +1028,13 @@ const BY_TEST_FILE = {
       only: "nesting of 65 levels",
     },
   },
+  "test/unit/mcp/server.test.ts": {
+    "cancelled-call-begun": {
+      file: "packages/cli/src/mcp/write-tools.ts",
+      edits: [["        signal.throwIfAborted();\n", ""]],
+      only: "cancelled before it began is not made",
+    },
+  },
   "test/unit/payments/decode.test.ts": {
     "payment-sent-twice": {
       file: "src/payments/x402.ts",

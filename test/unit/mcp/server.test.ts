@@ -3,7 +3,7 @@ import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { serveHttp } from "@working-contracts/cli/mcp/http";
 import { createMcpServer, type ServerOptions } from "@working-contracts/cli/mcp/server";
 import { createUnfinishedCalls } from "@working-contracts/cli/mcp/write-tools";
-import type { Agent } from "@working-contracts/client/index";
+import { type Agent, OutcomeUnknown } from "@working-contracts/client/index";
 import { expect, it, vi } from "vitest";
 import { z } from "zod";
 import { mcpRequest } from "../../support/mcp-request.js";
@@ -55,6 +55,43 @@ it("a call that its caller cancelled is not made again by the same one", async (
   respond(Response.json({ data: { bio: "x" } }));
   expect((await repeated).structuredContent).toEqual({ bio: "x" });
   expect(requests).toBe(1);
+  await client.close();
+});
+
+it("a call that its caller cancelled before it began is not made", async () => {
+  let requests = 0;
+  const agent = await agentOf((request) => {
+    if (request !== "POST /v1/agents/me/stake") return undefined;
+    requests++;
+    return Response.json({ data: { staked: "1.0" } });
+  });
+  const client = await connectInMemory(agent);
+  const call = { name: "stake", arguments: { amount: "1" } };
+  const patience = new AbortController();
+  const cancelled = client.callTool(call, undefined, { signal: patience.signal });
+  patience.abort();
+  await expect(cancelled).rejects.toThrow();
+  expect((await client.callTool(call)).structuredContent).toEqual({ staked: "1.0" });
+  expect(requests).toBe(1);
+  await client.close();
+});
+
+it("a resumption that its caller cancelled before it began leaves the call to its repeat", async () => {
+  let begun = 0;
+  const stake = async () => {
+    begun++;
+    throw new OutcomeUnknown("not known", async () => ({ staked: "1.0" }), new Error("gone"));
+  };
+  const client = await connectInMemory({ ...(await agentOf(() => undefined)), stake });
+  const call = { name: "stake", arguments: {} };
+  const [{ text }] = (await client.callTool(call)).content as [{ text: string }];
+  const resumption = { name: "resume_call", arguments: { resumeId: JSON.parse(text).resumeId } };
+  const patience = new AbortController();
+  const cancelled = client.callTool(resumption, undefined, { signal: patience.signal });
+  patience.abort();
+  await expect(cancelled).rejects.toThrow();
+  expect((await client.callTool(call)).structuredContent).toEqual({ staked: "1.0" });
+  expect(begun).toBe(1);
   await client.close();
 });
 

@@ -177,6 +177,7 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
       annotations: CHANGES,
     },
     async ({ resumeId }, { signal }) => {
+      signal.throwIfAborted();
       const call = unfinished.resume(resumeId);
       if (call === undefined) return refusal(new Error("No unfinished call has this resumeId."));
       return follow(call, signal);
@@ -187,6 +188,8 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
     const schema = z.object(inputSchema);
     const run = async (input: unknown, { signal }: { signal: AbortSignal }): Promise<CallToolResult> => {
       try {
+        // Once aborted, the signal reports no cancellation: the call would pay, and its repeat again.
+        signal.throwIfAborted();
         const begin = () => perform(schema.parse(input));
         return await follow(unfinished.enter(JSON.stringify([name, input]), begin), signal);
       } catch (error) {
