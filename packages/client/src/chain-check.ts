@@ -308,7 +308,7 @@ function readerOf<T>(
   };
 }
 
-/** Throws NotOnChain unless the node shows an action that the service reports as done. */
+/** Throws NotOnChain unless the node shows an action that the service reports as done; ConnectionError if it cannot say. */
 export async function requireDone(
   { network, http, signer }: Session,
   node: Node,
@@ -330,7 +330,10 @@ export async function requireDone(
   const isTrue = (shown: unknown) => shown === true;
   await waitUntil(isDone, isTrue, { timeoutMs: LAG_MS, signal }).catch((error) => {
     signal?.throwIfAborted();
-    const message = `The service reports ${action} on ${id} as done, and your node does not (${error.message}): act yourself, in time (onChain, wcontract on-chain)`;
+    const reported = `The service reports ${action} on ${id} as done, and your node`;
+    if (isOutage(error))
+      throw new ConnectionError(`${reported} cannot confirm it (${error.message})`, { cause: error });
+    const message = `${reported} does not (${error.message}): act yourself, in time (onChain, wcontract on-chain)`;
     throw new NotOnChain(message, id, error);
   });
 }

@@ -25,7 +25,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** No response from the service, so the outcome is unknown; or none from the caller's node, and nothing was sent. */
+/** No response from the service, so the outcome is unknown; or none from the caller's node, before a payment or to confirm an action. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }

@@ -6,6 +6,7 @@ import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import type { paths } from "./api.js";
 import type { ConnectOptions } from "./connect.js";
 import {
+  ConnectionError,
   isOutage,
   OutcomeUnknown,
   PaymentRejected,
@@ -191,6 +192,8 @@ export interface PaidCall<E extends Endpoint, T> {
   open?: (json: ResponseOf<E>, headers: Headers) => T | Promise<T>;
 }
 
+const RESUME = ". Resume this call; do not sign another payment for it.";
+
 /** Calls an operation that can cost money. If the response is a quote, pays it only if it is exactly the expected one. */
 export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   session: Session,
@@ -198,8 +201,16 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   { path, body, nonce, expect, beforeSigning, open = dataIn as never }: PaidCall<E, T>,
 ): Promise<T> {
   const request = requestOf(session, endpoint, { ...(path && { path }), body });
-  const openResponse = async ({ json, headers }: ServiceResponse): Promise<T> =>
-    open(json as ResponseOf<E>, headers);
+  const openResponse = async (response: ServiceResponse): Promise<T> => {
+    try {
+      return await open(response.json as ResponseOf<E>, response.headers);
+    } catch (error) {
+      // The caller's node was silent: to start again would be to pay again.
+      if (!(error instanceof ConnectionError)) throw error;
+      const resume = () => openResponse(response);
+      throw new OutcomeUnknown(error.message + RESUME, resume, error, session.http.signal);
+    }
+  };
   const first = await session.http.send(request);
   if (first.status !== 402) return openResponse(first);
 
@@ -299,9 +310,9 @@ async function sendSigned<T>(
     if (error instanceof ServiceError && !isOutage(error) && !isUnseen) throw withPayment(error, payment);
     const isUnreadable = error instanceof RefusedToSign;
     const reason = isUnreadable ? "the service's response could not be read" : (error?.message ?? error);
-    const message = `The outcome of ${request.method} ${request.path} is not known yet (${reason}). Resume this call; do not sign another payment for it.`;
+    const state = `The outcome of ${request.method} ${request.path} is not known yet (${reason})`;
     const resume = () => sendSigned(http.signal?.aborted ? http.withoutSignal() : http, request, paid, true);
-    throw new OutcomeUnknown(message, resume, error, http.signal);
+    throw new OutcomeUnknown(state + RESUME, resume, error, http.signal);
   });
   if ("headers" in outcome) return open(outcome);
   throw withPayment(new PaymentRejected(outcome.error, outcome.message), payment);

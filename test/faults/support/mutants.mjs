@@ -991,6 +991,13 @@ const BY_TEST_FILE = {
       only: "answers no call",
     },
   },
+  "test/unit/client/chain-proof.test.ts": {
+    "silent-node-final": {
+      file: "packages/client/src/session.ts",
+      edits: [["if (!(error instanceof ConnectionError)) throw error;", "throw error;"]],
+      only: "has an unknown outcome, and the node confirms it",
+    },
+  },
   "test/unit/client/http.test.ts": {
     "body-without-time-out": {
       file: "packages/client/src/http.ts",

@@ -127,6 +127,37 @@ describe("an acceptance", () => {
   });
 });
 
+describe("a payment after which the node does not respond", () => {
+  const isPaid = (headers: RequestInit["headers"]) => new Headers(headers).has("payment-signature");
+
+  it("has an unknown outcome, and the node confirms it once the call is resumed", async () => {
+    let isSilent = false;
+    let signed = 0;
+    const chain = nodeOf(() => (signed === 0 ? "created" : "matched"), account.address);
+    const request = (call: NodeCall) =>
+      isSilent ? Promise.reject(new Error("limit exceeded")) : chain.request(call);
+    const agent = await agentOf(
+      (request, { headers }) => {
+        if (request.endsWith("/terms")) return Response.json({ data: terms });
+        if (!request.startsWith("POST ")) return undefined;
+        if (!isPaid(headers)) return quoted(`/v1/contracts/${id}/accept`, { payTo: id, amount: "2500000" });
+        isSilent = true;
+        signed++;
+        return Response.json({ data: contract("matched") });
+      },
+      { node: { request } as never, spendingLimit: { perCall: "50" } },
+    );
+    const unknown = (await ended(agent.accept(id))) as OutcomeUnknown;
+    expect(unknown).toMatchObject({ name: "OutcomeUnknown", cause: { name: "ConnectionError" } });
+    expect(unknown.message).toContain(
+      `reports accept on ${id} as done, and your node cannot confirm it (limit exceeded). Resume this call`,
+    );
+    isSilent = false;
+    expect(await ended(unknown.resume())).toEqual(contract("matched"));
+    expect(signed).toBe(1);
+  });
+});
+
 describe("a dispute", () => {
   it("counts once it is decided, and no decision without it does", async () => {
     const serve = (request: string) =>
