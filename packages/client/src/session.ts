@@ -303,7 +303,9 @@ async function sendSigned<T>(
   };
   const attempt = async () => {
     const response = await http.send(request, onRetry);
-    return response.status === 402 ? readQuote(response.headers) : response;
+    if (response.status === 402) return readQuote(response.headers);
+    if (!response.json.data) throw new ConnectionError("the service's response has no data");
+    return response;
   };
   const outcome = await attempt().catch((error) => {
     const isUnseen = isSent && UNSEEN.has(error?.status);
