@@ -3,8 +3,15 @@ import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { serveHttp } from "@working-contracts/cli/mcp/http";
 import { createMcpServer, type ServerOptions } from "@working-contracts/cli/mcp/server";
 import { createUnfinishedCalls } from "@working-contracts/cli/mcp/write-tools";
-import { type Agent, OutcomeUnknown } from "@working-contracts/client/index";
-import { expect, it, vi } from "vitest";
+import { withPayment } from "@working-contracts/client/errors";
+import {
+  type Agent,
+  NotOnChain,
+  OutcomeUnknown,
+  PaymentRejected,
+  ServiceError,
+} from "@working-contracts/client/index";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { mcpRequest } from "../../support/mcp-request.js";
 import { agentOf } from "../client/fake-service.js";
@@ -93,6 +100,63 @@ it("a resumption that its caller cancelled before it began leaves the call to it
   expect((await client.callTool(call)).structuredContent).toEqual({ staked: "1.0" });
   expect(begun).toBe(1);
   await client.close();
+});
+
+describe("the outcome of a call that its caller cancelled", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  /** How often a tool acts if its call is cancelled before it `ends`, and repeated after that. */
+  async function actsOf(name: "stake" | "setProfile", end: () => object, wait = 0, isCancelled = true) {
+    let acts = 0;
+    let release = () => {};
+    const act = async () => {
+      acts++;
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return end();
+    };
+    const client = await connectInMemory({ ...(await agentOf(() => undefined)), [name]: act });
+    const call = { name: name === "stake" ? name : "set_profile", arguments: {} };
+    const patience = new AbortController();
+    const first = client.callTool(call, undefined, { signal: patience.signal }).catch(() => {});
+    await vi.waitUntil(() => acts === 1);
+    if (isCancelled) patience.abort();
+    await vi.advanceTimersByTimeAsync(1);
+    release();
+    await first;
+    await vi.advanceTimersByTimeAsync(1 + wait);
+    const repeated = client.callTool(call);
+    await vi.advanceTimersByTimeAsync(1);
+    release();
+    await repeated;
+    await client.close();
+    return acts;
+  }
+  const done = () => ({ staked: "1.0" });
+  const failing = (error: Error) => () => {
+    throw error;
+  };
+  const refused = new ServiceError({ code: "conflict", status: 409, message: "No", requestId: null });
+  const unused = withPayment(new PaymentRejected("expired", "No"), { payTo: "0x", until: new Date(0) });
+
+  it("is given to its repeat while that could pay again", async () => {
+    expect(await actsOf("stake", done)).toBe(1);
+    expect(await actsOf("stake", failing(unused))).toBe(1);
+    expect(await actsOf("stake", done, 15 * 60_000)).toBe(2);
+  });
+
+  it("is not kept if the call signed no payment, or pays nothing", async () => {
+    expect(await actsOf("stake", failing(refused))).toBe(2);
+    expect(await actsOf("setProfile", done)).toBe(2);
+  });
+
+  it("is kept also without that if the node does not show what was paid", async () => {
+    const unproven = failing(new NotOnChain("not shown", "0x"));
+    expect(await actsOf("stake", unproven, 0, false)).toBe(1);
+    expect(await actsOf("setProfile", unproven, 0, false)).toBe(2);
+  });
 });
 
 it("others close no session of the owner, however many they open", async () => {

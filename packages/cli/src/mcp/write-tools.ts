@@ -2,7 +2,13 @@
 import { randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { type Contract, type Duration, OutcomeUnknown } from "@working-contracts/client/index";
+import {
+  type Contract,
+  type Duration,
+  NotOnChain,
+  OutcomeUnknown,
+  type ServiceError,
+} from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import {
@@ -147,18 +153,23 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
     const abandon = (): void => {
       call.isAbandoned = true;
     };
-    const end = (): void => {
+    /** Keeps the outcome of a call that can have paid for a repeat, while that could pay again. */
+    const end = (isKept: boolean): void => {
       call.hasEnded = true;
-      if (!signal.aborted) unfinished.forget(call);
+      if (isKept && call.pays) {
+        abandon();
+        setTimeout(unfinished.forget, KEPT_MS, call).unref();
+      } else unfinished.forget(call);
     };
     signal.addEventListener("abort", abandon, { once: true });
     try {
       const result = await call.outcome();
-      end();
+      end(signal.aborted);
       return toolResult(async () => result);
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) {
-        end();
+        const isSigned = (error as ServiceError).payment !== undefined;
+        end(error instanceof NotOnChain || (isSigned && signal.aborted));
         return refusal(error as Error);
       }
       call.outcome = once(error.resume as () => Promise<object>);
@@ -191,7 +202,8 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
         // Once aborted, the signal reports no cancellation: the call would pay, and its repeat again.
         signal.throwIfAborted();
         const begin = () => perform(schema.parse(input));
-        return await follow(unfinished.enter(JSON.stringify([name, input]), begin), signal);
+        const call = unfinished.enter(JSON.stringify([name, input]), begin, PAYING.has(name));
+        return await follow(call, signal);
       } catch (error) {
         return refusal(error as Error);
       }
@@ -242,7 +254,10 @@ function addPost(tool: AddTool, { agent, outputs }: Served): void {
   });
 }
 
+const PAYING = new Set(["post_contract", "accept_contract", "dispute_delivery", "vote", "stake"]);
 const MAX_CALLS = 1_000;
+/** Longer than a signed payment is valid. */
+const KEPT_MS = 15 * 60_000;
 
 interface UnfinishedCall {
   /** Tool and input. */
@@ -253,6 +268,7 @@ interface UnfinishedCall {
   /** No caller waits for it: the next one with the same input gets its outcome. */
   isAbandoned: boolean;
   hasEnded: boolean;
+  pays: boolean;
 }
 
 /** Calls whose caller has not seen the outcome. None is forgotten while a repeat of it could pay again. */
@@ -268,7 +284,7 @@ export function createUnfinishedCalls(max = MAX_CALLS) {
   };
   return {
     /** The abandoned call with this key, or a new one. Of too many, forgets the oldest that has ended, and throws if none has. */
-    enter(key: string, begin: () => Promise<object>): UnfinishedCall {
+    enter(key: string, begin: () => Promise<object>, pays = false): UnfinishedCall {
       const earlier = taken((call) => call.isAbandoned && call.key === key);
       if (earlier !== undefined) return earlier;
       if (calls.size >= max) {
@@ -278,12 +294,12 @@ export function createUnfinishedCalls(max = MAX_CALLS) {
         calls.delete(ended);
       }
       const fresh = { isAbandoned: false, hasEnded: false };
-      const call = { key, resumeId: randomUUID(), outcome: once(begin), ...fresh };
+      const call = { key, resumeId: randomUUID(), outcome: once(begin), pays, ...fresh };
       calls.add(call);
       return call;
     },
     resume: (resumeId: string) => taken((call) => call.resumeId === resumeId),
-    /** Its caller has seen the outcome. */
+    /** Its outcome is of no use to a repeat. */
     forget: (call: UnfinishedCall) => calls.delete(call),
   };
 }
