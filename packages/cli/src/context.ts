@@ -5,6 +5,7 @@ import {
   type Agent,
   type ConnectOptions,
   connect,
+  OutcomeUnknown,
   onChain,
   type PaymentProof,
   type PinnedNetwork,
@@ -87,6 +88,9 @@ export function createContext(options: CommonOptions, world: World) {
     toTheEnd: <T>(action: () => Promise<T>) =>
       toTheEnd(action, {
         onUnknown: (reason) => out.progress(`payment signed, outcome not known yet: ${reason}`),
+      }).catch((error) => {
+        const hint = "Before you run the command again, see exit code 5 in `wcontract --help`.";
+        throw error instanceof OutcomeUnknown ? Object.assign(error, { hint }) : error;
       }),
   };
 }
@@ -107,10 +111,9 @@ async function allow(
     throw new SpendingLimitError(`${cost}, more than ${named}. Nothing was signed.`);
   const question = `As the ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
   const isAllowed = limit !== null || options.yes === true || (isInteractive() && (await confirm(question)));
+  const consenting = isToken ? "name the amount (stake <amount>), or pass" : "pass --max-pay <amount> or";
   if (!isAllowed)
-    throw new SpendingLimitError(
-      `${cost}. Nothing was signed. To allow it, pass --max-pay <amount> or --yes.`,
-    );
+    throw new SpendingLimitError(`${cost}. Nothing was signed. To allow it, ${consenting} --yes.`);
   out.progress(`as the ${role}, paying ${decimal} ${unit} for ${resource}`);
 }
 

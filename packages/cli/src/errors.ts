@@ -19,8 +19,9 @@ Exit codes:
   3  the service refused the request
   4  no payment was used, says the service: rejected, over the limit, or a wrong quote. If one was signed, the message
      says until when it can still be used: do not post again before that
-  5  no response from the service, or a 5xx, or the outcome of a payment is unknown: run the same command again.
-     Before you repeat a post, check \`wcontract list --client <your address>\``;
+  5  no response from the service or the node, or a 5xx, or the outcome of a payment is unknown: run the same command
+     again. But a post and a stake pay each time: before you repeat one, check \`wcontract list --client <your address>\`
+     or \`GET /v1/agents/<your address>/stake\``;
 
 /** Wrong arguments or settings, which the caller has to correct. */
 export class UsageError extends Error {

@@ -1,0 +1,61 @@
+/** Commands at a service that this process plays, and their messages. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { EXIT_HELP } from "@working-contracts/cli/errors";
+import { writePrivateJson } from "@working-contracts/cli/files";
+import { run } from "@working-contracts/cli/main";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { account, NETWORK, quoted } from "../client/fake-service.js";
+
+const URL_ = NETWORK.baseUrl;
+const PATH = "/v1/agents/me/stake";
+let cwd: string;
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), "context-"));
+  const signIn = { apiKey: "key", operator: "none", network: NETWORK };
+  writePrivateJson(join(cwd, "api-keys.json"), { [`${URL_} ${account.address.toLowerCase()}`]: signIn });
+});
+afterEach(() => {
+  vi.unstubAllGlobals();
+  rmSync(cwd, { recursive: true });
+});
+
+/** Runs a command at a service that quotes a stake, and takes it. */
+async function command(...args: string[]) {
+  const requests: string[] = [];
+  const answers: Record<string, () => Response> = {
+    "/v1/network": () => Response.json({ data: { ...NETWORK, time: new Date().toISOString() } }),
+    "/v1/agents/me/api-keys": () => Response.json({ data: [], nextCursor: null }),
+    "/v1/protocol": () => Response.json({ data: { baEligibilityStake: "1000.0" } }),
+  };
+  vi.stubGlobal("fetch", async (input: string, { headers, method = "GET" }: RequestInit = {}) => {
+    const { pathname } = new URL(input);
+    requests.push(`${method} ${pathname}`);
+    if (pathname !== PATH) return answers[pathname]?.() ?? Response.json({}, { status: 404 });
+    if (new Headers(headers).has("payment-signature")) return Response.json({ data: { staked: "1.0" } });
+    const token = { asset: NETWORK.protocolToken, extra: { name: "Token", version: "1" } };
+    return quoted(PATH, { ...token, payTo: NETWORK.registry, amount: String(10n ** 21n) });
+  });
+  const output = { stdout: "", stderr: "" };
+  const code = await run(args, {
+    env: { WC_URL: URL_, WC_CONFIG_DIR: cwd, WC_PRIVATE_KEY: `0x${"17".repeat(32)}` },
+    cwd,
+    stdout: (text) => (output.stdout += text),
+    stderr: (text) => (output.stderr += text),
+  });
+  return { code, requests, ...output };
+}
+
+it("a stake without consent names how to consent, which a limit of the stablecoin does not", async () => {
+  const { code, stderr } = await command("--max-pay", "1000", "stake");
+  expect([code, stderr]).toEqual([
+    4,
+    expect.stringContaining("name the amount (stake <amount>), or pass --yes"),
+  ]);
+  expect((await command("stake", "1000")).code).toBe(0);
+});
+
+it("the help says that a repeated stake pays again, as a post does", () => {
+  expect(EXIT_HELP).toContain("a post and a stake pay each time");
+});
