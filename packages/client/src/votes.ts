@@ -242,7 +242,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
           throw new RangeError(`${words.length} outcomes for ${criteriaCount} criteria`);
         return { amount: voteDeposit(price, criteriaCount, parameters) };
       });
-      const keep = () => session.submitted.add(kept, id.toLowerCase() as Hex);
+      const keep = async () => session.submitted.add(kept, id.toLowerCase() as Hex);
       return pay(session, "POST /v1/contracts/{id}/votes", {
         path: { id },
         body: JSON.stringify(entrust ? { votes: entriesOf(words), salt: sealing } : { commitment }),
@@ -252,7 +252,14 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         // With a node before it is signed: the service could hide that it was used, and the chain will tell.
         ...(node !== undefined && !entrust && { beforeSigning: keep }),
         open: async ({ data }, headers) => {
-          if (node === undefined && !entrust) await keep();
+          if (node === undefined && !entrust)
+            await keep().catch((cause: Error) => {
+              const advice =
+                "open the vote within a day of the end of voting (openVotes, wcontract open-votes)";
+              throw new Error(
+                `You voted on ${id}, which could not be stored here (${cause.message}): ${advice}`,
+              );
+            });
           return {
             votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),
             salt: (headers.get("vote-salt") as Hex | null) ?? sealing,

@@ -222,11 +222,10 @@ describe("with a node, a late vote", () => {
   });
 });
 
-it("a vote is remembered also if the response to it was lost", async () => {
-  const submitted: unknown[] = [];
-  let isLost = true;
+/** An agent of a service that takes its vote, and loses the first response if it `isLost`. */
+function voting(add: (id: string) => void, isLost = false) {
   const PATH = `/v1/contracts/${ID}/votes`;
-  const agent = await agentOf(
+  return agentOf(
     (request, { headers }) => {
       if (request === `GET /v1/contracts/${ID}/terms`) return Response.json({ data: terms });
       if (request !== `POST ${PATH}`) return undefined;
@@ -238,11 +237,22 @@ it("a vote is remembered also if the response to it was lost", async () => {
       const amount = String(voteDeposit(50_000_000n, 1, DEFAULT_PARAMETERS));
       return quoted(PATH, { payTo: ID, amount });
     },
-    {
-      spendingLimit: { perCall: "100" },
-      submitted: { read: () => submitted as never, add: (_, id) => void submitted.push(id) },
-    },
+    { spendingLimit: { perCall: "100" }, submitted: { read: () => [], add: (_, id) => add(id) } },
   );
+}
+
+it("a vote that cannot be stored says that it was cast, and what opens it", async () => {
+  const agent = await voting(() => {
+    throw Object.assign(new Error("ENOTDIR: not a directory"), { code: "ENOTDIR" });
+  });
+  const error = await agent.vote(ID, ["met"], { salt: SALT }).catch((thrown) => thrown);
+  expect(error.message).toMatch(/^You voted on .*\(ENOTDIR: not a directory\).*wcontract open-votes/);
+  expect(error.code).toBeUndefined();
+});
+
+it("a vote is remembered also if the response to it was lost", async () => {
+  const submitted: unknown[] = [];
+  const agent = await voting((id) => submitted.push(id), true);
   const { votes } = await toTheEnd(() => agent.vote(ID, ["met"], { salt: SALT }));
   expect(votes).toMatchObject([{ vote: "met" }]);
   expect(submitted).toEqual([ID.toLowerCase()]);
