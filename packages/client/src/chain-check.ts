@@ -348,6 +348,8 @@ export function provenReader(
   [node, network, id]: [node: Node, network: Addresses, id: string],
   { timeoutMs = Infinity }: WaitOptions<Contract>,
 ): (signal: AbortSignal) => Promise<Contract> {
+  // A node's error for another text would be waited for.
+  if (!/^0x[\da-f]{40}$/i.test(id)) throw new RangeError(`${id} is not a contract id`);
   const read = readerOf([node, network, id], ({ status }) => status());
   const deadline = performance.now() + timeoutMs;
   let known: Contract | undefined;

@@ -228,6 +228,11 @@ describe("a wait with a node", () => {
     });
   });
 
+  it("for an id that no contract can have is refused at once", async () => {
+    const agent = await agentOf(() => undefined, { node: nodeOf(() => "created") as never });
+    await expect(agent.waitFor("0x12", "matched")).rejects.toThrow("0x12 is not a contract id");
+  });
+
   it("waits for a node that fails, and says why if time runs out", async () => {
     const serve = () => Response.json({ data: contract("matched") });
     const node = nodeOf(() => "matched");
