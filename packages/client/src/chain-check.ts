@@ -444,7 +444,7 @@ export function requesterOf(node: Node): Rpc {
     const { result, error } = (parse(text) ?? {}) as { result?: T; error?: { message: string } };
     if (result !== undefined) return result;
     if (error === undefined) throw failure(`HTTP ${response.status}`);
-    throw new Error(`${method}: ${error.message}`);
+    throw new Error(`${method}: ${withoutKeys(node, error.message)}`);
   };
 }
 
@@ -462,9 +462,23 @@ function withoutCredentials(node: string): { url: string; headers: Record<string
 export const shortOf = ({ message, shortMessage = message }: Error & { shortMessage?: string }): string =>
   shortMessage;
 
-/** Throws the error again, without the node's whole URL. */
-export function withoutUrl(node: Node, error: Error & { shortMessage?: string }): never {
-  throw error.shortMessage === undefined ? error : new Error(`The node ${nameOf(node)}: ${shortOf(error)}`);
+/** A node's message without the parts of its URL after the host: a key would be as long as this. */
+const withoutKeys = (node: string, message: string): string =>
+  node
+    .split(/[/?&=]/)
+    .slice(3)
+    .filter((part) => part.length > 7)
+    .reduce((text, part) => text.replaceAll(part, "…"), message);
+
+/** Throws the error again, without the node's whole URL. If the node gave a reason, that is in viem's `details`. */
+export function withoutUrl(
+  node: Node,
+  error: Error & Partial<Record<"shortMessage" | "details", string>> & { code?: number },
+): never {
+  const { shortMessage, details, code } = error;
+  if (shortMessage === undefined) throw error;
+  const reason = code !== undefined && details ? ` (${withoutKeys(String(node), details)})` : "";
+  throw new Error(`The node ${nameOf(node)}: ${shortMessage}${reason}`);
 }
 
 /** A node's name for messages: of its URL only the host, because the rest can contain a key. */

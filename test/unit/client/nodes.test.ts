@@ -80,6 +80,18 @@ it("names a node that responds with something else, and passes a node's own erro
   expect((await thrown(rpc("eth_call", []))).message).toBe("eth_call: no such block");
 });
 
+it("hides a key that a node repeats, and names its reason to refuse a transaction", async () => {
+  const code = -32000;
+  node = await startFakeNode((response, [call]) =>
+    json(response, { id: call?.id, error: { code, message: `nonce too low: /v2/${KEY}?key=${KEY}` } }),
+  );
+  const rpcUrl = `${node.url}/v2/${KEY}`;
+  const refused = await thrown(requesterOf(rpcUrl)("eth_chainId", []));
+  expect(refused.message).toBe("eth_chainId: nonce too low: /v2/…?key=…");
+  const failed = await thrown((await onChain({ rpcUrl, account })).approve(ID));
+  expect(failed.message).toMatch(/^The node \S+: .+ \(nonce too low: \/v2\/…\?key=…\)$/s);
+});
+
 it("leaves the URL out of verify's errors, and of those of the command line", async () => {
   const url = await deadUrl();
   const reader = { network: { chainId: 1 } } as Reader;
