@@ -53,7 +53,10 @@ async function nodeWith(
     if (all[method] === undefined) json(response, { id, error: { code: -32601, message: "not found" } });
     else if (method === "eth_sendRawTransaction")
       json(response, { id, error: { code: -32000, message: "enough" } });
-    else json(response, { id, result: all[method] });
+    else {
+      const answer = all[method];
+      json(response, { id, result: typeof answer === "function" ? answer(call) : answer });
+    }
   });
   return { url: node.url, sent, wasSent: () => called.includes("eth_sendRawTransaction") };
 }
@@ -114,6 +117,18 @@ it("a node gets the transaction if the caller allows its fees", async () => {
   const own = await onChain({ rpcUrl: url, account, network: NETWORK, maxGasCost: 10n ** 18n });
   await expect(own.approve(ID)).rejects.toThrow();
   expect(wasSent()).toBe(true);
+});
+
+it("a transaction that a node has in spite of its error is waited for", async () => {
+  const { url } = await nodeWith({
+    eth_blockNumber: "0x1",
+    eth_getTransactionByHash: (hash: string) => ({ hash }),
+    eth_getTransactionReceipt: (transactionHash: string) => {
+      return { transactionHash, status: "0x1", blockNumber: "0x1", logs: [] };
+    },
+  });
+  const own = await onChain({ rpcUrl: url, account, network: NETWORK });
+  expect(await own.approve(ID)).toMatch(/^0x[0-9a-f]{64}$/);
 });
 
 it("a node gets no text that is dated further ahead than a contract allows", async () => {
