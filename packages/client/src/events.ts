@@ -27,7 +27,7 @@ export async function* followEvents(
   { signal, onInterruption, after, ...filter }: EventOptions = {},
 ): AsyncGenerator<Event, void> {
   const bounded = { ...session, http: session.http.until(signal) };
-  let position = after;
+  let position = after === "latest" ? undefined : after;
   let failures = 0;
   const isAborted = (): boolean => signal?.aborted === true;
   while (!isAborted()) {
@@ -147,13 +147,16 @@ export function webhooks(session: Session) {
 const encoder = new TextEncoder();
 const WEBHOOK_TOLERANCE_SECONDS = 300;
 
+const inAnyCase = <T>(headers: Record<string, T>, name: string): T | undefined =>
+  Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
+
 /** The event of a webhook (Standard Webhooks); `body` as received. Throws unless `secret` signed it within five minutes. */
 export async function verifyWebhook(
   secret: string,
   { headers, body }: { headers: Headers | Record<string, string | string[] | undefined>; body: string },
 ): Promise<Event> {
   const headerOf = (name: string): string =>
-    String((headers instanceof Headers ? headers.get(name) : headers[name]) ?? "");
+    String((headers instanceof Headers ? headers.get(name) : inAnyCase(headers, name)) ?? "");
   const [id, timestamp] = [headerOf("webhook-id"), headerOf("webhook-timestamp")];
   if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= WEBHOOK_TOLERANCE_SECONDS))
     throw new Error(`The webhook message is dated ${timestamp || "nowhere"}, not now`);

@@ -38,11 +38,12 @@ function scripted(...responses: Responder[]) {
 }
 
 /** The ids of the events until there are so many. Time passes as fast as it can. */
-async function idsOf(session: Session, count: number, reasons: string[] = []): Promise<string[]> {
+async function idsOf(session: Session, count: number, reasons: string[] = [], options = {}) {
   const ids: string[] = [];
   const reading = (async () => {
     const onInterruption = (reason: string) => reasons.push(reason);
-    for await (const { id } of followEvents(session, { onInterruption })) if (ids.push(id) === count) return;
+    for await (const { id } of followEvents(session, { ...options, onInterruption }))
+      if (ids.push(id) === count) return;
   })();
   let isOver = false;
   reading.then(
@@ -87,6 +88,12 @@ it("streams before it polls, and resumes a broken stream where it stopped", asyn
   );
   expect(await idsOf(session, 2)).toEqual(["8", "10"]);
   expect(urls.slice(1)).toEqual(["/events/stream?after=7", "/events/stream?after=9"]);
+});
+
+it("begins at the newest position if `after` is latest", async () => {
+  const { session, urls } = scripted(page("7"), () => new Response('id: 8\ndata: {"id":"8"}\n\n'));
+  expect(await idsOf(session, 1, [], { after: "latest" })).toEqual(["8"]);
+  expect(urls).toEqual(["/events?after=latest", "/events/stream?after=7"]);
 });
 
 const streamOf = (pieces: Iterable<string>): Responder => {
@@ -197,6 +204,8 @@ it("verifies a webhook with its secret, and refuses a changed or an old one", as
     "webhook-signature": new Webhook(secret).sign("1", now, body),
   };
   expect(await verifyWebhook(secret, { headers, body })).toEqual(JSON.parse(body));
+  const upper = Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toUpperCase(), text]));
+  expect(await verifyWebhook(secret, { headers: upper, body })).toEqual(JSON.parse(body));
   const changed = { headers, body: body.replace("created", "settled") };
   await expect(verifyWebhook(secret, changed)).rejects.toThrow("not signed");
   await expect(verifyWebhook(other, { headers, body })).rejects.toThrow("not signed");
