@@ -1,5 +1,5 @@
 /** Actions of a contract's Client, Worker and Backup Agents, and of an agent for itself. */
-import { parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { checkpointLeaf, computeCriteria, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { encodeCall, keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
@@ -216,6 +216,8 @@ function posting(session: Session) {
   const { terms: servedTerms } = reads(session);
   /** Payments for drafts that were not posted, as far as the service says. */
   const unused = new Map<string, { key: string; payTo: string; expiresAt: number }>();
+  /** Keys of drafts that were quoted, and not signed: the service counts the same bytes as one unpaid attempt. */
+  const unsigned = new Map<string, string>();
 
   return async (draft: Draft): Promise<Contract> => {
     const text = JSON.stringify(draft);
@@ -225,7 +227,17 @@ function posting(session: Session) {
       unused.delete(text);
       earlier = undefined;
     }
-    const key = draft.idempotencyKey ?? earlier?.key ?? crypto.randomUUID();
+    const price = parseDecimal(String(draft.budgetOrPrice));
+    // A draft with other deadlines is another attempt, so what cannot be paid is not even quoted.
+    if (price !== null && draft.initiator !== "worker")
+      session.budget.check({
+        currency: "stablecoin",
+        amount: price,
+        decimal: formatDecimal(price),
+        resource: `${network.baseUrl}/v1/contracts`,
+      });
+    const key = draft.idempotencyKey ?? earlier?.key ?? unsigned.get(text) ?? crypto.randomUUID();
+    unsigned.delete(text);
     const counterparty = draft.initiator === "worker" ? draft.client : draft.worker;
     const posted: Posted = {
       ...draft,
@@ -270,6 +282,7 @@ function posting(session: Session) {
     return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, open }).catch((error) => {
       // Not earlier: a program can post two contracts with the same text at a time.
       if (expiresAt) unused.set(text, { key, payTo: paidTo, expiresAt });
+      else if (paidTo) unsigned.set(text, key);
       throw error;
     });
   };

@@ -240,6 +240,7 @@ async function dryRun(
     ...session,
     onProgress,
     submitted: inMemory(),
+    budget: { ...session.budget, check() {} },
   });
   const salt: Hex = `0x${"f".repeat(64)}`;
   try {

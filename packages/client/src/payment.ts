@@ -212,30 +212,37 @@ export interface PaymentProgress {
   payment: PlannedPayment;
 }
 
+type Priced = Pick<PlannedPayment, "currency" | "amount" | "decimal" | "resource">;
+
 /** A signed payment counts regardless of its outcome, because anyone who holds the signature can use it. */
 export function createBudget(limit: SpendingLimit | undefined) {
   const perCall = unitsOf(limit?.perCall, "perCall");
   const total = unitsOf(limit?.total, "total");
   const stake = unitsOf(limit?.stake, "stake", TOKEN_DECIMALS);
   let spent = 0n;
+  const refusal = ({ resource, decimal }: Priced, reason: string) =>
+    new SpendingLimitError(`${resource} costs ${decimal}${reason}`);
+  /** Throws SpendingLimitError above the limit of one call. */
+  const check = (payment: Priced): void => {
+    const isStake = payment.currency === "protocol-token";
+    const most = isStake ? stake : perCall;
+    const name = isStake ? "stake (wcontract mcp: --max-stake)" : "perCall (wcontract mcp: --max-per-call)";
+    if (most === null) throw refusal(payment, `. Set spendingLimit.${name} to allow such payments.`);
+    const allowed = formatDecimal(most, isStake ? TOKEN_DECIMALS : undefined);
+    if (payment.amount > most) throw refusal(payment, `, more than ${allowed}, the spendingLimit.${name}.`);
+  };
   return {
+    check,
     /** Counts the payment. Throws SpendingLimitError if it must not be signed. */
-    spend({ currency, amount, decimal, resource }: PlannedPayment): void {
-      const isStake = currency === "protocol-token";
-      const most = isStake ? stake : perCall;
-      const name = isStake ? "stake (wcontract mcp: --max-stake)" : "perCall";
-      const refusal = (reason: string) => new SpendingLimitError(`${resource} costs ${decimal}${reason}`);
-      if (most === null) throw refusal(`. Set spendingLimit.${name} to allow such payments.`);
-      if (amount > most) {
-        const allowed = formatDecimal(most, isStake ? TOKEN_DECIMALS : undefined);
-        throw refusal(`, more than ${allowed}, the spendingLimit.${name}.`);
-      }
-      if (isStake) return;
-      if (total !== null && spent + amount > total)
+    spend(payment: Priced): void {
+      check(payment);
+      if (payment.currency === "protocol-token") return;
+      if (total !== null && spent + payment.amount > total)
         throw refusal(
+          payment,
           `. Together with the ${formatDecimal(spent)} already signed, this exceeds spendingLimit.total (${formatDecimal(total)}).`,
         );
-      spent += amount;
+      spent += payment.amount;
     },
   };
 }

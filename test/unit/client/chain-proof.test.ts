@@ -426,6 +426,22 @@ describe("a creation whose payment the service reports as not used", () => {
     expect(first.id).not.toBe(second.id);
   });
 
+  it("uses one unpaid attempt if nothing was signed, and none beyond the caller's limit", async () => {
+    const limited = await posting(conflict, { spendingLimit: { perCall: "49" } });
+    expect(await ended(limited.agent.create(draft))).toMatchObject({ name: "SpendingLimitError" });
+    expect(limited.codes.size).toBe(0);
+    const beforePayment = vi
+      .fn()
+      .mockRejectedValueOnce(new Error("No"))
+      .mockRejectedValueOnce(new Error("No"));
+    const { agent, codes } = await posting(() => Response.json({ data: { status: "created" } }), {
+      beforePayment,
+    });
+    for (let i = 0; i < 2; i++) expect(await ended(agent.create(draft))).toMatchObject({ message: "No" });
+    const { id: posted } = (await ended(agent.create(draft))) as Contract;
+    expect([...codes.keys()]).toEqual([posted]);
+  });
+
   it("posts another contract after one that was posted", async () => {
     const { agent, paid } = await posting(() => Response.json({ data: { id: OTHER, status: "created" } }));
     expect(await ended(agent.create(draft))).toMatchObject({ id: paid[0]?.payTo });
