@@ -45,7 +45,7 @@ function createProgram(world: World): Command {
     .option("--yes", "pay whatever the contract's terms require without asking")
     .option(
       "--patience <duration>",
-      `how long to retry while the service does not respond (default: ${PATIENCE})`,
+      `how long to retry while the service does not respond; a first attempt gets 30s (default: ${PATIENCE})`,
     )
     .option("--domain <name>", "the service's name in sign-in challenges, if it is not its host (WC_DOMAIN)")
     .option("--clock <clock>", "`service` trusts the clock of a sandbox that was moved (WC_CLOCK)")

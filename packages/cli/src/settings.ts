@@ -44,7 +44,7 @@ export function readSettings(options: CommonOptions, { env, cwd }: Pick<World, "
     /** Holds the keystore, the API keys and the MCP server's spending. */
     configDir,
     keystorePath: options.keystore ?? (env.WC_KEYSTORE || join(configDir, "key.json")),
-    /** How long a request is awaited and retried while the service does not respond. */
+    /** How long a request is retried while the service does not respond. */
     patienceMs: secondsOf(options.patience ?? PATIENCE) * 1000,
     privateKey: privateKeyOf(env.WC_PRIVATE_KEY),
     password: passwordOf(env),

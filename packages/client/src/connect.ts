@@ -67,7 +67,7 @@ export interface ConnectOptions {
   submitted?: Submitted | undefined;
   /** Label of the new API key. */
   label?: string;
-  /** How long a request is awaited and retried while its outcome is unknown, in milliseconds; two minutes by default. */
+  /** How long a request is retried while its outcome is unknown, in milliseconds; two minutes by default. A first attempt gets at least 30 seconds. */
   patienceMs?: number;
   /** Called before each retry, with the reason. */
   onWaiting?: ((reason: string) => void) | undefined;
