@@ -1,5 +1,5 @@
 /** Everything that a command needs, above all the signed-in agent. Its API key is saved for later commands. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import {
   type Agent,
@@ -20,7 +20,14 @@ import { type Deployment, parseDeployment } from "@working-contracts/protocol/de
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
 import { UsageError } from "./errors.js";
-import { appendPrivateLine, exclusively, readPrivateJson, submittedIn, writePrivateJson } from "./files.js";
+import {
+  appendPrivateLine,
+  exclusively,
+  readNamed,
+  readPrivateJson,
+  submittedIn,
+  writePrivateJson,
+} from "./files.js";
 import { readKeystore } from "./keystore.js";
 import { type CommonOptions, readSettings, type Settings, type World } from "./settings.js";
 import { askSecret, confirm, createOutput, isInteractive, type Output } from "./terminal.js";
@@ -131,7 +138,7 @@ export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount
 
 /** The addresses to trust, from the deployment file if there is one. */
 export function deploymentOf({ deploymentPath: path }: Settings): Deployment | undefined {
-  return path === undefined ? undefined : parseDeployment(readFileSync(path, "utf8"), path);
+  return path === undefined ? undefined : parseDeployment(readNamed(path), path);
 }
 
 const submittedBy = ({ configDir }: Settings, { address }: PrivateKeyAccount): Submitted =>

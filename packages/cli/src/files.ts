@@ -17,6 +17,16 @@ import { dirname, join } from "node:path";
 import { type PlannedPayment, SpendingLimitError, type Submitted } from "@working-contracts/client/index";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import { z } from "zod";
+import { UsageError } from "./errors.js";
+
+/** Reads a file that a command names. Throws UsageError if it cannot be read. */
+export function readNamed(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new UsageError(`Cannot read ${path}: ${(error as Error).message}`);
+  }
+}
 
 const LOCK_TRIES = 200;
 const LOCK_PAUSE_MS = 10;

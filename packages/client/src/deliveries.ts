@@ -5,6 +5,7 @@ import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Node } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
+import { parse } from "./http.js";
 import { dataOf, reads, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
@@ -139,7 +140,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       const { openShare, parseSealed, plainTextOf, referenceIn } = await sealing();
       if (copy !== undefined && (session.node === undefined || field !== "delivery"))
         throw new RefusedToSign(field, "only deliveries have copies; reading one needs `node` (`--rpc-url`)");
-      const pair: unknown = JSON.parse(copy ?? "[]");
+      const pair: unknown = parse(copy ?? "[]");
       if (!isTexts(pair) || (copy && pair.length !== 2)) throw new TypeError("This is no copy of a delivery");
       const [given, share] = pair;
       const text = await committed(id, field, given);

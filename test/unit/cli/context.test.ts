@@ -1,5 +1,5 @@
 /** Commands at a service that this process plays, and their messages. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EXIT_HELP } from "@working-contracts/cli/errors";
@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { account, NETWORK, quoted } from "../client/fake-service.js";
 
 const URL_ = NETWORK.baseUrl;
+const ID = `0x${"11".repeat(20)}`;
 const PATH = "/v1/agents/me/stake";
 let cwd: string;
 beforeEach(() => {
@@ -54,6 +55,27 @@ it("a stake without consent names how to consent, which a limit of the stablecoi
     expect.stringContaining("name the amount (stake <amount>), or pass --yes"),
   ]);
   expect((await command("stake", "1000")).code).toBe(0);
+});
+
+it("a receipt that a crash cut off is one fault among the others", async () => {
+  writeFileSync(join(cwd, "receipts.jsonl"), '{"at":"2030\n{"offer":null}\n');
+  const { code, stdout, stderr } = await command("--json", "receipts", "check");
+  const faults = [expect.stringContaining("JSON"), "the service signed no offer"];
+  expect(JSON.parse(stdout)).toMatchObject(faults.map((fault) => ({ keys: [], fault })));
+  expect([code, stderr]).toEqual([1, expect.stringContaining("2 of 2 receipts prove nothing")]);
+});
+
+it.each([
+  ["--deployment", ["--deployment", "none", "--rpc-url", "http://127.0.0.1:9", "verify", ID]],
+  [
+    "--checkpoints",
+    ["--rpc-url", "http://127.0.0.1:9", "on-chain", "deliver", ID, "a", "--checkpoints", "none"],
+  ],
+  ["--copy", ["--rpc-url", "http://127.0.0.1:9", "show", ID, "--copy", "none"]],
+  ["receipts", ["receipts", "check", "none"]],
+])("a file of %s that does not exist is wrong usage", async (_, args) => {
+  const { code, stderr } = await command(...args);
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/^wcontract: Cannot read none: ENOENT/)]);
 });
 
 it("the help says that a repeated stake pays again, as a post does", () => {

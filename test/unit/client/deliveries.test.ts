@@ -10,7 +10,7 @@ it("reads a copy only of a delivery, and only with a node that proves it", async
   await expect(without.reveal(ID, "delivery", { copy })).rejects.toMatchObject({ field: "delivery" });
   const materials = agent.reveal(ID, "supplementaryMaterials", { copy });
   await expect(materials).rejects.toMatchObject({ name: "RefusedToSign" });
-  for (const other of ["null", "[]", "[1, 2]", '"text"'])
+  for (const other of ["null", "[]", "[1, 2]", '"text"', "root:x:0"])
     await expect(agent.reveal(ID, "delivery", { copy: other })).rejects.toThrow("no copy of a delivery");
   await expect(agent.reveal(ID, "delivery", { copy })).rejects.toMatchObject({ name: "ConnectionError" });
 });

@@ -1,5 +1,5 @@
 /** Commands for a contract's parties and Backup Agents. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
 import { ifAllowed } from "@working-contracts/client/errors";
@@ -20,6 +20,7 @@ import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
 import { UsageError } from "../errors.js";
+import { readNamed } from "../files.js";
 import { given } from "../mcp/results.js";
 import { describeContract, fields, indented, oneLine, plain, table } from "../terminal.js";
 
@@ -108,7 +109,7 @@ function addReads(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       if (copy !== undefined) {
         const agent = await context.reader({ isAlone: true });
-        const delivery = await agent.reveal(id, "delivery", { copy: readFileSync(copy, "utf8") });
+        const delivery = await agent.reveal(id, "delivery", { copy: readNamed(copy) });
         return context.out.result({ id, plain: { delivery } }, () => `delivery: ${plain(delivery ?? "")}`);
       }
       const agent = await context.agent();

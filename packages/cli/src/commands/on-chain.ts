@@ -1,10 +1,10 @@
 /** `wcontract on-chain`: each action with a transaction of one's own, without the service. */
-import { readFileSync } from "node:fs";
 import type { Checkpoint, onChain } from "@working-contracts/client/index";
 import type { Hex } from "@working-contracts/protocol/types";
 import type { Command } from "commander";
 import type { Context } from "../context.js";
 import { UsageError } from "../errors.js";
+import { readNamed } from "../files.js";
 import { outcomeOf } from "./contracts.js";
 
 type OnChain = Awaited<ReturnType<typeof onChain>>;
@@ -44,7 +44,7 @@ interface DeliverOptions {
 
 /** Checkpoints as the service returns them, one or a list, or the hashes of all. Throws UsageError on anything else. */
 export function checkpointsIn(path: string): (Checkpoint | Hex)[] {
-  const text = readFileSync(path, "utf8").trim();
+  const text = readNamed(path).trim();
   const lines = text.split("\n");
   if (lines.every((line) => /^0x[0-9a-f]{64}$/.test(line))) return lines as Hex[];
   try {

@@ -1,12 +1,12 @@
 /** `wcontract verify` checks the service's responses against the chain, `wcontract receipts` what services signed. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { PaymentProof, Verification } from "@working-contracts/client/index";
+import type { Verification } from "@working-contracts/client/index";
 import { factsOf } from "@working-contracts/client/receipts";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Command } from "commander";
 import { type Context, deploymentOf } from "../context.js";
 import { UsageError } from "../errors.js";
+import { readNamed } from "../files.js";
 import { plain, table } from "../terminal.js";
 
 /** Adds `verify`, which fails if a field differs from the chain. It also runs without the service. */
@@ -68,12 +68,12 @@ export function addReceiptCommands(program: Command, contextOf: (command: Comman
     .action(async (given: string | undefined, _: unknown, command: Command) => {
       const { settings, out } = contextOf(command);
       const file = given ?? join(settings.configDir, "receipts.jsonl");
-      const results = await Promise.all(linesOf(file).map(check));
+      const results = await Promise.all(readNamed(file).trim().split("\n").map(check));
       out.result(results, () =>
         table(
-          ["paid", "to", "amount", "transaction", "signed by", ""],
-          results.map(({ at, payTo, amount, transaction, keys, fault }) =>
-            [at, payTo, amount, transaction, keys.join(" "), fault ?? "valid"].map((text) =>
+          ["paid", "to", "base units", "of token", "transaction", "signed by", ""],
+          results.map(({ at, payTo, amount, asset, transaction, keys, fault }) =>
+            [at, payTo, amount, asset, transaction, keys.join(" "), fault ?? "valid"].map((text) =>
               plain(String(text ?? "")),
             ),
           ),
@@ -84,26 +84,19 @@ export function addReceiptCommands(program: Command, contextOf: (command: Comman
     });
 }
 
-function linesOf(file: string): (PaymentProof | null)[] {
+/** Both must be of the same call. A fault that was noticed at the payment stays one, and so is a line that a crash cut off. */
+async function check(line: string) {
+  let keys: string[] = [];
   try {
-    const lines = readFileSync(file, "utf8").trim().split("\n");
-    return lines.map((line) => JSON.parse(line));
-  } catch (error) {
-    throw new UsageError(`Cannot read ${file}: ${(error as Error).message}`);
-  }
-}
-
-/** Both must be of the same call. A fault that was noticed at the payment stays one. */
-async function check(line: PaymentProof | null) {
-  const proof = { offer: null, receipt: null, fault: null, ...line, keys: line?.keys ?? {} };
-  const keys = Object.keys(proof.keys);
-  try {
+    const kept = JSON.parse(line);
+    const proof = { offer: null, receipt: null, fault: null, ...kept, keys: kept?.keys ?? {} };
+    keys = Object.keys(proof.keys);
     const [offer = {}, receipt = {}] = await factsOf(proof);
-    const { payTo, amount } = offer;
+    const { payTo, amount, asset } = offer;
     const { transaction, issuedAt } = receipt;
     const isSame = ["network", "resourceUrl"].every((field) => offer[field] === receipt[field]);
     const fault = proof.fault ?? (isSame ? null : "the offer and the receipt are of different calls");
-    return { at: isoTime(Number(issuedAt)), payTo, amount, transaction, keys, fault };
+    return { at: isoTime(Number(issuedAt)), payTo, amount, asset, transaction, keys, fault };
   } catch (error) {
     return { keys, fault: (error as Error).message };
   }
