@@ -49,25 +49,22 @@ export function createContext(options: CommonOptions, world: World) {
   const settings = readSettings(options, world);
   const out = createOutput(options, world);
   if (settings.ignored !== undefined) out.progress(settings.ignored);
+  const base = { settings, out };
   return {
-    settings,
-    out,
+    ...base,
     /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
     async agent(consent: Consent = {}): Promise<Agent> {
-      const { agent } = await signedIn(settings, {
+      const { agent } = await signedIn(base, {
         spendingLimit: { perCall: NO_LIMIT, stake: NO_LIMIT },
         beforePayment: (payment) => allow(payment, { options, consent, out }),
         patienceMs: settings.patienceMs,
         onWaiting: (reason) => out.progress(`waiting: ${reason}`),
-        onReceipt({ fault }) {
-          if (fault !== null) out.progress(`paid, but the service's receipt proves nothing: ${fault}`);
-        },
       });
       return agent;
     },
     /** The agent of an earlier sign-in, or of the deployment file with `isAlone`. Throws UsageError if there is none. */
     async reader({ isAlone } = { isAlone: false }): Promise<Agent> {
-      const { saved, common } = await connectionOf(settings, { patienceMs: settings.patienceMs });
+      const { saved, common } = await connectionOf(base, { patienceMs: settings.patienceMs });
       const { url: baseUrl } = settings;
       const deployment = isAlone ? deploymentOf(settings) : undefined;
       const given = deployment && { ...deployment, baseUrl, network: `eip155:${deployment.chainId}` };
@@ -152,15 +149,15 @@ const SignInSchema = z.object({
   network: z.custom<PinnedNetwork>((value) => typeof value === "object" && value !== null),
 });
 
-type SignInOptions = Omit<ConnectOptions, "baseUrl" | "account" | "apiKey">;
+type SignInOptions = Omit<ConnectOptions, "baseUrl" | "account" | "apiKey" | "onReceipt">;
 
 /** Signs in once per service and address, and pins the network: nothing is signed for another one later. */
 export async function signedIn(
-  settings: Settings,
+  context: Pick<Context, "settings" | "out">,
   options: SignInOptions,
 ): Promise<{ agent: Agent; account: PrivateKeyAccount }> {
-  const { account, saved, save, common } = await connectionOf(settings, options);
-  const { operator } = settings;
+  const { account, saved, save, common } = await connectionOf(context, options);
+  const { operator } = context.settings;
   if (saved?.operator === operator) {
     const agent = await connect({ ...common, apiKey: saved.apiKey });
     if (await isAccepted(agent)) return { agent, account };
@@ -171,8 +168,8 @@ export async function signedIn(
   return { agent, account };
 }
 
-/** How to connect, from the settings and the saved sign-in. The receipt of each payment is kept. */
-async function connectionOf(settings: Settings, options: SignInOptions) {
+/** How to connect, from the settings and the saved sign-in. The receipt of each payment is kept, and its faults reported. */
+async function connectionOf({ settings, out }: Pick<Context, "settings" | "out">, options: SignInOptions) {
   const account = await loadAccount(settings);
   const { saved, save } = savedSignIn(settings, account);
   const { url: baseUrl, clock, operator, domain, rpcUrl, maxGasCost } = settings;
@@ -184,9 +181,14 @@ async function connectionOf(settings: Settings, options: SignInOptions) {
     clock,
     operator,
     onReceipt(proof: PaymentProof) {
+      const { fault } = proof;
+      if (fault !== null) out.progress(`paid, but the service's receipt proves nothing: ${fault}`);
       const kept = { at: new Date().toISOString(), service: baseUrl, ...proof };
-      options.onReceipt?.(proof);
-      appendPrivateLine(join(settings.configDir, "receipts.jsonl"), JSON.stringify(kept));
+      try {
+        appendPrivateLine(join(settings.configDir, "receipts.jsonl"), JSON.stringify(kept));
+      } catch (error) {
+        out.progress(`paid, but the receipt could not be stored: ${(error as Error).message}`);
+      }
     },
     submitted: submittedBy(settings, account),
     ...(domain !== undefined && { domain }),

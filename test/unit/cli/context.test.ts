@@ -1,5 +1,5 @@
 /** Commands at a service that this process plays, and their messages. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EXIT_HELP } from "@working-contracts/cli/errors";
@@ -55,6 +55,15 @@ it("a stake without consent names how to consent, which a limit of the stablecoi
     expect.stringContaining("name the amount (stake <amount>), or pass --yes"),
   ]);
   expect((await command("stake", "1000")).code).toBe(0);
+});
+
+it("a receipt that cannot be stored is reported, and the payment counts", async () => {
+  mkdirSync(join(cwd, "receipts.jsonl"));
+  const { code, stderr } = await command("stake", "1000");
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringMatching(/paid, but the receipt could not be stored: EISDIR/),
+  ]);
 });
 
 it("a receipt that a crash cut off is one fault among the others", async () => {

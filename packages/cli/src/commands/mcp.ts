@@ -36,7 +36,8 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       "serve it by HTTP on 127.0.0.1 instead; writing and private tools need WC_MCP_KEY",
     )
     .action(async (options: McpOptions, command: Command) => {
-      const { settings, out } = contextOf(command);
+      const context = contextOf(command);
+      const { settings, out } = context;
       const { mcpKey } = settings;
       if (mcpKey !== undefined && mcpKey.length < MIN_KEY_LENGTH)
         throw new UsageError(`WC_MCP_KEY must have at least ${MIN_KEY_LENGTH} characters.`);
@@ -46,7 +47,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
         perCall: amountOf("--max-per-call", options.maxPerCall),
         perDay: amountOf("--max-per-day", options.maxPerDay),
       });
-      const { agent, account } = await signedIn(settings, {
+      const { agent, account } = await signedIn(context, {
         spendingLimit: {
           perCall: options.maxPerCall,
           ...(options.maxStake === undefined ? {} : { stake: options.maxStake }),
