@@ -156,12 +156,13 @@ export async function signedIn(
   context: Pick<Context, "settings" | "out">,
   options: SignInOptions,
 ): Promise<{ agent: Agent; account: PrivateKeyAccount }> {
-  const { account, saved, save, common } = await connectionOf(context, options);
+  const { account, saved, claim, save, common } = await connectionOf(context, options);
   const { operator } = context.settings;
   if (saved?.operator === operator) {
     const agent = await connect({ ...common, apiKey: saved.apiKey });
     if (await isAccepted(agent)) return { agent, account };
   }
+  claim();
   const agent = await connect({ ...common, label: "wcontract" });
   const { apiKey, network } = agent;
   save({ apiKey, operator, network });
@@ -171,7 +172,7 @@ export async function signedIn(
 /** How to connect, from the settings and the saved sign-in. The receipt of each payment is kept, and its faults reported. */
 async function connectionOf({ settings, out }: Pick<Context, "settings" | "out">, options: SignInOptions) {
   const account = await loadAccount(settings);
-  const { saved, save } = savedSignIn(settings, account);
+  const { saved, claim, save } = savedSignIn(settings, account);
   const { url: baseUrl, clock, operator, domain, rpcUrl, maxGasCost } = settings;
   const common = {
     ...options,
@@ -195,14 +196,20 @@ async function connectionOf({ settings, out }: Pick<Context, "settings" | "out">
     ...(rpcUrl !== undefined && { node: rpcUrl }),
     ...(saved && { network: saved.network }),
   };
-  return { account, saved, save, common };
+  return { account, saved, claim, save, common };
 }
 
 function savedSignIn({ configDir, url }: Settings, { address }: PrivateKeyAccount) {
   const path = join(configDir, "api-keys.json");
   const entry = `${url} ${address.toLowerCase()}`;
-  const keys = () => ApiKeysSchema.parse(readPrivateJson(path));
+  const keys = () => {
+    const { success, data } = ApiKeysSchema.safeParse(readPrivateJson(path));
+    if (!success) throw new Error(`${path} is not a record of sign-ins. Repair or delete it.`);
+    return data;
+  };
   return {
+    /** Throws if a new API key could not be saved, as under the lock of a process that died. */
+    claim: () => exclusively(path, () => {}),
     // An entry in another format, as from an earlier release, is replaced.
     saved: SignInSchema.safeParse(keys()?.[entry]).data,
     save: (signIn: z.infer<typeof SignInSchema>) =>

@@ -87,6 +87,19 @@ it.each([
   expect([code, stderr]).toEqual([2, expect.stringMatching(/^wcontract: Cannot read none: ENOENT/)]);
 });
 
+it("no API key is made if it cannot be saved, or if the record of sign-ins is something else", async () => {
+  const file = join(cwd, "api-keys.json");
+  writeFileSync(file, "{}");
+  writeFileSync(`${file}.lock`, "");
+  const locked = await command("list");
+  expect(locked.stderr).toContain("api-keys.json.lock is held");
+  rmSync(`${file}.lock`);
+  writeFileSync(file, "[]");
+  const other = await command("list");
+  expect(other.stderr).toBe(`wcontract: ${file} is not a record of sign-ins. Repair or delete it.\n`);
+  expect([...locked.requests, ...other.requests]).toEqual([]);
+});
+
 it("the help says that a repeated stake pays again, as a post does", () => {
   expect(EXIT_HELP).toContain("a post and a stake pay each time");
 });
