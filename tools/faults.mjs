@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { MUTANTS } from "../test/faults/support/mutants.mjs";
 import { ensureInstalled } from "./install.mjs";
-import { ROOT, runBin, runVitest } from "./run.mjs";
+import { ROOT, runBin, runVitest, TSC } from "./run.mjs";
 
 const COPIED = [
   ...["cache", "contracts", "out", "packages", "src", "test", "tools"],
@@ -87,6 +87,7 @@ async function isKilled({ file, edits, tests, only }) {
       writeFileSync(path, source.split(from).join(to));
     }
     if (edits.some(([, , edited = file]) => edited.startsWith("contracts/"))) await renewCompiled(copy);
+    await requireRunning(copy);
     // A test's folder has its project's name.
     const [, project] = tests.split("/");
     const args = ["--project", project, "--reporter=default", tests, "-t", only];
@@ -97,6 +98,14 @@ async function isKilled({ file, edits, tests, only }) {
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
+}
+
+/** Its types can be wrong, but code that crashes fails every test. The cache is the original's, so it stays untouched. */
+async function requireRunning(copy) {
+  const uncached = ["--incremental", "false", "--tsBuildInfoFile", "null"];
+  const { stdout } = await runBin(TSC, ["-p", copy, "--singleThreaded", ...uncached]);
+  const [crash] = stdout.match(/.*error TS(2304|2345|2552): .*/) ?? [];
+  if (crash !== undefined) throw new Error(`the mutant crashes: ${crash}`);
 }
 
 /** Compiles the copy's contracts, and lets its client know their code: it refuses any other. */
