@@ -45,9 +45,13 @@ export function actions(session: Session) {
       escrow: { id, terms },
     };
   };
-  let voting: Promise<Voting> | undefined;
-  /** Few agents vote. */
-  const loadVoting = () => (voting ??= import("./votes.js").then(({ votes }) => votes(session, toEscrow)));
+  let voting: Voting | undefined;
+  /** Few agents vote. A failure to load is not kept: the next call tries again. */
+  const loadVoting = async (): Promise<Voting> => {
+    const { votes } = await import("./votes.js");
+    voting ??= votes(session, toEscrow);
+    return voting;
+  };
   const act = (
     action: keyof typeof SIGNED,
     id: string,

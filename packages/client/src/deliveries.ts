@@ -41,9 +41,13 @@ const isTexts = (value: unknown): value is string[] =>
 /** `deliverText` delivers a text as it is. */
 export function deliveries(session: Session, deliverText: (id: string, text: string) => Promise<Contract>) {
   const me = session.signer.address.toLowerCase();
-  let own: KeyPair | undefined;
-  const ownKeys = async (): Promise<KeyPair> => {
-    own ??= await ownKeysOf(session);
+  let own: Promise<KeyPair> | undefined;
+  /** Calls at the same time share one signature of the wallet. A refused one is asked for again. */
+  const ownKeys = (): Promise<KeyPair> => {
+    own ??= ownKeysOf(session).catch((error) => {
+      own = undefined;
+      throw error;
+    });
     return own;
   };
   const { get, terms } = reads(session);

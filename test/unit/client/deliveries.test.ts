@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentOf } from "./fake-service.js";
+import { account, agentOf } from "./fake-service.js";
 
 const ID = `0x${"11".repeat(20)}`;
 const copy = JSON.stringify(["a text of anyone", "a share"]);
@@ -13,4 +13,18 @@ it("reads a copy only of a delivery, and only with a node that proves it", async
   for (const other of ["null", "[]", "[1, 2]", '"text"', "root:x:0"])
     await expect(agent.reveal(ID, "delivery", { copy: other })).rejects.toThrow("no copy of a delivery");
   await expect(agent.reveal(ID, "delivery", { copy })).rejects.toMatchObject({ name: "ConnectionError" });
+});
+
+it("asks the wallet for one key for two calls at a time, and again after a refusal", async () => {
+  const asked: string[] = [];
+  const signMessage: typeof account.signMessage = async ({ message }) => {
+    asked.push(String(message));
+    if (asked.length === 1) throw new Error("refused");
+    return account.signMessage({ message });
+  };
+  const agent = await agentOf(() => undefined, { account: { ...account, signMessage } });
+  await expect(agent.publishKey()).rejects.toThrow("refused");
+  await Promise.allSettled([agent.publishKey(), agent.publishKey()]);
+  // The key's signature is asked for twice, because it must be the same.
+  expect(asked).toHaveLength(3);
 });

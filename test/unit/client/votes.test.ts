@@ -8,7 +8,7 @@ import { STATUSES } from "@working-contracts/protocol/status";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import type { Hex } from "@working-contracts/protocol/types";
 import { encodeFunctionResult, toHex } from "viem";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { type AskedCall, json, startFakeNode } from "../chain/node.js";
 import { account, agentOf, CODE, NETWORK, quoted, resultOf } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
@@ -51,6 +51,19 @@ async function sealed(log: (after: string) => Answer | undefined, failure?: Answ
 }
 
 const OPENED = { votes: [{ criterionIndex: 0, vote: "met" }], salt: SALT };
+
+it("a vote is opened after a connection was lost while the code for votes was loaded", async () => {
+  const code = "@working-contracts/client/votes";
+  const { agent, opened } = await sealed(() => page(EVENTS));
+  const open = () => agent.openVotes({ wait: false, salts: { [ID]: SALT } });
+  vi.doMock(code, () => {
+    throw new TypeError("Failed to fetch dynamically imported module");
+  });
+  await expect(open()).rejects.toThrow();
+  vi.doUnmock(code);
+  expect(await open()).toEqual([ID]);
+  expect(opened).toEqual([OPENED]);
+});
 
 it("a vote is opened also if its events are on a later page", async () => {
   const pages: Record<string, Answer> = {
