@@ -1,5 +1,5 @@
 /** Open pages update themselves, and the operator's page opens only for the operator. */
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { beforeAll, describe, expect, inject, test } from "vitest";
 import { created, matched, newPair, ok } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
@@ -43,6 +43,35 @@ describe.skipIf(isSkipped)("live", () => {
     await page.locator("#balance", { hasText: "0.0 USDC held" }).waitFor();
     expect(await page.evaluate("window.isSamePage")).toBe(true);
     expect(faultsOf(page)).toEqual([]);
+  });
+
+  test("a slow response does not replace a newer one", async () => {
+    const { id } = await matched(world, { client, worker });
+    await page.goto(`/contracts/${id}`);
+    await page.locator("#live-state", { hasText: "Live" }).waitFor();
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const fetched = new Promise<void>((resolve) => {
+      const hold = async (route: Route) => {
+        const response = await route.fetch();
+        resolve();
+        await held;
+        await route.fulfill({ response });
+      };
+      void page.route(`/contracts/${id}`, hold, { times: 1 });
+    });
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://done" }));
+    await fetched;
+
+    ok(await client.post(`/v1/contracts/${id}/approve`));
+    await page.locator("#summary .badge[title=settled-all-met]").waitFor();
+    const ended = page.waitForEvent("requestfinished");
+    release();
+    await ended;
+    await page.evaluate("new Promise((resolve) => setTimeout(resolve, 200))");
+    expect(await page.locator("#summary .badge").getAttribute("title")).toBe("settled-all-met");
   });
 
   test("the feed gains new contracts, and the focus stays where it was", async () => {

@@ -12,6 +12,9 @@ let lastFetch = performance.now();
 let isStale = false;
 /** Whether the last fetch failed. */
 let isFailing = false;
+/** Fetches so far, and the one that is shown: a slow one can end after the next. */
+let fetches = 0;
+let shown = 0;
 /** Each region as the service sent it last: the wallet's script can have changed what it shows. */
 const served = new Map();
 const remember = (regions) => regions.forEach(({ id, innerHTML }) => void served.set(id, innerHTML));
@@ -27,17 +30,20 @@ async function refresh() {
   timer = undefined;
   lastFetch = performance.now();
   isStale = false;
+  const number = ++fetches;
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (!response.ok) throw new Error(`Status ${response.status}`);
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    if (number < shown) return;
+    shown = number;
     setFailing(false);
     replaceRegions(fresh.querySelector("main"));
     // The wallet's script brings what it shows up to date.
     dispatchEvent(new Event("page-updated"));
   } catch {
     // The next event or minute retries.
-    setFailing(true);
+    if (number > shown) setFailing(true);
   }
 }
 
