@@ -360,7 +360,9 @@ export const checkpointEndpoints = [
         const text = listText(streamCheckpoints(db, by));
         // Read before the status is sent: a database that does not respond is still a 503.
         const first = await text.next();
-        const stream = Readable.toWeb(Readable.from(prepend(first.value, text))) as ReadableStream;
+        // As bytes: the server counts the length of a short body in the units of its pieces.
+        const bytes = Readable.from(prepend(first.value, text), { objectMode: false });
+        const stream = Readable.toWeb(bytes) as ReadableStream;
         return c.body(stream as globalThis.ReadableStream, 200, { "Content-Type": "application/json" });
       }
       return sendJson(c, await listCheckpoints(db, { by, limit: limit ?? LIMITS.pageSize, cursor }), 200);
