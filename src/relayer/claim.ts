@@ -172,34 +172,35 @@ function blocksUnder(claimed: readonly OperationRow[], surroundings: readonly Su
   return [...blocks.values()];
 }
 
-/** Claimed operations that are not in the next batch, by outcome. */
+/** Claimed operations that are not in the next batch. */
 export interface Unsent {
-  rejected: { row: OperationRow; reason: string; data: string }[];
-  held: { row: OperationRow; reason: string; data: string }[];
+  failed: { row: OperationRow; state: "rejected" | "held"; reason: string; data: string }[];
   /** Returned to the queue unchanged. */
   released: OperationRow[];
 }
 
+const storeFailed = prepare(
+  "operations_failed",
+  sql`
+    update app.operation o set state = failed.state, reason = failed.reason, reason_data = failed.data,
+      data = case when failed.state = 'rejected' and o.published_at is null then '0x' else o.data end,
+      tries = o.tries + (failed.state = 'held')::int, retry_at = now() + make_interval(secs => failed.wait),
+      claimed_until = null, updated_at = now()
+    from json_to_recordset(${sql.placeholder("failed")}::json) as failed (
+      id bigint, state text, reason text, data text, wait float8)
+    where o.id = failed.id and o.state in ('queued', 'held') and o.signer = ${sql.placeholder("signer")}`,
+);
+
 /** Stores these outcomes. Skips an operation if our claim lapsed and another signer has claimed it. */
-export async function storeUnsent(context: SignerContext, unsent: Unsent): Promise<void> {
-  const { rejected, held, released } = unsent;
+export async function storeUnsent(context: SignerContext, { failed, released }: Unsent): Promise<void> {
   const { signer } = context;
-  if (rejected.length + held.length + released.length === 0) return;
+  if (failed.length + released.length === 0) return;
+  const stored = failed.map(({ row: { id, tries, response }, ...rest }) => {
+    const wait = rest.state === "held" ? retryDelay(tries, { reported: response !== null }) / 1000 : null;
+    return { id: id.toString(), wait, ...rest };
+  });
   await fenced(context, async (tx) => {
-    for (const { row, reason, data } of rejected) {
-      await tx.execute(sql`
-        update app.operation set state = 'rejected', reason = ${reason}, reason_data = ${data}, retry_at = null,
-          data = case when published_at is null then '0x' else operation.data end, claimed_until = null, updated_at = now()
-        where id = ${row.id.toString()}::bigint and state in ('queued', 'held') and signer = ${signer}`);
-    }
-    for (const { row, reason, data } of held) {
-      const wait = retryDelay(row.tries, { reported: row.response !== null }) / 1000;
-      await tx.execute(sql`
-        update app.operation set state = 'held', reason = ${reason}, reason_data = ${data}, tries = tries + 1,
-          retry_at = now() + make_interval(secs => ${wait}), claimed_until = null,
-          updated_at = now()
-        where id = ${row.id.toString()}::bigint and state in ('queued', 'held') and signer = ${signer}`);
-    }
+    if (failed.length > 0) await storeFailed(tx, { signer, failed: JSON.stringify(stored) });
     if (released.length > 0) {
       const ids = released.map(({ id }) => id);
       await tx
@@ -209,24 +210,21 @@ export async function storeUnsent(context: SignerContext, unsent: Unsent): Promi
     }
     await notifyDone(
       tx,
-      rejected.map(({ row }) => row.id),
+      failed.flatMap(({ row, state }) => (state === "rejected" ? [row.id] : [])),
     );
   });
-  report(context, unsent);
+  for (const one of failed) report(context, one);
 }
 
-function report(context: SignerContext, { rejected, held }: Unsent): void {
+function report(context: SignerContext, { row, state, reason }: Unsent["failed"][number]): void {
   const { logger, metrics } = context;
-  if (rejected.length > 0) metrics?.operations("rejected", rejected.length);
-  if (held.length > 0) metrics?.operations("held", held.length);
-  const factsOf = ({ id, kind, escrow }: OperationRow) => ({ operation: id.toString(), kind, escrow });
-  for (const { row, reason } of rejected) logger.info({ ...factsOf(row), reason }, "operation rejected");
-  for (const { row, reason } of held) {
-    const tries = row.tries + 1;
-    const facts = { ...factsOf(row), reason, tries };
-    if (tries >= ALARM_TRIES) raiseAlarm(context, "operation_failing", facts);
-    else logger.warn(facts, "operation held");
-  }
+  metrics?.operations(state, 1);
+  const { id, kind, escrow } = row;
+  const tries = row.tries + 1;
+  const facts = { operation: id.toString(), kind, escrow, reason, tries };
+  if (state === "rejected") logger.info(facts, "operation rejected");
+  else if (tries >= ALARM_TRIES) raiseAlarm(context, "operation_failing", facts);
+  else logger.warn(facts, "operation held");
 }
 
 /** Wakes the waiters of these operations when the surrounding transaction commits. */

@@ -122,7 +122,7 @@ async function isOnOurBranch(
 
 /** Releases claims immediately; otherwise they would block until they lapse. */
 async function release(context: SignerContext, rows: OperationRow[]): Promise<void> {
-  await storeUnsent(context, { rejected: [], held: [], released: rows }).catch(() => undefined);
+  await storeUnsent(context, { failed: [], released: rows }).catch(() => undefined);
 }
 
 type Judged = Unsent & { passed: OperationRow[] };
@@ -134,7 +134,7 @@ async function judge(
   results: readonly SimulationResult[],
 ): Promise<Judged> {
   const { publicClient, deployment } = context;
-  const judged: Judged = { passed: [], rejected: [], held: [], released: [] };
+  const judged: Judged = { passed: [], failed: [], released: [] };
   const used = await usedPayments(context, operations, results, head);
   const touched = new Set<string>();
   let tokenPaused: boolean | undefined;
@@ -157,21 +157,17 @@ async function judge(
     }
     const isOver = row.notAfter !== null && row.notAfter < head.timestamp;
     const cause = used.has(row.id) ? PAYMENT_USED : failureReason(result.data, result);
-    const reason = isOver ? "Expired" : cause;
+    let reason = isOver ? "Expired" : cause;
     // For those that pay out, the token's own error comes through, under any name.
-    if (tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind))) {
-      judged.held.push({ row, reason: TOKEN_PAUSED, data: result.data });
-      continue;
-    }
-    const list = canPass(reason, { ...row, fromKeeper }) ? judged.held : judged.rejected;
-    list.push({ row, reason, data: result.data });
+    if (tokenPaused === true && (TRANSFER_FAILURES.has(reason) || PAYS_OUT.has(row.kind)))
+      reason = TOKEN_PAUSED;
+    const isHeld = reason === TOKEN_PAUSED || canPass(reason, { ...row, fromKeeper });
+    judged.failed.push({ row, state: isHeld ? "held" : "rejected", reason, data: result.data });
   }
   // A published operation can fail because it was already applied, by a batch abandoned too early.
   await recordAbandoned(
     context,
-    [...judged.rejected, ...judged.held]
-      .filter(({ row }) => row.publishedAt !== null)
-      .map(({ row }) => row.id),
+    judged.failed.flatMap(({ row }) => (row.publishedAt === null ? [] : [row.id])),
     head,
   );
   return judged;
