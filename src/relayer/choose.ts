@@ -82,24 +82,15 @@ function emptySelection(
   { busy, reportedEscrows = new Set(), signedQuotas, batchGasLimit, maxOperations }: Choice,
   urgent: readonly Candidate[],
 ) {
-  const busyEscrows = new Map<string, "shared" | "exclusive">();
-  const busyCallers = new Set<string>();
-  const exclusive = urgent.filter(({ kind }) => EXCLUSIVE.has(kind));
-  for (const { kind, escrow, caller } of busy) {
-    if (escrow !== null && busyEscrows.get(escrow) !== "exclusive") {
-      busyEscrows.set(escrow, EXCLUSIVE.has(kind) ? "exclusive" : "shared");
-    }
-    if (caller !== null) busyCallers.add(caller);
-  }
   return {
-    busyEscrows,
-    busyCallers,
     reportedEscrows,
     batchGasLimit,
     maxOperations,
     untried: escrowsWithUntried(urgent),
-    /** Escrows with a waiting exclusive operation. */
-    awaited: new Set(exclusive.map(({ escrow }) => escrow)),
+    /** Escrows with a busy operation, with a busy exclusive one, and with a waiting exclusive one. */
+    busyEscrows: new Set(busy.map(({ escrow }) => escrow)),
+    closedEscrows: withExclusive(busy),
+    awaited: withExclusive(urgent),
     chosen: [] as Candidate[],
     gas: 0,
     bytes: 0,
@@ -107,7 +98,8 @@ function emptySelection(
     taken: new Map<string, OperationKind>(),
     /** Escrows with an exclusive operation that is not chosen. A settlement could depend on it. */
     passedOver: new Set<string>(),
-    closedCallers: new Set<string>(),
+    /** Callers with a busy operation, or with one that is not chosen. */
+    closedCallers: new Set(busy.map(({ caller }) => caller)),
     /** Callers with an operation behind a reported one. Their sent ones must not wait: that one can need them. */
     waitingCallers: new Set<string>(),
     /** Signed operations left of each caller that has several. */
@@ -115,7 +107,13 @@ function emptySelection(
   };
 }
 
+const withExclusive = (operations: readonly BusyOperation[]): Set<string | null> =>
+  new Set(operations.filter(({ kind }) => EXCLUSIVE.has(kind)).map(({ escrow }) => escrow));
+
 const isSuspect = ({ tries }: Candidate): boolean => tries >= SUSPECT_TRIES;
+/** Whether rivals on its escrow that have failed come behind it. */
+const isUntried = ({ tries, kind }: Candidate): boolean =>
+  tries === 0 && EXCLUSIVE.has(kind) && kind !== "settle";
 
 function isBlocked(candidate: Candidate, selection: Selection): boolean {
   const { kind, escrow, caller } = candidate;
@@ -125,18 +123,16 @@ function isBlocked(candidate: Candidate, selection: Selection): boolean {
   const hasRivals = isExclusive && selection.untried.has(escrow);
   if (hasRivals && candidate.tries > 0 && !isOnReported(candidate, selection)) return true;
   if (escrow !== null) {
-    const onEscrow = selection.busyEscrows.get(escrow);
-    if (onEscrow === "exclusive") return true;
+    if (selection.closedEscrows.has(escrow)) return true;
     // Strangers can have refunds fail as often as they like. Each is sent behind whatever else waits for the escrow.
     const yields = PAYS_OUT.has(kind) && selection.awaited.has(escrow);
-    if ((isExclusive || yields) && onEscrow === "shared") return true;
+    if ((isExclusive || yields) && selection.busyEscrows.has(escrow)) return true;
     const before = selection.taken.get(escrow);
     const canFollow = before === undefined || (kind === "settle" && ENDING.has(before));
     if (isExclusive && !canFollow) return true;
     if (kind === "settle" && selection.passedOver.has(escrow)) return true;
   }
-  if (caller !== null && (selection.busyCallers.has(caller) || selection.closedCallers.has(caller)))
-    return true;
+  if (caller !== null && selection.closedCallers.has(caller)) return true;
   if (candidate.signed && selection.quotas.get(caller ?? "") === 0) return true;
   if (chosen.length >= maxOperations) return true;
   if (chosen.length === 0) return false;
@@ -181,9 +177,9 @@ function take(candidate: Candidate, selection: Selection): void {
 function escrowsWithUntried(urgent: readonly Candidate[]): Set<string | null> {
   const escrows = new Set<string | null>();
   const callers = new Set<string>();
-  for (const { kind, escrow, caller, tries } of urgent) {
-    const isFirst = caller === null || !callers.has(caller);
-    if (isFirst && tries === 0 && EXCLUSIVE.has(kind) && kind !== "settle") escrows.add(escrow);
+  for (const candidate of urgent) {
+    const { escrow, caller } = candidate;
+    if (isUntried(candidate) && (caller === null || !callers.has(caller))) escrows.add(escrow);
     if (caller !== null) callers.add(caller);
   }
   return escrows;
@@ -197,9 +193,8 @@ function byUrgency(candidates: readonly Candidate[]): Candidate[] {
   const deadlines = new Map<bigint, number>();
   const soonest = new Map<string | null, number>();
   for (const candidate of [...candidates].sort((a, b) => compareIds(b.id, a.id))) {
-    const { id, kind, escrow, caller, notAfter, createdAt, tries } = candidate;
-    const isUntried = tries === 0 && EXCLUSIVE.has(kind) && kind !== "settle";
-    const lines = [caller, isUntried ? escrow : null].filter((line) => line !== null);
+    const { id, escrow, caller, notAfter, createdAt } = candidate;
+    const lines = [caller, isUntried(candidate) ? escrow : null].filter((line) => line !== null);
     const later = lines.map((line) => soonest.get(line) ?? Number.POSITIVE_INFINITY);
     const deadline = Math.min(notAfter ?? Number.POSITIVE_INFINITY, createdAt + PATIENCE, ...later);
     for (const line of lines) soonest.set(line, deadline);

@@ -1095,7 +1095,7 @@ const BY_TEST_FILE = {
     },
     "soonest-rival-first": {
       file: "src/relayer/choose.ts",
-      edits: [["isUntried ? escrow : null", "null"]],
+      edits: [["isUntried(candidate) ? escrow : null", "null"]],
       only: "takes the first of several payments",
     },
   },
