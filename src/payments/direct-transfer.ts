@@ -41,16 +41,15 @@ export async function isDirectTransfer(
   payment: PaymentAuthorization,
   purpose: "credit" | "refund",
 ): Promise<boolean> {
-  const use = await findUse(deps, payment);
-  if (use === null || !(await isTransferredDirectly(deps, payment, use))) return false;
+  const transfer = await findTransfer(deps, payment);
+  if (transfer === null || !(await isTransferredDirectly(deps, payment, transfer))) return false;
   const opening = await readOpening(deps, payment.to);
   // Not opened, so the money is at its address, and another node does not show it yet; or not indexed.
   if (opening === null) throw settlementPending();
   // Money from before can be what the escrow was opened with, and is booked then. Of its initiator's transfers of exactly
   // the deposit, the escrow itself refunds all but one.
-  const isOwed =
-    !isBefore(opening, deps, payment, use) || (purpose === "refund" && isDeposit(opening, payment));
-  if (isOwed) await requireFinal(deps, use);
+  const isOwed = !isBefore(transfer, opening) || (purpose === "refund" && isDeposit(opening, payment));
+  if (isOwed) await requireFinal(deps, transfer);
   return isOwed;
 }
 
@@ -61,14 +60,12 @@ async function requireFinal(deps: Deps, { blockNumber, blockHash }: LoggedTransa
   if (!isDeep || (await isCanonical(deps, blockNumber, blockHash)) !== true) throw settlementPending();
 }
 
-/** Whether a transaction moved the money without a deposit of its payer at the escrow. */
+/** Whether the transaction moved the money without a deposit of its payer at the escrow. */
 async function isTransferredDirectly(
   deps: UseDeps,
   payment: PaymentAuthorization,
-  { logs }: LoggedTransaction,
+  { logs, position }: Transfer,
 ): Promise<boolean> {
-  const position = positionOf(logs, deps.deployment.asset.address, payment);
-  if (position === null) return false;
   const events = parseEventLogs({ abi: escrowAbi, logs: emittedBy(payment.to, logs) });
   for (const event of events) if (await isOfPayer(deps, payment, position, event)) return false;
   return true;
@@ -107,15 +104,20 @@ async function isOfPayer(
   }
 }
 
-/** The log index of this nonce's use, if that moved the value ("One nonce, one transfer"); otherwise null. */
-function positionOf(logs: Log[], token: Address, payment: PaymentAuthorization): number | null {
-  const ofToken = emittedBy(token, logs);
+/** The transaction that moved the value by this nonce ("One nonce, one transfer"), and the log index of the nonce's use. */
+type Transfer = LoggedTransaction & { position: number };
+
+async function findTransfer(deps: UseDeps, payment: PaymentAuthorization): Promise<Transfer | null> {
+  const found = await findUse(deps, payment);
+  if (found === null) return null;
+  const token = deps.deployment.asset.address;
+  const ofToken = emittedBy(token, found.logs);
   const { from: authorizer, nonce } = payment;
   const use = { abi: tokenAbi, eventName: "AuthorizationUsed", args: { authorizer, nonce } } as const;
   const [used] = parseEventLogs({ ...use, logs: ofToken });
   if (used === undefined) return null;
   const behind = ofToken.filter(({ logIndex }) => logIndex === used.logIndex + 1);
-  return hasTransfer(behind, token, payment) ? used.logIndex : null;
+  return hasTransfer(behind, token, payment) ? { ...found, position: used.logIndex } : null;
 }
 
 function hasTransfer(
@@ -138,16 +140,14 @@ const emittedBy = (emitter: Address, logs: Log[]): Log[] =>
  */
 export async function findOpening(deps: Deps, payment: PaymentAuthorization) {
   if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, payment))) return null;
-  const use = await findUse(deps, payment);
-  if (use === null) return null;
-  const { logs, transactionHash, blockNumber, blockHash } = use;
-  const position = positionOf(logs, deps.deployment.asset.address, payment);
-  if (position === null) return null;
+  const transfer = await findTransfer(deps, payment);
+  if (transfer === null) return null;
+  const { logs, transactionHash, blockNumber, blockHash, position } = transfer;
   const own = emittedBy(payment.to, logs);
   const [atOnce] = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs: own });
   if (atOnce !== undefined && atOnce.logIndex < position) return { transactionHash, blockNumber, blockHash };
-  if (!(await isTransferredDirectly(deps, payment, use))) return null;
-  const opened = await findOpeningFromBalance(deps, payment, use);
+  if (!(await isTransferredDirectly(deps, payment, transfer))) return null;
+  const opened = await findOpeningFromBalance(deps, payment, transfer);
   return opened === null ? null : { transactionHash, ...opened };
 }
 
@@ -158,10 +158,10 @@ export async function findOpening(deps: Deps, payment: PaymentAuthorization) {
 async function findOpeningFromBalance(
   deps: Deps,
   payment: PaymentAuthorization,
-  use: LoggedTransaction,
+  transfer: Transfer,
 ): Promise<{ blockNumber: bigint; blockHash: Hex } | null> {
   const opening = await readOpening(deps, payment.to);
-  if (opening === null || !isDeposit(opening, payment) || !isBefore(opening, deps, payment, use)) return null;
+  if (opening === null || !isDeposit(opening, payment) || !isBefore(transfer, opening)) return null;
   const { logs, blockNumber, blockHash } = await logsOf(deps, opening, payment.to);
   const behind = logs.filter(({ logIndex }) => (logIndex ?? 0) > opening.logIndex);
   if (hasTransfer(behind, deps.deployment.asset.address, payment)) return null;
@@ -169,7 +169,7 @@ async function findOpeningFromBalance(
   const block = { blockNumber, blockHash };
   if (opening.credited.length > 0) return opening.credited.includes(payment.nonce) ? block : null;
   if ((await unbookedBalance(deps, payment.to)) < payment.value) return block;
-  await requireFinal(deps, use);
+  await requireFinal(deps, transfer);
   const reported = await findReported(deps, payment);
   if (!(await mark(deps, reported ?? payment))) return reported === null ? block : null;
   const marked = await readOpening(deps, payment.to);
@@ -196,8 +196,8 @@ async function findReported(deps: Deps, payment: PaymentAuthorization): Promise<
   if (functionName !== "create") return null;
   const reported = { ...payment, ...args[1] };
   if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, reported))) return null;
-  const use = await findUse(deps, reported);
-  return use !== null && (await isTransferredDirectly(deps, reported, use)) ? reported : null;
+  const transfer = await findTransfer(deps, reported);
+  return transfer !== null && (await isTransferredDirectly(deps, reported, transfer)) ? reported : null;
 }
 
 type IndexedOpening = NonNullable<Awaited<ReturnType<typeof readOpening>>>;
@@ -231,14 +231,9 @@ const isDeposit = ({ initiator, deposit }: IndexedOpening, { from, value }: Paym
   from === initiator && value === deposit;
 
 /** Whether the money came before the escrow was opened. */
-function isBefore(
-  opening: IndexedOpening,
-  { deployment }: UseDeps,
-  payment: PaymentAuthorization,
-  { logs, blockNumber }: LoggedTransaction,
-): boolean {
+function isBefore({ blockNumber, position }: Transfer, opening: IndexedOpening): boolean {
   if (blockNumber !== opening.blockNumber) return blockNumber < opening.blockNumber;
-  return (positionOf(logs, deployment.asset.address, payment) ?? 0) < opening.logIndex;
+  return position < opening.logIndex;
 }
 
 type StoredTerms = (typeof terms.$inferSelect)["escrowTerms"];

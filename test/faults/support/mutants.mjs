@@ -61,7 +61,7 @@ const BY_TEST_FILE = {
     },
     "deposit-refunded-again": {
       file: "src/payments/direct-transfer.ts",
-      edits: [["!isBefore(opening, deps, payment, use) || (", "opening.deposit > 0n || ("]],
+      edits: [["!isBefore(transfer, opening) || (", "opening.deposit > 0n || ("]],
       only: "is refunded to no one",
     },
     "deposit-pays-again": {
