@@ -104,7 +104,9 @@ async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<Complaint
     if (same) return same;
     await assertBelowLimit(tx, id, role);
     const by = { contractId: id, filedBy: caller, filedByRole: role };
-    const filedAt = await nextFilingTime(tx, id, now);
+    // The chain's time, but later than every earlier complaint's, so the list is in the order of filing.
+    const filedAt = sql`greatest(to_timestamp(${now}),
+      (select max(filed_at) + interval '1 millisecond' from ${complaint} where contract_id = ${id}))`;
     const [stored] = await tx
       .insert(complaint)
       .values({ ...by, id: complaintId, evidence, signed, filedAt })
@@ -174,16 +176,6 @@ async function assertBelowLimit(db: Executor, contractId: string, role: Role): P
     message: `The ${role} of this contract has filed ${LIMITS.complaintsPerRole} complaints, the maximum.`,
     retryable: false,
   });
-}
-
-/** The chain's time, but later than every earlier complaint's, so the list is in the order of filing. */
-async function nextFilingTime(tx: Transaction, contractId: string, now: number): Promise<Date> {
-  const [row] = await tx
-    .select({ latest: sql<Date | null>`max(${complaint.filedAt})`.mapWith(complaint.filedAt) })
-    .from(complaint)
-    .where(eq(complaint.contractId, contractId));
-  const latest = row?.latest?.getTime() ?? 0;
-  return new Date(Math.max(now * 1000, latest + 1));
 }
 
 /** The most complaints that a contract can have. */
