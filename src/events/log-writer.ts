@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { TIMEOUT_TYPES } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import { and, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";
 import type { PublicClient } from "viem";
 import { isCanonical } from "../chain/clients.js";
@@ -276,21 +276,14 @@ async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
 
 /** Assigns positions to staged events in the order in which they were written. Returns how many. */
 async function appendStaged({ state, tx }: Log): Promise<number> {
-  const staged = await tx
-    .select({ id: event.id })
-    .from(event)
-    .where(isNull(event.position))
-    .orderBy(asc(event.id))
-    .limit(BATCH);
-  if (staged.length === 0) return 0;
-  const first = state.lastPosition + 1n;
-  const ids = staged.map(({ id }) => id.toString());
-  await tx.execute(sql`
-    update app.event set position = ${first.toString()}::bigint + numbered.ordinal - 1
-    from unnest(${`{${ids.join(",")}}`}::bigint[]) with ordinality as numbered (id, ordinal)
-    where event.id = numbered.id`);
-  state.lastPosition += BigInt(staged.length);
-  return staged.length;
+  const { rowCount } = await tx.execute(sql`
+    update app.event set position = ${state.lastPosition.toString()}::bigint + staged.ordinal
+    from (
+      select id, row_number() over (order by id) as ordinal from app.event where position is null
+      order by id limit ${BATCH}) staged
+    where event.id = staged.id`);
+  state.lastPosition += BigInt(rowCount ?? 0);
+  return rowCount ?? 0;
 }
 
 /** Reverts events, and the time-outs and deadline notices that followed from them. Returns their contracts. */
