@@ -4,7 +4,7 @@ import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
 import { effectiveOutcomes, isVotingClosed, votingClosesAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
-import { and, asc, eq, isNull, lte, notExists, sql } from "drizzle-orm";
+import { and, asc, eq, isNull, notExists, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
 import { statusFacts, vote, workingContract } from "../db/onchain.js";
 import { eventDeadline, sealedVote } from "../db/schema.js";
@@ -94,18 +94,14 @@ export async function takeDueDeadlines(
   tx: Transaction,
   { now, limit }: { now: number; limit: number },
 ): Promise<{ taken: number; drafts: EventDraft[] }> {
-  const due = await tx
-    .select()
-    .from(eventDeadline)
-    .where(lte(eventDeadline.dueAt, now))
-    .orderBy(asc(eventDeadline.dueAt), asc(eventDeadline.contractId), asc(eventDeadline.name))
-    .limit(limit);
+  const isDue = sql`(${eventDeadline.contractId}, ${eventDeadline.name}) in (
+    select contract_id, name from app.event_deadline where due_at <= ${now}
+    order by due_at, contract_id, name limit ${limit})`;
+  const due = await tx.delete(eventDeadline).where(isDue).returning();
   if (due.length === 0) return { taken: 0, drafts: [] };
 
-  const keys = due.map(({ contractId, name }) => sql`(${contractId}, ${name})`);
-  await tx
-    .delete(eventDeadline)
-    .where(sql`(${eventDeadline.contractId}, ${eventDeadline.name}) in (${sql.join(keys, sql`, `)})`);
+  const keyOf = ({ contractId, name }: Deadline) => `${contractId} ${name}`;
+  due.sort((a, b) => a.dueAt - b.dueAt || (keyOf(a) < keyOf(b) ? -1 : 1));
   const ids = [...new Set(due.map(({ contractId }) => contractId as `0x${string}`))];
   const rows = await tx.select().from(workingContract).where(isOneOf(workingContract.id, ids));
   const escrows = new Map(rows.map((escrow) => [escrow.id as string, escrow]));
