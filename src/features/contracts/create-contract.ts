@@ -46,10 +46,8 @@ interface CreationAttempt {
   id: Address;
   escrowTerms: EscrowTerms;
   document: string;
-  /** Whether it was quoted or paid before. */
-  known: boolean;
-  /** Whether its texts are stored, and stay until this request has ended. */
-  isStored: boolean;
+  /** `stored`: they stay until this request has ended. `dropped`: these bytes were quoted or paid before. */
+  texts: "new" | "dropped" | "stored";
 }
 
 /** Quotes, or creates. Refuses with 400, 409 (`duplicate_contract` if the contract exists), 429 and 503. */
@@ -91,8 +89,8 @@ async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction
 
 /** The caller sees the terms from the first quote on. */
 async function storeQuoted(deps: Deps, call: CreateCall, attempt: CreationAttempt): Promise<void> {
-  if (attempt.known) await requireQuotable(deps, attempt);
-  if (!attempt.isStored) call.limitQuote();
+  if (attempt.texts !== "new") await requireQuotable(deps, attempt);
+  if (attempt.texts !== "stored") call.limitQuote();
   await storeAttempt(deps, call, attempt, { needsSlot: true });
 }
 
@@ -103,9 +101,9 @@ async function storePaid(
   attempt: CreationAttempt,
   { isDirectTransfer }: { isDirectTransfer: boolean },
 ): Promise<void> {
-  if (attempt.isStored) return;
+  if (attempt.texts === "stored") return;
   if (!isDirectTransfer) call.limitQuote();
-  await storeAttempt(deps, call, attempt, { needsSlot: !isDirectTransfer && !attempt.known });
+  await storeAttempt(deps, call, attempt, { needsSlot: !isDirectTransfer && attempt.texts === "new" });
 }
 
 /** The attempt that these bytes were quoted or paid as. */
@@ -117,8 +115,7 @@ async function readKnown({ db }: Deps, call: CreateCall) {
     id: row.id,
     escrowTerms: parseStoredTerms(row.escrow_terms),
     document: row.document ?? canonicalTerms(documentOf(call)),
-    known: true,
-    isStored: row.document !== null,
+    texts: row.document === null ? "dropped" : "stored",
   };
   return { row, attempt };
 }
@@ -126,7 +123,7 @@ async function readKnown({ db }: Deps, call: CreateCall) {
 /** Stores dropped texts again, so that readers see the refunded contract. */
 async function restoreTexts(deps: Deps, call: CreateCall): Promise<void> {
   const { attempt } = await readKnown(deps, call);
-  if (attempt?.isStored === false) await storeAttempt(deps, call, attempt, { needsSlot: false });
+  if (attempt?.texts === "dropped") await storeAttempt(deps, call, attempt, { needsSlot: false });
 }
 
 /** The attempt for these bytes, stored or new. Throws 409 if it has already led to a contract, or no longer can. */
@@ -138,7 +135,7 @@ async function findAttempt(deps: Deps, call: CreateCall): Promise<CreationAttemp
   const { id, escrowTerms } = attempt;
   if (row.phase !== null && row.phase !== "none") {
     // A stranger can have opened it after its texts were dropped.
-    if (!attempt.isStored) await storeAttempt(deps, call, attempt, { needsSlot: false });
+    if (attempt.texts === "dropped") await storeAttempt(deps, call, attempt, { needsSlot: false });
     throw duplicate(id);
   }
   if (row.is_opened && (row.is_live || !(await wasReorganized(deps, id)))) throw duplicate(id);
@@ -181,8 +178,7 @@ function newAttempt(deps: Deps, call: CreateCall, parameters: Parameters): Creat
     id: escrowAddress({ factory, implementation, terms: escrowTerms }),
     escrowTerms,
     document: canonicalTerms(document),
-    known: false,
-    isStored: false,
+    texts: "new",
   };
 }
 
