@@ -13,7 +13,7 @@ import {
   requeueBatch,
 } from "./results.js";
 import { broadcast, replaceIfStuck } from "./send.js";
-import { findNonceUse, findReceipt, isAncestor, maxCostOf } from "./transaction.js";
+import { type BlockRef, findNonceUse, findReceipt, isAncestor, maxCostOf } from "./transaction.js";
 
 type Batch = typeof batch.$inferSelect;
 
@@ -59,13 +59,14 @@ async function followMined(context: SignerContext, head: Head): Promise<void> {
   await finaliseDeep(context, head);
 }
 
-type MinedBatch = Pick<Batch, "id" | "state" | "blockNumber" | "blockHash">;
+type MinedBatch = Pick<Batch, "id" | "state"> & BlockRef;
 
+/** In these states a batch has a block. */
 const MINED_BATCH = {
   id: batch.id,
   state: batch.state,
-  blockNumber: batch.blockNumber,
-  blockHash: batch.blockHash,
+  blockNumber: sql<bigint>`${batch.blockNumber}`.mapWith(batch.blockNumber),
+  blockHash: sql<string>`${batch.blockHash}`,
 };
 
 function newestMined({ db, signer }: SignerContext, limit: number): Promise<MinedBatch[]> {
@@ -78,13 +79,8 @@ function newestMined({ db, signer }: SignerContext, limit: number): Promise<Mine
 }
 
 /** Whether a batch's block is canonical; null if the node does not have it. */
-async function stands(
-  context: SignerContext,
-  { blockNumber, blockHash }: MinedBatch,
-): Promise<boolean | null> {
-  if (blockNumber === null || blockHash === null) return null;
-  return isCanonical(context, blockNumber, blockHash);
-}
+const stands = (context: SignerContext, { blockNumber, blockHash }: MinedBatch): Promise<boolean | null> =>
+  isCanonical(context, blockNumber, blockHash);
 
 async function reopen(context: SignerContext, lost: readonly MinedBatch[]): Promise<void> {
   if (lost.length === 0) return;
@@ -111,7 +107,7 @@ async function finaliseDeep(context: SignerContext, head: Head): Promise<void> {
     .where(and(eq(batch.signer, signer), eq(batch.state, "mined"), lte(batch.blockNumber, deepest)))
     .orderBy(asc(batch.blockNumber))
     .limit(MAX_OPEN);
-  const standing = new Map<string | null, boolean | null>();
+  const standing = new Map<string, boolean | null>();
   for (const mined of deep) {
     if (!standing.has(mined.blockHash)) standing.set(mined.blockHash, await stands(context, mined));
   }
