@@ -194,7 +194,7 @@ export interface PaidCall<Action extends PaidAction = PaidAction> extends CallId
   /** Stores what the database must hold before the caller gets a quote. Throws to refuse it. */
   beforeQuote?(action: Action): Promise<void>;
   /** Stores what the database must hold before the relayer gets the operation. Throws to refuse it. */
-  beforeOperation?(action: Action, payment: { isDirectTransfer: boolean }): Promise<void>;
+  beforeOperation?(action: Action, payment: AcceptedPayment): Promise<void>;
   /** Stores again what was dropped, for an operation that is pending, or refunds a refused call by opening the escrow. */
   restore?(): Promise<void>;
   /** Reads the response after the action was applied on chain. */

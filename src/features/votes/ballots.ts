@@ -12,8 +12,8 @@ import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError, conflict, forbidden, invalidField } from "../../errors.js";
 import { performPaidCall } from "../../payments/paid-call.js";
-import type { PaidAction, StoredResponse, Success } from "../../payments/relayed-call.js";
-import { decodePayment, type HeaderReader } from "../../payments/x402.js";
+import type { AcceptedPayment, PaidAction, StoredResponse, Success } from "../../payments/relayed-call.js";
+import type { HeaderReader } from "../../payments/x402.js";
 import { policyFor } from "../../relayer/limits.js";
 import { openVoteOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
@@ -51,7 +51,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
     path: `/v1/contracts/${id}/votes`,
     check: () => checkVote(deps, call),
     beforeQuote: () => requireSignable(deps, call),
-    beforeOperation: (action) => storeVote(deps, action, call),
+    beforeOperation: (action, { authorization }) => storeVote(deps, action, { caller, authorization }),
     respond: () => presentBallot(deps, id, caller),
   });
 }
@@ -93,11 +93,10 @@ async function requireSignable(deps: Deps, { caller, ballot }: VoteCall): Promis
 /** Stores the votes before their commitment can be on chain: without them, the bond is lost (docs/decisions.md, "Voting rights"). */
 async function storeVote(
   deps: Deps,
-  { commitment, entrusted }: VoteAction,
-  { id, caller, headers }: VoteCall,
+  { commitment, entrusted, payTo: id }: VoteAction,
+  { caller, authorization }: { caller: Address; authorization: AcceptedPayment["authorization"] },
 ): Promise<void> {
-  const decoded = decodePayment(headers);
-  const { nonce, validAfter } = decoded?.ok === true ? decoded.payment : {};
+  const { nonce, validAfter } = authorization;
   const gasPolicy = policyFor("vote", deps.config.gasPolicy);
   if (nonce !== bondNonce(commitment)) {
     if (validAfter === 1n) throw paidForAnother();
