@@ -49,18 +49,15 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
   const claim = await claimOperations(context, head);
   const claimed = claim.operations;
   if (claimed.length === 0) return false;
+  let isSent = false;
   try {
     const ready = await prepareBatch(context, claim, { seen: head, fees });
-    if (ready === null) {
-      await release(context, claimed);
-      return false;
-    }
-    const { passed, ...state } = ready;
-    return passed.length > 0 && (await signAndSend(context, passed, { fees, ...state }));
-  } catch (error) {
-    await release(context, claimed);
-    throw error;
+    if (ready !== null && ready.passed.length > 0)
+      isSent = await signAndSend(context, ready.passed, { fees, ...ready });
+  } finally {
+    if (!isSent) await release(context, claimed);
   }
+  return isSent;
 }
 
 /**
@@ -120,7 +117,7 @@ async function isOnOurBranch(
   return !areAncestors.includes(false);
 }
 
-/** Releases claims immediately; otherwise they would block until they lapse. */
+/** Releases what is still claimed; otherwise it would block until the claims lapse. */
 async function release(context: SignerContext, rows: OperationRow[]): Promise<void> {
   await storeUnsent(context, { failed: [], released: rows }).catch(() => undefined);
 }
@@ -218,10 +215,7 @@ async function signAndSend(
   const ids = operations.map(({ id }) => id);
   const nonce = await nextNonce(context, chainNonce);
   if (nonce === null) memory.shortNonces = Math.max(memory.shortNonces, 1);
-  if (nonce === null || (wanted !== undefined && nonce !== wanted)) {
-    await release(context, operations);
-    return false;
-  }
+  if (nonce === null || (wanted !== undefined && nonce !== wanted)) return false;
   const call = { data: encodeBatch(operations), nonce, gas: batchGas(operations) };
   const attempt = await signAttempt(context, { ...fees, ...call, head });
   await crashPoint?.("after_signing");

@@ -466,8 +466,8 @@ const BY_TEST_FILE = {
     },
     "node-failure-is-verdict": {
       file: "src/relayer/send.ts",
-      from: "  } catch (error) {\n    await release(context, claimed);\n    throw error;\n  }\n}",
-      to: '  } catch {\n    const failed = claimed.map((row) => ({ row, state: "rejected", reason: "PaymentFailed", data: "0x" }));\n    await storeUnsent(context, { failed, released: [] });\n    return false;\n  }\n}',
+      from: "  } finally {\n    if (!isSent) await release(context, claimed);\n  }\n",
+      to: '  } catch {\n    const failed = claimed.map((row) => ({ row, state: "rejected", reason: "PaymentFailed", data: "0x" }));\n    await storeUnsent(context, { failed, released: [] });\n    return false;\n  }\n',
       only: "fails every simulation",
     },
     "broadcast-answer-decides": {
