@@ -213,6 +213,9 @@ const provenAs =
     return data;
   };
 
+/** The service keeps no more unpaid attempts of an agent. */
+const MAX_UNSIGNED = 5;
+
 /** The action `create`. */
 function posting(session: Session) {
   const { network, signer } = session;
@@ -220,7 +223,7 @@ function posting(session: Session) {
   const { terms: servedTerms } = reads(session);
   /** Payments for drafts that were not posted, as far as the service says. */
   const unused = new Map<string, { key: string; payTo: string; expiresAt: number }>();
-  /** Keys of drafts that were quoted, and not signed: the service counts the same bytes as one unpaid attempt. */
+  /** Keys of the newest drafts that were quoted, and not signed: the service counts the same bytes as one unpaid attempt. */
   const unsigned = new Map<string, string>();
 
   return async (draft: Draft): Promise<Contract> => {
@@ -286,7 +289,11 @@ function posting(session: Session) {
     return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, open }).catch((error) => {
       // Not earlier: a program can post two contracts with the same text at a time.
       if (expiresAt) unused.set(text, { key, payTo: paidTo, expiresAt });
-      else if (paidTo) unsigned.set(text, key);
+      else if (paidTo) {
+        unsigned.set(text, key);
+        const [oldest = ""] = unsigned.keys();
+        if (unsigned.size > MAX_UNSIGNED) unsigned.delete(oldest);
+      }
       throw error;
     });
   };
