@@ -66,7 +66,7 @@ export async function verifyPayment(input: VerifyPaymentInput): Promise<Verifica
 
 async function verify(input: VerifyPaymentInput): Promise<Verification> {
   const { publicClient, payment, quote } = input;
-  // First: what a payment is for depends on its payer, so another's differs in more than that.
+  // First: the escrow of a creation depends on its payer, so any other reason would mislead.
   if (payment.from !== input.payer) {
     return reject(
       "payer_mismatch",

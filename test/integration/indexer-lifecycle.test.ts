@@ -314,7 +314,7 @@ describe("the index after a fault", () => {
     }
   }, 300_000);
 
-  it("never claims to show blocks whose rows it lacks, also if nothing became final meanwhile", async () => {
+  it("never claims to show blocks whose rows it lacks, even if nothing became final meanwhile", async () => {
     await network.testClient.mine({ blocks: 70 });
     await actors.create({ title: "not final", initiator: client });
     await caughtUp();

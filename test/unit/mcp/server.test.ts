@@ -40,6 +40,14 @@ async function connectInMemory(agent: Agent): Promise<Client> {
   return client;
 }
 
+/** Calls a tool and cancels the call before the server can begin it. */
+async function cancelAtOnce(client: Client, call: Parameters<Client["callTool"]>[0]): Promise<void> {
+  const patience = new AbortController();
+  const cancelled = client.callTool(call, undefined, { signal: patience.signal });
+  patience.abort();
+  await expect(cancelled).rejects.toThrow();
+}
+
 it("a call that its caller cancelled is not made again by the same one", async () => {
   let requests = 0;
   let respond = (_: Response) => {};
@@ -74,10 +82,7 @@ it("a call that its caller cancelled before it began is not made", async () => {
   });
   const client = await connectInMemory(agent);
   const call = { name: "stake", arguments: { amount: "1" } };
-  const patience = new AbortController();
-  const cancelled = client.callTool(call, undefined, { signal: patience.signal });
-  patience.abort();
-  await expect(cancelled).rejects.toThrow();
+  await cancelAtOnce(client, call);
   expect((await client.callTool(call)).structuredContent).toEqual({ staked: "1.0" });
   expect(requests).toBe(1);
   await client.close();
@@ -93,10 +98,7 @@ it("a resumption that its caller cancelled before it began leaves the call to it
   const call = { name: "stake", arguments: {} };
   const [{ text }] = (await client.callTool(call)).content as [{ text: string }];
   const resumption = { name: "resume_call", arguments: { resumeId: JSON.parse(text).resumeId } };
-  const patience = new AbortController();
-  const cancelled = client.callTool(resumption, undefined, { signal: patience.signal });
-  patience.abort();
-  await expect(cancelled).rejects.toThrow();
+  await cancelAtOnce(client, resumption);
   expect((await client.callTool(call)).structuredContent).toEqual({ staked: "1.0" });
   expect(begun).toBe(1);
   await client.close();
