@@ -47,7 +47,8 @@ To rotate the master key without downtime:
   1. Add the new key to MASTER_KEYS_OLD and restart every process, so that all of them can read it.
   2. Restart every process with MASTER_KEY=<new> and MASTER_KEYS_OLD=<old>.
   3. Run master-key rotate with the settings of step 2. If it is interrupted, repeat it until it reports nothing left.
-  4. Restart without MASTER_KEYS_OLD, and destroy the key whose id the last step named as no longer needed.
+     If even its first run rewraps nothing, it had other settings: stop here.
+  4. Restart without MASTER_KEYS_OLD, and destroy the old key.
 A container has new settings once it was created again: docs/runbook.md has the commands.`;
 
 const LIST_LIMIT = "100";
