@@ -1,7 +1,12 @@
 import type { DeadlineName, EventType, TimeoutType } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { unpackOutcomes } from "@working-contracts/protocol/outcomes";
-import { effectiveOutcomes, isVotingClosed, votingClosesAt } from "@working-contracts/protocol/status";
+import {
+  effectiveOutcomes,
+  isVotingClosed,
+  openingEndsAt,
+  votingClosesAt,
+} from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNull, notExists, sql } from "drizzle-orm";
@@ -46,7 +51,7 @@ const RULES: readonly Rule[] = [
   {
     name: "opening",
     phase: "disputed",
-    at: (escrow) => BigInt(votingClosesAt(escrow) + LIMITS.voteOpeningWindow),
+    at: (escrow) => BigInt(openingEndsAt(escrow)),
     from: (escrow) => (isVotingClosed(escrow, 0) ? 0 : votingClosesAt(escrow)),
   },
 ];

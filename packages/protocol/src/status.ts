@@ -10,6 +10,7 @@ import {
   unmatchedLegs,
   withdrawnLegs,
 } from "./ledger.js";
+import { LIMITS } from "./limits.js";
 import { allMet, type OutcomeTally, tallyOutcomes } from "./outcomes.js";
 import type { Parameters } from "./terms.js";
 import type { Address, Hex, Phase } from "./types.js";
@@ -106,6 +107,12 @@ interface Dispute {
 export function votingClosesAt({ disputedAt, baVotingWindow }: Dispute): number {
   return Number(disputedAt ?? 0n) + baVotingWindow;
 }
+
+/** Returns the first second in which sealed votes can no longer be opened. src/db/onchain.ts has the SQL. */
+export const openingEndsAt = (dispute: Dispute): number => votingClosesAt(dispute) + LIMITS.voteOpeningWindow;
+
+/** Returns the first second in which no complaint is accepted, whatever the status (docs/rules.md 53). */
+export const complaintsCloseAt = (reviewDeadline: number): number => reviewDeadline + LIMITS.complaintWindow;
 
 /** Whether votes can be opened: the window has passed, or every seat of the panel is taken. */
 export function isVotingClosed(

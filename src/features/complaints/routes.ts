@@ -2,6 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { complaintCall } from "@working-contracts/protocol/signatures";
+import { complaintsCloseAt } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
@@ -161,7 +162,7 @@ async function authorizeComplaint(
 }
 
 function requireOpenWindow({ chain }: ContractRow, now: number): void {
-  const closesAt = Number(chain.reviewDeadline) + LIMITS.complaintWindow;
+  const closesAt = complaintsCloseAt(Number(chain.reviewDeadline));
   if (now < closesAt) return;
   const closedAt = isoTime(closesAt);
   throw conflict(`The complaint window closed at ${closedAt}, 7 days after the reviewDeadline.`, {

@@ -3,7 +3,12 @@ import { randomBytes } from "node:crypto";
 import { tokenUnits, voteDeposit } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { bondNonce, type Outcome, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
-import { isVotingClosed, seatsOpenAt, votingClosesAt } from "@working-contracts/protocol/status";
+import {
+  isVotingClosed,
+  openingEndsAt,
+  seatsOpenAt,
+  votingClosesAt,
+} from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, sql } from "drizzle-orm";
@@ -233,15 +238,13 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
         const message = "does not open your sealed vote with these votes";
         throw invalidField("salt", message, `salt: ${message}`);
       }
-      const notAfter = openingEndsAt(row) - 1;
+      const notAfter = openingEndsAt(row.chain) - 1;
       const opening = { escrow: id, caller, backupAgent: caller, votes: packed, salt, requestHash, notAfter };
       return enqueue(db, openVoteOperation(opening));
     },
     respond: async () => ({ data: (await presentBallot(deps, id, caller)).data }),
   });
 }
-
-const openingEndsAt = ({ chain }: ContractRow): number => votingClosesAt(chain) + LIMITS.voteOpeningWindow;
 
 function requireOpeningPeriod(row: ContractRow, now: number): void {
   requireStatus(row, "disputed", now);
@@ -250,6 +253,6 @@ function requireOpeningPeriod(row: ContractRow, now: number): void {
       `Others can still vote, until ${isoTime(votingClosesAt(row.chain))} at the latest. Keep your votes to yourself until then.`,
     );
   }
-  const endsAt = openingEndsAt(row);
+  const endsAt = openingEndsAt(row.chain);
   if (now >= endsAt) throw conflict(`Votes could be opened until ${isoTime(endsAt)}.`);
 }

@@ -1,5 +1,4 @@
-import { LIMITS } from "@working-contracts/protocol/limits";
-import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
+import { complaintsCloseAt, STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { PropsWithChildren } from "hono/jsx";
 import type { ContractView } from "../../features/contracts/view.js";
@@ -111,7 +110,7 @@ function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadli
     list.push({ kind: "voting", at: isoTime(Number(disputed.args.votingClosesAt)) });
   if (settlement.heldUntil !== null) list.push({ kind: "hold", at: settlement.heldUntil });
   if (contract.client !== null && contract.escrowedFunds !== null && contract.workerStake !== null) {
-    const at = isoTime(secondsOf(contract.reviewDeadline) + LIMITS.complaintWindow);
+    const at = isoTime(complaintsCloseAt(secondsOf(contract.reviewDeadline)));
     list.push({ kind: "complaints", at });
   }
   return list.sort((a, b) => secondsOf(a.at) - secondsOf(b.at));

@@ -2,7 +2,7 @@
 
 import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
 import { everyEvent, votesKey } from "@working-contracts/client/session";
-import { LIMITS } from "@working-contracts/protocol/limits";
+import { complaintsCloseAt } from "@working-contracts/protocol/status";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { type Account, ask, onSubmit, submittedBy, tell } from "./account.js";
 
@@ -79,7 +79,7 @@ const ACTIONS: Record<string, Action> = {
   complain: {
     // Whatever the status (docs/rules.md 53).
     isOpen: (c, me, { now }) =>
-      isParty(c, me) && wasMatched(c) && now < Date.parse(c.reviewDeadline) / 1000 + LIMITS.complaintWindow,
+      isParty(c, me) && wasMatched(c) && now < complaintsCloseAt(Date.parse(c.reviewDeadline) / 1000),
     perform: (agent, id, field) => agent.complain(id, { reason: field("reason") }),
   },
 };
