@@ -18,7 +18,7 @@ export async function ensureInstalled({ development = true } = {}) {
     console.error(`Node 20.11 or later is required; this is ${process.version}.`);
     process.exit(1);
   }
-  const wanted = wantedPackages(development);
+  const wanted = development ? requiredPackages() : packagesOfStart();
   const options = development ? [] : startOptions();
   if (missingOf(ROOT, wanted).length > 0) {
     if (!(await install(ROOT, wanted, options))) process.exit(1);
@@ -102,12 +102,13 @@ function isPart(dir, wanted) {
 }
 
 /** Packages for other platforms are optional, and so not among them. */
-function wantedPackages(development) {
-  const lockfile = join(ROOT, "package-lock.json");
-  const needed = development ? null : reachable(readLockfile(lockfile), START);
-  return packages(lockfile).filter(
-    ([path, entry]) => entry.optional !== true && (needed === null || needed.has(path)),
-  );
+const requiredPackages = () =>
+  packages(join(ROOT, "package-lock.json")).filter(([, entry]) => entry.optional !== true);
+
+/** What `npm start` installs: paths and lockfile entries. */
+export function packagesOfStart() {
+  const needed = reachable(readLockfile(join(ROOT, "package-lock.json")), START);
+  return requiredPackages().filter(([path]) => needed.has(path));
 }
 
 /** Paths of all packages on which these workspaces depend, resolved as Node does: from the inside out. */

@@ -27,6 +27,9 @@ export interface Results {
     memory: Record<"idle" | "loaded", Record<string, number>>;
   };
   start: {
+    /** What the install of the new clone holds. */
+    packages: number;
+    mib: number;
     /** Seconds in a new clone, its install included. */
     clone: number;
     /** Seconds with a new data folder, with dependencies installed. */
@@ -195,8 +198,8 @@ function readTables({ reads, floods, freshness, idleCpu, memory }: Results["read
   ].join("\n\n");
 }
 
-function startTable({ clone, first, again }: Results["start"]): string {
-  return markdownTable(
+function startTable({ packages, mib, clone, first, again }: Results["start"]): string {
+  const table = markdownTable(
     ["From `npm start` to ready", "Seconds"],
     [
       ["new clone, install included", clone],
@@ -204,6 +207,7 @@ function startTable({ clone, first, again }: Results["start"]): string {
       ["existing data", again],
     ],
   );
+  return `${table}\n\nThe install of the new clone: ${packages} packages, ${mib} MiB.`;
 }
 
 function soakTable({ minutes, agents, contracts, payments, checks, usage }: Results["soak"]): string {

@@ -6,7 +6,7 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -80,14 +80,25 @@ async function measureStartUp(): Promise<Results["start"]> {
   try {
     const clone = join(dir, "clone");
     execFileSync("git", ["clone", "--quiet", ROOT, clone]);
+    const cloneSeconds = await start(join(dir, "data of the clone"), clone);
     return {
-      clone: await start(join(dir, "data of the clone"), clone),
+      clone: cloneSeconds,
+      ...installedIn(join(clone, "node_modules")),
       first: await start(join(dir, "data")),
       again: await start(join(dir, "data")),
     };
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
+}
+
+function installedIn(modules: string): { packages: number; mib: number } {
+  const lockfile = JSON.parse(readFileSync(join(modules, ".package-lock.json"), "utf8"));
+  const packages = Object.entries<{ link?: boolean }>(lockfile.packages).filter(
+    ([path, { link }]) => path.includes("node_modules/") && link !== true,
+  );
+  const [mib] = execFileSync("du", ["-sm", modules], { encoding: "utf8" }).split("\t");
+  return { packages: packages.length, mib: Number(mib) };
 }
 
 async function start(dir: string, root = ROOT): Promise<number> {

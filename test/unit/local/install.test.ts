@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ROOT } from "../../../src/root.js";
+// @ts-expect-error A plain module: it runs before anything is installed.
+import { packagesOfStart } from "../../../tools/install.mjs";
 import { runProcess } from "../../support/run-process.js";
 
 const dir = mkdtempSync(join(tmpdir(), "install-"));
@@ -67,4 +69,8 @@ it("names the packages that npm left out", { timeout: 60_000 }, async () => {
   });
   expect(code).toBe(1);
   expect(stderr).toContain("did not install node_modules/development, node_modules/needed. Check npm's");
+});
+
+it("leaves npm start at most 350 packages to install", () => {
+  expect(packagesOfStart().length).toBeLessThanOrEqual(350);
 });
