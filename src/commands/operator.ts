@@ -47,8 +47,8 @@ To rotate the master key without downtime:
   1. Add the new key to MASTER_KEYS_OLD and restart every process, so that all of them can read it.
   2. Restart every process with MASTER_KEY=<new> and MASTER_KEYS_OLD=<old>.
   3. Run master-key rotate with the settings of step 2. If it is interrupted, repeat it until it reports nothing left.
-     If even its first run rewraps nothing, it had other settings: stop here.
-  4. Restart without MASTER_KEYS_OLD, and destroy the old key.
+  4. Restart every process without MASTER_KEYS_OLD, and run master-key rotate again. Destroy the old key only if this
+     says that MASTER_KEYS_OLD is empty and that MASTER_KEY reads every secret. If it says "Done", it had other settings.
 A container has new settings once it was created again: docs/runbook.md has the commands.`;
 
 const LIST_LIMIT = "100";
@@ -222,14 +222,15 @@ function ownerSettings() {
 async function rotateMasterKey(args: string[]): Promise<void> {
   if (args.length > 0) throw new OperatorError("master-key rotate takes no arguments");
   const keys = parseMasterKeys(process.env);
+  const current = masterKeyId(keys.masterKey);
   const { rewrapped, failed } = await withDatabase((db) => rewrapSecrets(db, keys));
   if (failed.length === 0) {
     if (keys.masterKeysOld.length === 0) {
       throw new OperatorError(
-        "MASTER_KEYS_OLD: is empty, so nothing was rotated: give the key to be replaced",
+        `MASTER_KEYS_OLD: is empty, so nothing was rotated. MASTER_KEY (id ${current}) reads every secret.`,
       );
     }
-    const [current, ...old] = [keys.masterKey, ...keys.masterKeysOld].map(masterKeyId);
+    const old = keys.masterKeysOld.map(masterKeyId).filter((id) => id !== current);
     console.log(
       `Done: ${rewrapped} keys rewrapped, nothing left under another master key than MASTER_KEY (id ${current}).\n` +
         `No longer needed: MASTER_KEYS_OLD (id ${old.join(", ")}).`,

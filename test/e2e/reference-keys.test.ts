@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/routes.js";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
-import type { MasterKeys } from "../../src/master-key.js";
+import { type MasterKeys, masterKeyId } from "../../src/master-key.js";
 import type { Agent, ApiResponse } from "../support/agent.js";
 import { requestUnstake } from "../support/chain.js";
 import {
@@ -216,11 +216,15 @@ describe("rotating the master key", () => {
 
     const again = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: current });
     expect(again.stdout).toContain("Done: 0 keys");
-    // As in a container that still has the settings from before the rotation.
+    const listed = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: `${next},${current}` });
+    expect(listed.stdout).toContain(`No longer needed: MASTER_KEYS_OLD (id ${masterKeyId(current)}).`);
+    // The last look before the old key is destroyed.
     expect(await rotate({ MASTER_KEY: next })).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("MASTER_KEYS_OLD: is empty, so nothing was rotated"),
+      stderr: `MASTER_KEYS_OLD: is empty, so nothing was rotated. MASTER_KEY (id ${masterKeyId(next)}) reads every secret.\n`,
     });
+    // As in a container that still has the settings from before the rotation.
+    expect((await rotate({ MASTER_KEY: current })).stderr).toContain("keys could not be rewrapped");
     expect((await rotate({ MASTER_KEY: current, MASTER_KEYS_OLD: next })).code).toBe(0);
     expect((await keysOf(client, id)).data.keys[0]?.k).toBe(before);
   });
