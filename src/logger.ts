@@ -42,7 +42,7 @@ const RETRY_WRITE_MS = 1000;
 
 /**
  * A log that cannot be written, as on a full disk, must neither end the process nor keep it from ending: at the exit,
- * pino repeats a failing write for ever. Lines are lost meanwhile, so that they do not fill the memory.
+ * pino repeats a failing write forever. Lines are lost meanwhile, so that they do not fill the memory.
  */
 function dropWhileFailing(stream: LogFile): void {
   const { write, flushSync } = stream;

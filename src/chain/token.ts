@@ -2,7 +2,7 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { BaseError, ContractFunctionZeroDataError, type PublicClient, parseAbi } from "viem";
 import { failedExecution } from "./errors.js";
 
-/** What the service calls and reads at a token: EIP-20, EIP-3009 with `bytes` signatures, and its EIP-712 domain. */
+/** Functions and events of a token that the service uses: EIP-20, EIP-3009 with `bytes` signatures, and its EIP-712 domain. */
 export const tokenAbi = parseAbi([
   "function name() view returns (string)",
   "function version() view returns (string)",

@@ -265,7 +265,7 @@ export function rateLimit({
   const writes = createRateLimiter(rateLimits.writes);
   const anonymous = createRateLimiter(rateLimits.anonymous);
   const challenges = createRateLimiter(rateLimits.challenges);
-  /** Anyone can make up keys, and each costs a read of the database. Keys of agents are given back. */
+  /** Anyone can make up keys, and each costs a read of the database. Keys of agents do not count. */
   const unknownKeys = createRateLimiter(rateLimits.reads);
   const quoted = createRateLimiter(LIMITS.newContractBytesPerMinute);
 

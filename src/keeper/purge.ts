@@ -1,4 +1,4 @@
-/** Deletes what no one needs any more, in bounded batches. docs/limits.md lists every table with its bound. */
+/** Deletes what no one needs any longer, in bounded batches. docs/limits.md lists every table with its bound. */
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { type SQL, sql } from "drizzle-orm";
 import type { BaseLogger } from "pino";

@@ -27,7 +27,7 @@ export interface Results {
     memory: Record<"idle" | "loaded", Record<string, number>>;
   };
   start: {
-    /** What the install of the new clone holds. */
+    /** Contents of the new clone's install. */
     packages: number;
     mib: number;
     /** Seconds in a new clone, its install included. */

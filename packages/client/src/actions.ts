@@ -213,7 +213,7 @@ const provenAs =
     return data;
   };
 
-/** The service keeps no more unpaid attempts of an agent. */
+/** The service keeps only so many unpaid attempts of an agent. */
 const MAX_UNSIGNED = 5;
 
 /** The action `create`. */

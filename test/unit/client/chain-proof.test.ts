@@ -54,7 +54,7 @@ function failing(node: ReturnType<typeof nodeOf>) {
 
 const contract = (status: Status) => ({ id, status }) as Contract;
 
-/** What a call ends with, however long it waits. */
+/** A call's result or error, however long it waits. */
 async function ended<T>(call: Promise<T>): Promise<T | Error> {
   const end = call.catch((error: Error) => error);
   for (let i = 0; i < 80; i++) await vi.advanceTimersByTimeAsync(500);
