@@ -123,10 +123,10 @@ export function trackedFiles() {
 /** Every text that people read, with its file and first line. */
 function texts() {
   return trackedFiles()
-    .filter((path) => /\.(?:ts|tsx|mjs|sol|md)$/.test(path) && !GENERATED.test(path))
+    .filter((path) => /\.(?:ts|tsx|mjs|js|sol|md|tree|ya?ml)$/.test(path) && !GENERATED.test(path))
     .flatMap((path) => {
       const source = readFileSync(join(ROOT, path), "utf8");
-      return path.endsWith(".md") ? [markdown(path, source)] : sourceTexts(path, source);
+      return /\.(?:md|tree|ya?ml)$/.test(path) ? [markdown(path, source)] : sourceTexts(path, source);
     });
 }
 
@@ -139,7 +139,7 @@ function markdown(path, source) {
 
 function sourceTexts(path, source) {
   const found = [];
-  const hasMessages = /^(?:src|packages)\//.test(path);
+  const hasMessages = /^(?:src|packages|tools)\//.test(path);
   for (const { index, 0: token, groups } of source.matchAll(TOKENS)) {
     const line = lineAt(source, index);
     if (groups.comment !== undefined) {

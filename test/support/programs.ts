@@ -1,4 +1,4 @@
-/** Programs in processes of their own: the service's as they are built, others bundled in the same way. */
+/** Programs in separate processes: the service's as they are built, others bundled in the same way. */
 import { createWriteStream, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { ROOT } from "../../src/root.js";

@@ -65,7 +65,7 @@ async function startFlood(order: FloodOrder): Promise<() => Promise<FloodCounts>
   const source = fork(SELF, [JSON.stringify(order)], { execArgv: ["--import", "tsx"] });
   const exited = once(source, "exit");
   const next = async (): Promise<FloodCounts> => {
-    const ended = exited.then(() => Promise.reject(new Error("The flood ended by itself.")));
+    const ended = exited.then(() => Promise.reject(new Error("The flood ended early.")));
     const [message] = await Promise.race([once(source, "message"), ended]);
     return message;
   };

@@ -53,7 +53,7 @@ function replaceRegions(fresh) {
   const restoreFocus = rememberFocus();
   if (regions.map(({ id }) => id).join() !== newer.map(({ id }) => id).join()) {
     remember(newer);
-    // What the wallet's script works in stays as it is.
+    // Leave the elements that the wallet's script works in.
     const kept = [...main.querySelectorAll("[data-keep]")];
     const reopen = regions.map(rememberOpen);
     main.replaceChildren(...fresh.childNodes);
@@ -107,7 +107,7 @@ function announce(text) {
 
 let stream;
 
-/** What the state says, by the stream's `readyState`. */
+/** The state's text, by the stream's `readyState`. */
 const STREAM_WORDS = ["Reconnecting", "Live", "Disconnected"];
 const showState = () => announce(isFailing ? "Not up to date" : STREAM_WORDS[stream.readyState]);
 
