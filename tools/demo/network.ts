@@ -17,7 +17,8 @@ const RUNNING = process.env.DATA_DIR || ".local";
 /** Starts a separate network, because the demo moves the clock; `stop` ends it and deletes its data. */
 export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<void> }> {
   const dir = newFolder("working-contracts-demo-");
-  const network = await launchNetwork(dir);
+  // The demo stays within the default budget.
+  const network = await launchNetwork(dir, ROOT, { env: { GAS_BUDGET: "100000000" } });
   return {
     dir,
     async stop() {
