@@ -4,8 +4,10 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import type { LedgerView } from "../../src/features/contracts/ledger.js";
-import { audit } from "../../test/faults/support/audit.js";
+import type { ContractView } from "../../src/features/contracts/view.js";
+import { audit, readAs } from "../../test/faults/support/audit.js";
 import type { Cluster } from "../../test/faults/support/cluster.js";
+import type { Agent } from "../../test/support/agent.js";
 import { textOf, until } from "../local/processes.js";
 import type { Life } from "./agents.js";
 
@@ -64,6 +66,7 @@ export async function checkAll(life: Life): Promise<Check[]> {
       wrong: await openBooks(life),
     },
     { name: "no unexpected response", looked: calls, wrong: surprises },
+    { name: "no agent met a limit", looked: customers.sent(), wrong: customers.limits },
   ];
 }
 
@@ -72,19 +75,19 @@ export async function checkAll(life: Life): Promise<Check[]> {
  * rejected settlement only after half a minute, during which no operation is pending.
  */
 async function openBooks({ cluster, board, agents }: Life): Promise<string[]> {
-  const url = cluster.apis[0]?.url;
-  const headers = { authorization: `Bearer ${agents[0]?.apiKey}` };
+  let turn = 0;
   const look = async (id: string): Promise<string[]> => {
-    const [status, ledger] = await Promise.all(
-      ["", "/ledger"].map(async (part) => {
-        const response = await fetch(`${url}/v1/contracts/${id}${part}`, { headers });
-        return ((await response.json()) as { data: LedgerView & { status: string } }).data;
-      }),
-    );
-    const { held, unbooked } = ledger as LedgerView;
-    const hasEnded = /^(settled|cancelled)-/.test(status?.status ?? "");
+    const agent = agents[turn++ % agents.length] as Agent;
+    const url = `${cluster.apis[0]?.url}/v1/contracts/${id}`;
+    const [{ data: contract }, { data: ledger }] = await Promise.all([
+      readAs<ContractView>(agent, url),
+      readAs<LedgerView>(agent, `${url}/ledger`),
+    ]);
+    const { held, unbooked } = ledger;
+    board.set(id, contract);
+    const hasEnded = /^(settled|cancelled)-/.test(contract.status);
     return [
-      ...(hasEnded ? [] : [`${id} is ${status?.status}`]),
+      ...(hasEnded ? [] : [`${id} is ${contract.status}`]),
       ...(isMoney(held) || isMoney(unbooked)
         ? [`${id} holds ${held}, and ${unbooked} outside its books`]
         : []),

@@ -5,6 +5,7 @@
  * agree.
  */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { readEscrow } from "@working-contracts/client/verify/read-chain";
 import { rebuild } from "@working-contracts/client/verify/rebuild";
 import { escrowAbi, testUsdAbi } from "@working-contracts/protocol/abi";
@@ -17,7 +18,7 @@ import { statusFacts, workingContract } from "../../../src/db/onchain.js";
 import type { ContractView } from "../../../src/features/contracts/view.js";
 import { createConcurrencyLimit } from "../../../src/scheduling.js";
 import { until } from "../../../tools/local/processes.js";
-import type { ApiResponse } from "../../support/agent.js";
+import type { Agent, ApiResponse } from "../../support/agent.js";
 import type { Cluster } from "./cluster.js";
 import type { Customers, Payment } from "./customers.js";
 import type { ServiceProcess } from "./service-process.js";
@@ -199,18 +200,16 @@ async function escrowFaults(
 /** Every contract that was paid for has the same status on chain, by the index's facts, and from each running API. */
 async function statusFaults(cluster: Cluster, customers: Customers): Promise<string[]> {
   const { publicClient } = cluster;
-  const [reader] = customers.payments;
-  if (reader === undefined) return [];
   await indexedTo(cluster, await publicClient.getBlockNumber({ cacheTime: 0 }));
-  const ids = new Set(
+  const payers = new Map(
     customers.payments
       .filter(({ truth }) => truth?.status === 200)
-      .map(({ authorization }) => authorization.to),
+      .map(({ authorization, agent }) => [authorization.to, agent]),
   );
   const chain = batchingClient(cluster);
   const db = databaseOn(cluster.pool);
   const faults: string[] = [];
-  const check = async (id: Address): Promise<void> => {
+  const check = async ([id, payer]: [Address, Agent]): Promise<void> => {
     let said: Record<string, unknown> = {};
     const agrees = async (): Promise<boolean> => {
       const head = await chain.getBlock({ blockTag: "latest" });
@@ -225,10 +224,7 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
       const isStanding = row !== undefined && block?.hash === row.updatedBlockHash;
       const answers: ApiResponse<ContractView>[] = [];
       for (const { url } of cluster.apis.filter((one) => one.isRunning())) {
-        const response = await fetch(`${url}/v1/contracts/${id}`, {
-          headers: { authorization: `Bearer ${reader.agent.apiKey}` },
-        });
-        answers.push((await response.json()) as ApiResponse<ContractView>);
+        answers.push(await readAs(payer, `${url}/v1/contracts/${id}`));
       }
       const onChain = STATUSES[status - 1];
       const indexed = row && statusOf(statusFacts(row), Number(head.timestamp));
@@ -240,8 +236,17 @@ async function statusFaults(cluster: Cluster, customers: Customers): Promise<str
     });
   };
   const inTurn = createConcurrencyLimit(CHECKED_AT_A_TIME);
-  await Promise.all([...ids].map((id) => inTurn(() => check(id))));
+  await Promise.all([...payers].map((one) => inTurn(() => check(one))));
   return faults;
+}
+
+/** Reads as the agent, and waits when its limit is met: an audit reads thousands of contracts at once. */
+export async function readAs<T>({ apiKey }: Agent, url: string): Promise<ApiResponse<T>> {
+  for (;;) {
+    const response = await fetch(url, { headers: { authorization: `Bearer ${apiKey}` } });
+    if (response.status !== 429) return (await response.json()) as ApiResponse<T>;
+    await delay(1000 * Number(response.headers.get("retry-after")));
+  }
 }
 
 /** The outbox names the same transaction and block for each batch and its operations as the chain. */

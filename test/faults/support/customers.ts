@@ -53,14 +53,15 @@ const PAUSE_MS = 300;
 const HOUR = 3600;
 const FUNDS = 10_000_000_000n;
 
-/** Whether to stop repeating the call. Attempts that were never paid count for half an hour, too long to wait for. */
-function isFinal({ status, error }: ApiResponse<ContractView>): boolean {
-  return error?.code === "too_many_pending_attempts" || (status < 500 && status !== 429);
-}
+/** Whether the call met a limit, other than that of unpaid attempts: these count for half an hour, too long to wait for. */
+const isLimited = ({ status, error }: ApiResponse): boolean =>
+  status === 429 && error?.code !== "too_many_pending_attempts";
 
-export function createCustomers(cluster: Cluster, name: string) {
+/** `pauseMs`: before a call is repeated. */
+export function createCustomers(cluster: Cluster, name: string, { pauseMs = PAUSE_MS } = {}) {
   const { deployment, publicClient } = cluster;
   const payments: Payment[] = [];
+  const limits: string[] = [];
   let serial = 0;
   let turn = 0;
 
@@ -77,7 +78,9 @@ export function createCustomers(cluster: Cluster, name: string) {
       fetch(input, { ...init, signal: AbortSignal.timeout(ATTEMPT_TIMEOUT_MS) }),
     );
     try {
-      return await call<ContractView>(method, path, { headers, ...(body !== "" && { body }) });
+      const response = await call<ContractView>(method, path, { headers, ...(body !== "" && { body }) });
+      if (isLimited(response)) limits.push(`${method} ${path}: ${response.error?.message}`);
+      return response;
     } catch {
       return null;
     }
@@ -92,13 +95,13 @@ export function createCustomers(cluster: Cluster, name: string) {
     for (;;) {
       const response = await ask();
       seen.push(response?.status ?? 0);
-      if (response !== null && isFinal(response)) return response;
+      if (response !== null && response.status < 500 && !isLimited(response)) return response;
       if (performance.now() > giveUpAt) {
         throw new Error(
           `No final response, at last ${JSON.stringify(response?.body)}, after ${seen.join(", ")}`,
         );
       }
-      await delay(PAUSE_MS);
+      await delay(pauseMs);
     }
   }
 
@@ -174,6 +177,10 @@ export function createCustomers(cluster: Cluster, name: string) {
 
   return {
     payments,
+    /** Limits that calls met, in words. */
+    limits,
+    /** How many calls were sent, repetitions included. */
+    sent: () => turn,
     attempt,
     insist,
     signedCreation: async (agent: Agent, changes?: Partial<Authorization>) =>
