@@ -109,13 +109,13 @@ const WEIGHTS: Partial<Record<FaultName, number>> = {
   "time jumps": 6,
 };
 
-/** Injects one fault after another until `signal` aborts. Returns how often each fault was injected. */
+/** Injects one fault after another until `signal` aborts. Returns how often each kind was injected, which can be 0. */
 export async function injectFaults(
   cluster: Cluster,
   { chance, signal }: { chance: Chance; signal: AbortSignal },
 ): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
   const names = Object.keys(FAULTS) as FaultName[];
+  const counts = new Map<string, number>(names.map((name) => [name, 0]));
   const weights = Object.fromEntries(names.map((name) => [name, WEIGHTS[name] ?? 1]));
   while (!signal.aborted) {
     await delay(chance.between(1000, 8000), undefined, { signal }).catch(() => {});

@@ -152,9 +152,12 @@ function listOf(counts: ReadonlyMap<string, number>): string {
 const INTERVAL_MS = 5000;
 const BYTES_PER_MIB = 2 ** 20;
 /** Caches and pools are full by then: later memory must not grow, disk only with the number of contracts. */
-const WARM_UP_MS = 30 * 60_000;
+export const WARM_UP_MINUTES = 30;
 /** How far memory may later exceed the highest of the first half hour: garbage is collected at other moments. */
 const TOLERANCE = { share: 0.25, mib: 32 };
+/** The same for the disk of later contracts: those of the first half hour end later, and blocks are stored by time. */
+const DISK_TOLERANCE = { share: 0.5, mib: 32 };
+const CONTRACTS = "number of contracts";
 
 interface Growth {
   first: number;
@@ -165,15 +168,15 @@ interface Growth {
   last: number;
 }
 
-/** MiB by process, or by part of the disk. Restarts of a process count as one. */
+/** MiB by process, or by part of the disk, and the number of contracts. Restarts of a process count as one. */
 export type Usage = ReadonlyMap<string, Growth>;
 
-export function watchUsage(cluster: Cluster): { stop(): Usage } {
+export function watchUsage({ cluster, board }: Pick<Life, "cluster" | "board">): { stop(): Usage } {
   const seen = new Map<string, Growth>();
   const startedAt = performance.now();
   const look = (): void => {
-    const isEarly = performance.now() - startedAt < WARM_UP_MS;
-    for (const [name, now] of usageOf(cluster)) {
+    const isEarly = performance.now() - startedAt < WARM_UP_MINUTES * 60_000;
+    for (const [name, now] of [...usageOf(cluster), [CONTRACTS, board.size] as const]) {
       if (now === undefined) continue;
       const { first = now, early = 0, late = null } = seen.get(name) ?? {};
       const highest = isEarly
@@ -193,16 +196,38 @@ export function watchUsage(cluster: Cluster): { stop(): Usage } {
   };
 }
 
-/** Whether the memory of the service's own processes stayed flat after the first half hour; null in a shorter run. */
-export function checkGrowth(usage: Usage): Check | null {
+/** The checks of a run longer than half an hour. */
+export function checkLongRun(usage: Usage, faults: ReadonlyMap<string, number>): Check[] {
+  const missing = [...faults].filter(([, count]) => count === 0).map(([name]) => `Never injected: ${name}`);
+  const every = { name: "every kind of fault was injected", looked: faults.size, wrong: missing };
+  return [every, checkMemory(usage), checkDisk(usage)];
+}
+
+/** Whether the memory of the service's own processes stayed flat after the first half hour. */
+function checkMemory(usage: Usage): Check {
   const compared = [...usage].flatMap(([name, { early, late }]) =>
     late !== null && /^(api|relayer|indexer)/.test(name) ? [{ name, early, late }] : [],
   );
-  if (compared.length === 0) return null;
   const wrong = compared
     .filter(({ early, late }) => late > early * (1 + TOLERANCE.share) + TOLERANCE.mib)
     .map(({ name, early, late }) => `${name} took ${early} MiB in the first half hour, ${late} MiB after it`);
   return { name: "memory stays flat after half an hour", looked: compared.length, wrong };
+}
+
+/** Whether later contracts took at most as much of the disk as those of the first half hour. */
+function checkDisk(usage: Usage): Check {
+  const contracts = usage.get(CONTRACTS);
+  const before = contracts?.early ?? 0;
+  const after = (contracts?.late ?? 0) - before;
+  const wrong = [...usage].flatMap(([name, { first, early, late }]) => {
+    if (!name.startsWith("disk")) return [];
+    const grown = (late ?? 0) - early;
+    const expected = Math.round(((early - first) / before) * after);
+    return grown > expected * (1 + DISK_TOLERANCE.share) + DISK_TOLERANCE.mib
+      ? [`${name} grew by ${grown} MiB after the first half hour; its contracts would have taken ${expected}`]
+      : [];
+  });
+  return { name: "disk per contract stays flat after half an hour", looked: after, wrong };
 }
 
 function usageOf(cluster: Cluster): [name: string, mib: number | undefined][] {
@@ -221,12 +246,13 @@ export function memoryOf(pid: number | undefined, field = "VmRSS"): number | und
   return kib === undefined ? undefined : Math.round((Number(kib) * 1024) / BYTES_PER_MIB);
 }
 
-/** Undefined if Postgres removed a folder while it was listed. */
+/** Leaves out Postgres's write-ahead log, which is reused. Undefined if a folder was removed while it was listed. */
 function folderMib(folder: string): number | undefined {
   try {
-    const sizes = readdirSync(folder, { recursive: true }).map(
-      (name) => statSync(join(folder, String(name)), { throwIfNoEntry: false })?.size ?? 0,
-    );
+    const names = readdirSync(folder, { recursive: true }).map(String);
+    const sizes = names
+      .filter((name) => !/\bpg_wal\b/.test(name))
+      .map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0);
     return Math.round(sizes.reduce((sum, size) => sum + size, 0) / BYTES_PER_MIB);
   } catch {
     return undefined;

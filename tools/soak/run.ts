@@ -12,10 +12,11 @@ import { injectFaults } from "./faults.js";
 import {
   type Check,
   checkAll,
-  checkGrowth,
+  checkLongRun,
   printReport,
   requireProof,
   type Usage,
+  WARM_UP_MINUTES,
   watchUsage,
 } from "./report.js";
 
@@ -66,7 +67,7 @@ export async function soak({ minutes, agents: count, seed }: SoakOptions): Promi
     await stakeSome(life);
 
     console.log(`${count} agents for ${minutes} minutes; --seed ${seed} makes the same choices again.`);
-    const watch = watchUsage(cluster);
+    const watch = watchUsage(life);
     const signal = AbortSignal.timeout(minutes * 60_000);
     // Every agent listens to it, and so does the fault injector.
     setMaxListeners(count + 1, signal);
@@ -79,8 +80,8 @@ export async function soak({ minutes, agents: count, seed }: SoakOptions): Promi
     await cluster.heal();
     await endAll(cluster);
     const usage = watch.stop();
-    const growth = checkGrowth(usage);
-    const checks = requireProof([...(await checkAll(life)), ...(growth === null ? [] : [growth])], faults);
+    const long = minutes > WARM_UP_MINUTES ? checkLongRun(usage, faults) : [];
+    const checks = requireProof([...(await checkAll(life)), ...long], faults);
     printReport(life, { checks, faults, minutes, seed, usage });
     const [contracts, payments] = [life.board.size, customers.payments.length];
     return { minutes, agents: count, contracts, payments, faults, checks, usage };
