@@ -29,7 +29,7 @@ import { followBatches, isBehindGap } from "./follow.js";
 import { WATCH_TIME } from "./results.js";
 import { fillGap, sendNext } from "./send.js";
 
-const DEFAULT_OPTIONS = {
+export const DEFAULT_OPTIONS = {
   pollIntervalMs: 100,
   notAllowedPauseMs: 10_000,
   maxInFlight: 4,

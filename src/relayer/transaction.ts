@@ -24,7 +24,7 @@ import type { Head, SignerContext } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 
 /** EIP-7825: maximum gas limit of a transaction. */
-const MAX_TRANSACTION_GAS = 2 ** 24;
+export const MAX_TRANSACTION_GAS = 2 ** 24;
 /** Maximum share of a block's gas per batch. Close to 100%, the batch would fit only into an empty block. */
 const BLOCK_SHARE_PERCENT = 90n;
 /** Gas `execute` uses before its first operation and after its last. */

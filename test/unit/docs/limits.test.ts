@@ -14,6 +14,8 @@ import {
   settleOperation,
   tallyOperation,
 } from "../../../src/relayer/operations.js";
+import { DEFAULT_OPTIONS } from "../../../src/relayer/relayer.js";
+import { MAX_TRANSACTION_GAS } from "../../../src/relayer/transaction.js";
 import { ROOT } from "../../../src/root.js";
 import { worstGas } from "../../support/worst-gas.js";
 import { testConfig } from "../http/fixtures.js";
@@ -25,10 +27,18 @@ const rowsUnder = (heading: string): string[][] =>
     ?.split("\n")
     .slice(2)
     .map((line) => line.split("|").map((cell) => cell.trim())) ?? [];
-const file = join(ROOT, "test/contracts/snapshots/operations-alone.json");
-const measured: Record<string, string> = JSON.parse(readFileSync(file, "utf8"));
+const snapshotOf = (name: string): Record<string, string> =>
+  JSON.parse(readFileSync(join(ROOT, `test/contracts/snapshots/${name}.json`), "utf8"));
+const measured = snapshotOf("operations-alone");
 const gasOf = (...names: string[]): number => names.reduce((sum, name) => sum + Number(measured[name]), 0);
 const number = (text = ""): number => Number(text.replaceAll(",", ""));
+const costOf = (gas: number): number => gas * 0.01e-9 * 3000;
+/** As the page writes it. */
+const written = (value: number, fractionDigits = 0): string =>
+  value.toLocaleString("en", {
+    minimumFractionDigits: fractionDigits,
+    maximumFractionDigits: fractionDigits,
+  });
 
 it("the page about limits says what an attacker can cost at the default settings", () => {
   const { gasPolicy } = testConfig();
@@ -37,7 +47,7 @@ it("the page about limits says what an attacker can cost at the default settings
   for (const [, addresses, gas, cost] of rows) {
     const worst = worstGas(gasPolicy, { addresses: number(addresses), hours: 24 });
     expect([addresses, number(gas)]).toEqual([addresses, worst]);
-    expect(number(cost)).toBeCloseTo(worst * 0.01e-9 * 3000, 2);
+    expect(number(cost)).toBeCloseTo(costOf(worst), 2);
   }
   for (const limit of Object.values(gasPolicy)) expect(page).toContain(limit.toLocaleString("en"));
 });
@@ -81,12 +91,30 @@ it("the page about limits says what can follow an operation that was within the 
 
   const rows = rowsUnder("earlier days began, and left open.\n\n").map(([, , gas]) => number(gas));
   expect(rows).toEqual([ordinary, burnt, gasOf("open-vote, first", "claim")]);
+
+  const inBatch = snapshotOf("operations-in-batch-of-ten");
+  const opening = Number(inBatch.create) + Number(inBatch.accept);
+  expect(page).toContain(`${written(opening)} gas each in batches`);
+  const openedIn = rowsUnder("gas is in billions.\n\n");
+  expect(openedIn.map(([, days = ""]) => Number.parseInt(days, 10))).toEqual([1, 30, 365]);
+  for (const [, days = "", ...cells] of openedIn) {
+    const hours = 24 * Number.parseInt(days, 10);
+    const contracts = Math.floor(worstGas(testConfig().gasPolicy, { addresses: 1e6, hours }) / opening);
+    const ends = [ordinary, burnt].map((gas) => contracts * gas);
+    const expected = ends.flatMap((gas) => [written(gas / 1e9, 1), written(costOf(gas))]);
+    expect(cells.slice(0, -1)).toEqual([written(contracts), ...expected]);
+  }
+  const ofDay = (86_400 / 2) * DEFAULT_OPTIONS.maxInFlight * MAX_TRANSACTION_GAS;
+  expect(page.replaceAll("\n", " ")).toContain(
+    `at most four batches a block, each of at most ${written(MAX_TRANSACTION_GAS)} gas, are ${written(ofDay / 1e9, 1)} billion (${written(costOf(ofDay))})`,
+  );
+  expect(page).toContain(`for ${written(gasOf("delegate", "revoke-delegation"))} gas.`);
   expect(page).toContain(`its refund ${gasOf("refund-direct-transfer").toLocaleString("en")}.`);
 });
 
 it("what a fee earns costs the operator less than the fee, and a contract at 0.30 covers its lifecycle", () => {
   const { perFee } = testConfig().gasPolicy;
-  expect(perFee * 0.01e-9 * 3000).toBeLessThan(1);
+  expect(costOf(perFee)).toBeLessThan(1);
   expect(0.3 * 0.05 * perFee).toBeGreaterThan(
     gasOf("create", "accept", "deliver", "approval and settlement"),
   );
