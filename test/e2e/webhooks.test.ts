@@ -433,6 +433,44 @@ describe("a target that fails", () => {
     expect(positions.slice(0, -1)).toEqual(Array.from({ length: 100 }, (_, i) => i - 100));
   });
 
+  test("gets no new event while 1,000 wait for a retry, and no replay of one", async () => {
+    const receiver = await startReceiver();
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    const retries = (from: number, to: number) =>
+      world.pool.query(
+        `insert into app.webhook_retry (webhook_id, position, attempts, next_attempt_at)
+         select $1, -i, 1, now() + interval '1 day' from generate_series($2::int, $3::int) i`,
+        [id, from, to],
+      );
+    await retries(1, 999);
+    await created(world, client);
+    await eventually("it is sent beside 999", async () => (await read(client, id)).lastStatus === 204);
+
+    await retries(1000, 1000);
+    await created(world, client);
+    await eventually("the sender leaves the next one in the log", async () => {
+      const { rowCount } = await world.pool.query(
+        `select from app.webhook where id = $1 and wanted_up_to > sent_up_to and claimed_until is null
+           and next_attempt_at > now() + interval '1 hour'`,
+        [id],
+      );
+      return rowCount === 1;
+    });
+    const eventId = receiver.received[0]?.event.id;
+    const full = await send(client, "POST", `${PATH}/${id}/replay`, { eventId });
+    expect(full).toMatchObject({
+      status: 429,
+      error: { code: "rate_limited", message: expect.stringContaining("1000 events wait to be sent again") },
+    });
+    expect(full.headers.get("retry-after")).toBe("60");
+    expect(receiver.received).toHaveLength(1);
+    expect((await read(client, id)).pendingRetries).toBe(1000);
+
+    await world.pool.query("delete from app.webhook_retry where webhook_id = $1 and position = -1000", [id]);
+    await skipRest(id);
+    await eventually("it is sent once there is room", async () => receiver.received.length === 2);
+  });
+
   test("gets nothing more after it reports that it is gone, until its owner switches it on", async () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
@@ -569,15 +607,6 @@ describe("a replay", () => {
     await send(client, "POST", `${PATH}/${id}/replay`, { eventId: first?.event.id });
     await eventually("the first is sent again", async () => receiver.received.length === 4);
     expect(receiver.received.at(-1)?.event).toEqual(first?.event);
-
-    await world.pool.query(
-      `insert into app.webhook_retry (webhook_id, position, attempts, next_attempt_at)
-       select $1, -i, 1, now() + interval '1 day' from generate_series(1, 1000) i`,
-      [id],
-    );
-    const full = await send(client, "POST", `${PATH}/${id}/replay`, { eventId: first?.event.id });
-    expect(full).toMatchObject({ status: 429, error: { code: "rate_limited" } });
-    await world.pool.query("delete from app.webhook_retry where webhook_id = $1", [id]);
 
     for (const body of [{}, { after: "x" }, { eventId: "999999999" }, { after: "999999999" }]) {
       expect((await send(client, "POST", `${PATH}/${id}/replay`, body)).status, JSON.stringify(body)).toBe(
