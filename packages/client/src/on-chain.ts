@@ -107,7 +107,7 @@ function createTransactor({
   const rpc = <T>(method: string, params: unknown[]) =>
     client.request({ method, params } as never) as Promise<T>;
   const me = account.address.toLowerCase() as Address;
-  const signer = account as unknown as Signer;
+  const signer: Signer = account;
   const pinned = (): Addresses => {
     if (network !== undefined) return lowerCase(network);
     throw new RangeError("This needs `network`, the addresses of the protocol (--deployment)");
