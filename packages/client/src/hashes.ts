@@ -1,4 +1,4 @@
-/** The hashes that a contract wallet signs. */
+/** The hashes that a contract wallet signs. A separate file: its dynamic import loads two functions of viem, not all utils. */
 import type { Hex } from "@working-contracts/protocol/types";
 import type { TypedDataDefinition } from "viem";
 import { hashMessage, hashTypedData } from "viem/utils";
