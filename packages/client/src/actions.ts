@@ -99,7 +99,7 @@ export function actions(session: Session) {
         deadline: terms.matchDeadline,
       }));
       const body = JSON.stringify({ accept: true });
-      const input = { path: { id }, body, expect, open: provenAs(session, "accept", id) };
+      const input = { path: { id }, body, expect, parse: provenAs(session, "accept", id) };
       return pay(session, "POST /v1/contracts/{id}/accept", input);
     },
 
@@ -125,7 +125,7 @@ export function actions(session: Session) {
         amount: disputeBond(price, parameters),
         deadline: reviewDeadline,
       }));
-      const input = { path: { id }, expect, open: provenAs(session, "dispute", id) };
+      const input = { path: { id }, expect, parse: provenAs(session, "dispute", id) };
       return pay(session, "POST /v1/contracts/{id}/dispute", input);
     },
 
@@ -204,7 +204,7 @@ export function actions(session: Session) {
   };
 }
 
-/** Opens the response to an action that the service reports as done, once a node shows it too. */
+/** The contract in the response to an action that the service reports as done, once a node shows it too. */
 const provenAs =
   (session: Session, action: Parameters<typeof requireDone>[2]["action"], id: string) =>
   async ({ data }: { data: Contract }): Promise<Contract> => {
@@ -278,7 +278,7 @@ function posting(session: Session) {
     const beforeSigning = () => {
       expiresAt = performance.now() + USABLE_MS;
     };
-    const open = async (response: { data: Contract }): Promise<Contract> => {
+    const parse = async (response: { data: Contract }): Promise<Contract> => {
       // Without a payment, the service could name any contract.
       if (paidTo === "") await termsOf(response.data.id);
       const id = paidTo || response.data.id;
@@ -286,7 +286,7 @@ function posting(session: Session) {
       if (unused.get(text)?.key === key) unused.delete(text);
       return { ...contract, id };
     };
-    return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, open }).catch((error) => {
+    return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, parse }).catch((error) => {
       // Not earlier: a program can post two contracts with the same text at a time.
       if (expiresAt) unused.set(text, { key, payTo: paidTo, expiresAt });
       else if (paidTo) {

@@ -189,7 +189,7 @@ export interface PaidCall<E extends Endpoint, T> {
   /** Called once nothing can refuse the payment but the signer. */
   beforeSigning?: () => Promise<void> | void;
   /** Extracts the result from a success response; by default its `data`. */
-  open?: (json: ResponseOf<E>, headers: Headers) => T | Promise<T>;
+  parse?: (json: ResponseOf<E>, headers: Headers) => T | Promise<T>;
 }
 
 const RESUME = ". Resume this call; do not sign another payment for it.";
@@ -198,21 +198,21 @@ const RESUME = ". Resume this call; do not sign another payment for it.";
 export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   session: Session,
   endpoint: E,
-  { path, body, nonce, expect, beforeSigning, open = dataIn as never }: PaidCall<E, T>,
+  { path, body, nonce, expect, beforeSigning, parse = dataIn as never }: PaidCall<E, T>,
 ): Promise<T> {
   const request = requestOf(session, endpoint, { ...(path && { path }), body });
-  const openResponse = async (response: ServiceResponse): Promise<T> => {
+  const resultOf = async (response: ServiceResponse): Promise<T> => {
     try {
-      return await open(response.json as ResponseOf<E>, response.headers);
+      return await parse(response.json as ResponseOf<E>, response.headers);
     } catch (error) {
       // The caller's node was silent: to start again would be to pay again.
       if (!(error instanceof ConnectionError)) throw error;
-      const resume = () => openResponse(response);
+      const resume = () => resultOf(response);
       throw new OutcomeUnknown(error.message + RESUME, resume, error, session.http.signal);
     }
   };
   const first = await session.http.send(request);
-  if (first.status !== 402) return openResponse(first);
+  if (first.status !== 402) return resultOf(first);
 
   const { network } = session;
   const quoted = readQuote(first.headers);
@@ -243,12 +243,12 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
   report("sent");
   const { payTo } = expected;
-  const used = async (response: ServiceResponse): Promise<T> => {
+  const parsePaid = async (response: ServiceResponse): Promise<T> => {
     report("paid");
     await prove(session, quoted, { headers: response.headers, expected, signedAt: time });
-    return openResponse(response);
+    return resultOf(response);
   };
-  return sendSigned(session.http, signed, { open: used, payTo, until: new Date(validBefore * 1000) });
+  return sendSigned(session.http, signed, { parse: parsePaid, payTo, until: new Date(validBefore * 1000) });
 }
 
 /** The payment is made, so nothing that goes wrong with its proof may hide the result. */
@@ -293,10 +293,9 @@ const UNSEEN: ReadonlySet<number> = new Set([401, 413]);
 async function sendSigned<T>(
   http: Http,
   request: Request,
-  paid: UnusedPayment & { open: (response: ServiceResponse) => Promise<T> },
-  wasSent = false,
+  paid: UnusedPayment & { parse: (response: ServiceResponse) => Promise<T>; wasSent?: boolean },
 ): Promise<T> {
-  const { open, ...payment } = paid;
+  const { parse, wasSent = false, ...payment } = paid;
   let isSent = wasSent;
   const onRetry = (): void => {
     isSent = true;
@@ -313,10 +312,11 @@ async function sendSigned<T>(
     const isUnreadable = error instanceof RefusedToSign;
     const reason = isUnreadable ? "the service's response could not be read" : (error?.message ?? error);
     const state = `The outcome of ${request.method} ${request.path} is not known yet (${reason})`;
-    const resume = () => sendSigned(http.signal?.aborted ? http.withoutSignal() : http, request, paid, true);
+    const resume = () =>
+      sendSigned(http.signal?.aborted ? http.withoutSignal() : http, request, { ...paid, wasSent: true });
     throw new OutcomeUnknown(state + RESUME, resume, error, http.signal);
   });
-  if ("headers" in outcome) return open(outcome);
+  if ("headers" in outcome) return parse(outcome);
   throw withPayment(new PaymentRejected(outcome.error, outcome.message), payment);
 }
 

@@ -130,7 +130,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         expect,
         // With a node before it is signed: the service could hide that it was used, and the chain will tell.
         ...(node !== undefined && !entrust && { beforeSigning: keep }),
-        open: async ({ data }, headers) => {
+        parse: async ({ data }, headers) => {
           if (node === undefined && !entrust)
             await keep().catch((cause: Error) => {
               const advice =
