@@ -1,5 +1,5 @@
 /** Votes: who can cast one, what stays sealed until the tally, and what happens if no one opens them. */
-import type { Node } from "@working-contracts/client/index";
+import type { ChainNode } from "@working-contracts/client/index";
 import { verifyContract } from "@working-contracts/client/verify/verify";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
@@ -370,7 +370,7 @@ async function verified(id: string, part: string, change: (logs: RpcLog[]) => vo
   ]);
 }
 
-async function compared(id: string, part: string, nodes: Node[]) {
+async function compared(id: string, part: string, nodes: ChainNode[]) {
   const network = world.deployment;
   const { fields } = await verifyContract(new Error("no service"), id, { network, nodes });
   return fields.filter(({ field }) => field.includes(part)).map(({ equal }) => equal);

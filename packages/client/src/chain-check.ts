@@ -32,7 +32,7 @@ import { matches, type WaitOptions, waitUntil } from "./wait.js";
 import type { Eip1193Provider } from "./wallets.js";
 
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
-export type Node = string | Eip1193Provider;
+export type ChainNode = string | Eip1193Provider;
 
 interface Log {
   topics: Hex[];
@@ -82,7 +82,7 @@ const NODE_TIMEOUT_MS = 20_000;
 
 /** Throws RefusedToSign unless chain, implementation and an existing escrow, or the parameters of a new one, are as expected. */
 export async function requireOnChain(
-  node: Node,
+  node: ChainNode,
   network: Addresses,
   escrow?: { id: string; terms: EscrowTerms; isNew?: boolean },
   status?: Status,
@@ -108,7 +108,7 @@ export async function requireOnChain(
 }
 
 /** Throws RefusedToSign unless the contracts that decide about money and votes have the code of this package's build. */
-export async function requireKnownCode(node: Node, network: Protocol): Promise<void> {
+export async function requireKnownCode(node: ChainNode, network: Protocol): Promise<void> {
   const rpc = requesterOf(node);
   await requireChain(rpc, network);
   const names = Object.keys(DEPLOYED_CODE) as (keyof typeof DEPLOYED_CODE)[];
@@ -152,7 +152,7 @@ function requireCode(name: keyof typeof DEPLOYED_CODE, code: Hex, network: Proto
 }
 
 /** Throws RefusedToSign unless both tokens have the decimals of their currencies: limits are decimals, too. */
-export async function requireTokens(node: Node, { asset, protocolToken }: Addresses): Promise<void> {
+export async function requireTokens(node: ChainNode, { asset, protocolToken }: Addresses): Promise<void> {
   for (const [field, token, decimals] of [
     ["asset", asset.address, STABLECOIN_DECIMALS],
     ["protocolToken", protocolToken, TOKEN_DECIMALS],
@@ -178,7 +178,7 @@ async function requireAnswer(
 }
 
 /** Facts of an escrow, read at the caller's own node. Throws RefusedToSign unless it is one of the deployment. */
-export async function escrowAt(node: Node, network: Addresses, contractId: string) {
+export async function escrowAt(node: ChainNode, network: Addresses, contractId: string) {
   await requireOnChain(node, network);
   return factsOf(requesterOf(node), network, contractId);
 }
@@ -192,7 +192,7 @@ const statusAt = async (rpc: Rpc, to: string): Promise<Status | undefined> =>
   STATUSES[Number(await callAt(rpc, to, encodeCall("status()"))) - 1];
 
 /** Throws RefusedToSign if an escrow that is to be created is there. */
-export async function requireNew(node: Node, id: string): Promise<void> {
+export async function requireNew(node: ChainNode, id: string): Promise<void> {
   if (await statusAt(requesterOf(node), id))
     throw new RefusedToSign(
       "payTo",
@@ -290,7 +290,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
 
 /** Reads an escrow; undefined while there is none of this deployment. Throws ConnectionError if the node cannot say. */
 function readerOf<T>(
-  [node, network, id]: [node: Node, network: Addresses, id: string],
+  [node, network, id]: [node: ChainNode, network: Addresses, id: string],
   read: (escrow: Awaited<ReturnType<typeof escrowAt>>) => Promise<T>,
 ) {
   let found: ReturnType<typeof escrowAt> | undefined;
@@ -311,7 +311,7 @@ function readerOf<T>(
 /** Throws NotOnChain unless the node shows an action that the service reports as done; ConnectionError if it cannot say. */
 export async function requireDone(
   { network, http, signer }: Session,
-  node: Node,
+  node: ChainNode,
   { action, id }: { action: keyof typeof LED_TO; id: string },
 ): Promise<void> {
   const me = signer.address.toLowerCase();
@@ -345,7 +345,7 @@ export async function requireDone(
  */
 export function provenReader(
   served: (signal: AbortSignal) => Promise<Contract>,
-  [node, network, id]: [node: Node, network: Addresses, id: string],
+  [node, network, id]: [node: ChainNode, network: Addresses, id: string],
   { timeoutMs = Infinity }: WaitOptions<Contract>,
 ): (signal: AbortSignal) => Promise<Contract> {
   // A node's error for another text would be waited for.
@@ -383,7 +383,7 @@ async function timeOf(rpc: Rpc, block: Hex | "latest"): Promise<number> {
 }
 
 /** An agent's newest text on chain. Throws RefusedToSign if the escrows obey another operator. */
-export async function grantAt(node: Node, network: Addresses, agent: Address) {
+export async function grantAt(node: ChainNode, network: Addresses, agent: Address) {
   await requireOnChain(node, network);
   const rpc = requesterOf(node);
   await requireAnswer(rpc, [network.implementation, DEPENDENCIES], {
@@ -403,7 +403,7 @@ export async function grantAt(node: Node, network: Addresses, agent: Address) {
 /** Waits until the service has registered a text that leaves no more to the operator. Throws if it does not. */
 export async function requireNotWider(
   { network, signer, permission, http }: Pick<Session, "network" | "signer" | "permission" | "http">,
-  node: Node,
+  node: ChainNode,
 ): Promise<void> {
   const { actions, until } = permission;
   const isNotWider = (grant: Permission) =>
@@ -416,13 +416,13 @@ export async function requireNotWider(
 }
 
 /** The nonce that the agent's signed actions need at an escrow or the registry. */
-export async function signatureNonceAt(node: Node, contract: string, agent: Address): Promise<bigint> {
+export async function signatureNonceAt(node: ChainNode, contract: string, agent: Address): Promise<bigint> {
   const data = encodeCall("signatureNonce(address)", agent);
   return BigInt(await callAt(requesterOf(node), contract, data));
 }
 
 /** JSON-RPC. Throws the node's error, or ConnectionError without a response; no message has the whole URL. */
-export function requesterOf(node: Node): Rpc {
+export function requesterOf(node: ChainNode): Rpc {
   if (typeof node !== "string") return (method, params) => node.request({ method, params });
   const { url, headers } = withoutCredentials(node);
   return async <T>(method: string, params: unknown[]) => {
@@ -472,7 +472,7 @@ const withoutKeys = (node: string, message: string): string =>
 
 /** Throws the error again, without the node's whole URL. If the node gave a reason, that is in viem's `details`. */
 export function withoutUrl(
-  node: Node,
+  node: ChainNode,
   error: Error & Partial<Record<"shortMessage" | "details", string>> & { code?: number },
 ): never {
   const { shortMessage, details, code } = error;
@@ -482,7 +482,8 @@ export function withoutUrl(
 }
 
 /** A node's name for messages: of its URL only the host, because the rest can contain a key. */
-export const nameOf = (node: Node): string => (typeof node === "string" ? hostOf(node) : "of the wallet");
+export const nameOf = (node: ChainNode): string =>
+  typeof node === "string" ? hostOf(node) : "of the wallet";
 
 /** All of a node's URL that may be shown. */
 export const hostOf = (url: string): string =>

@@ -2,7 +2,7 @@
 import { STABLECOIN_DECIMALS } from "@working-contracts/protocol/amounts";
 import type { Hex } from "@working-contracts/protocol/types";
 import { actions } from "./actions.js";
-import type { Node } from "./chain-check.js";
+import type { ChainNode } from "./chain-check.js";
 import { deliveries } from "./deliveries.js";
 import { ConnectionError, RefusedToSign, ServiceError } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
@@ -54,7 +54,7 @@ export interface ConnectOptions {
   /** The service's name in sign-in challenges; by default the host of `baseUrl` (`localhost` for a loopback address). */
   domain?: string;
   /** A node of the chain (JSON-RPC URL or EIP-1193 provider): before each payment, the escrow is checked on chain. */
-  node?: Node;
+  node?: ChainNode;
   /** The most that the gas of one transaction of the agent's own may cost, in wei; by default 0.01 ether. */
   maxGasCost?: bigint | undefined;
   /** The clock that bounds signatures: this machine's plus five minutes, or the service's, for a sandbox whose clock was moved. */

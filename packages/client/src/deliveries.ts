@@ -2,7 +2,7 @@
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import type { Node } from "./chain-check.js";
+import type { ChainNode } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
 import { parse } from "./http.js";
@@ -56,7 +56,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     const served = await terms(id);
     return { ...provenTerms(id, served, session.network), document: served.document as TermsDocument };
   };
-  const escrowOf = async (id: string, node: Node) => {
+  const escrowOf = async (id: string, node: ChainNode) => {
     const { escrowAt } = await import("./chain-check.js");
     return escrowAt(node, session.network, id);
   };

@@ -3,7 +3,7 @@ import { ConnectionError, isOutage } from "./errors.js";
 import { MAX_BYTES, MIN_PAUSE_MS, parse, pause, readText, refusalOf } from "./http.js";
 import { bytesOf } from "./payment.js";
 import { call, dataOf, requestOf, type Session } from "./session.js";
-import type { Event, EventQuery, WebhookChanges, WebhookDraft } from "./types.js";
+import type { ContractEvent, EventQuery, WebhookChanges, WebhookDraft } from "./types.js";
 
 /** Without filters, the events of all contracts are followed. */
 export interface EventOptions extends EventQuery {
@@ -25,7 +25,7 @@ const DOUBLINGS = 5;
 export async function* followEvents(
   session: Session,
   { signal, onInterruption, after, ...filter }: EventOptions = {},
-): AsyncGenerator<Event, void> {
+): AsyncGenerator<ContractEvent, void> {
   const bounded = { ...session, http: session.http.until(signal) };
   let position = after === "latest" ? undefined : after;
   let failures = 0;
@@ -77,7 +77,7 @@ async function* openStream(
   session: Session,
   query: EventQuery,
   signal: AbortSignal | undefined,
-): AsyncGenerator<{ id: string; data: Event | null }, void> {
+): AsyncGenerator<{ id: string; data: ContractEvent | null }, void> {
   const request = requestOf(session, "GET /v1/events/stream", { query });
   const closing = new AbortController();
   let reader: ReadableStreamDefaultReader<string> | undefined;
@@ -118,7 +118,8 @@ async function* openStream(
       for (const message of messages) {
         const fieldOf = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(message)?.[1];
         const [id, data] = [fieldOf("id"), fieldOf("data")];
-        if (id !== undefined) yield { id, data: data === undefined ? null : (JSON.parse(data) as Event) };
+        if (id !== undefined)
+          yield { id, data: data === undefined ? null : (JSON.parse(data) as ContractEvent) };
       }
     }
   } finally {
@@ -154,7 +155,7 @@ const inAnyCase = <T>(headers: Record<string, T>, name: string): T | undefined =
 export async function verifyWebhook(
   secret: string,
   { headers, body }: { headers: Headers | Record<string, string | string[] | undefined>; body: string },
-): Promise<Event> {
+): Promise<ContractEvent> {
   const headerOf = (name: string): string =>
     String((headers instanceof Headers ? headers.get(name) : inAnyCase(headers, name)) ?? "");
   const [id, timestamp] = [headerOf("webhook-id"), headerOf("webhook-timestamp")];
@@ -171,7 +172,7 @@ export async function verifyWebhook(
   for (const signature of headerOf("webhook-signature").split(" ")) {
     const [version, text = ""] = signature.split(",");
     if (version === "v1" && (await crypto.subtle.verify("HMAC", key, bytesOf(text), signed)))
-      return JSON.parse(body) as Event;
+      return JSON.parse(body) as ContractEvent;
   }
   throw new Error("The webhook message is not signed with this secret");
 }

@@ -3,7 +3,7 @@ import type { OnChainOptions } from "./on-chain.js";
 
 export type { RejectionReason } from "@working-contracts/protocol/types";
 export { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-export type { Node } from "./chain-check.js";
+export type { ChainNode } from "./chain-check.js";
 export {
   type Agent,
   type ConnectOptions,

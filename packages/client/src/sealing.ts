@@ -12,7 +12,7 @@ import {
   importJWK,
 } from "jose";
 import { verifyMessage } from "viem/utils";
-import type { escrowAt, Node } from "./chain-check.js";
+import type { ChainNode, escrowAt } from "./chain-check.js";
 import type { ServeOptions } from "./deliveries.js";
 import { RefusedToSign } from "./errors.js";
 import type { followEvents } from "./events.js";
@@ -128,7 +128,7 @@ const JURY_EVENTS = "contract.drawn,vote.sealed,key.released";
 interface Access {
   followEvents: typeof followEvents;
   waitUntil: typeof waitUntil;
-  escrowOf(id: string, node: Node): ReturnType<typeof escrowAt>;
+  escrowOf(id: string, node: ChainNode): ReturnType<typeof escrowAt>;
   ownKeys(): Promise<KeyPair>;
   committed(id: string, field: ReferenceField): Promise<string | null>;
 }

@@ -29,7 +29,7 @@ import {
   VALIDITY_SECONDS,
 } from "./payment.js";
 import type { proofOf } from "./receipts.js";
-import type { Addresses, Event, EventQuery, ListQuery, PinnedNetwork, VoteQuery } from "./types.js";
+import type { Addresses, ContractEvent, EventQuery, ListQuery, PinnedNetwork, VoteQuery } from "./types.js";
 import type { Signer } from "./wallets.js";
 
 type ProofArguments = Parameters<typeof proofOf> extends [unknown, ...infer Rest] ? Rest : never;
@@ -406,7 +406,7 @@ export async function* everyItem<T>(
 export const everyEvent = (
   read: (query: EventQuery) => Promise<ResponseOf<"GET /v1/events">>,
   query: EventQuery,
-): AsyncGenerator<Event, void> =>
+): AsyncGenerator<ContractEvent, void> =>
   everyItem(async ({ cursor: after = "0" }) => {
     const { data, hasMore, nextAfter } = await read({ ...query, after });
     return { data, nextCursor: hasMore ? nextAfter : null };

@@ -44,7 +44,7 @@ export type PinnedNetwork = Omit<Network, "time">;
 export type Addresses = Omit<PinnedNetwork, "baseUrl" | "network">;
 
 /** An entry of the log of all contracts, ordered by `id`. Its time is the chain's. */
-export type Event = Schemas["Event"];
+export type ContractEvent = Schemas["Event"];
 /** A subscription to events, and the state of its deliveries. */
 export type Webhook = Schemas["Webhook"];
 /** A URL to call, and filters. By default it gets the events that concern the caller. */

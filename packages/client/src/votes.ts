@@ -13,7 +13,7 @@ import {
 } from "@working-contracts/protocol/outcomes";
 import type { Status } from "@working-contracts/protocol/status";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import type { escrowAt, Node } from "./chain-check.js";
+import type { ChainNode, escrowAt } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
 import type { OnChainOptions } from "./on-chain.js";
@@ -274,7 +274,7 @@ async function openListed(voter: Voter, due: Due, list: Map<string, boolean> | n
 }
 
 /** Opens one vote if it is due, as the chain says. Throws if the service should have opened it, and has not. */
-async function openProven(voter: Voter, due: Due, node: Node): Promise<boolean> {
+async function openProven(voter: Voter, due: Due, node: ChainNode): Promise<boolean> {
   const { session, address, done, escrows } = voter;
   const { id } = due;
   const escrow =
@@ -315,7 +315,7 @@ function nextStep(
 async function openSealed(
   voter: Voter,
   { id, wait, onRefused }: Due,
-  { node, escrow, opening, isLate }: { node: Node; escrow: Escrow; opening: Opening; isLate: boolean },
+  { node, escrow, opening, isLate }: { node: ChainNode; escrow: Escrow; opening: Opening; isLate: boolean },
 ): Promise<boolean> {
   const { session, address } = voter;
   const isConfirmed = (word: Hex) => !isCommitment(word);
@@ -345,7 +345,7 @@ async function openSealed(
 /** With a transaction of the agent's own, if it can send one. */
 async function openAlone(
   { session, nonces }: Voter,
-  node: Node,
+  node: ChainNode,
   { id, salt }: { id: string; salt: Hex },
 ): Promise<void> {
   const { signer, network, maxGasCost, clock } = session;

@@ -5,7 +5,7 @@ import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
-import { type Node, nameOf, requireKnownCode, shortOf, withoutUrl } from "../chain-check.js";
+import { type ChainNode, nameOf, requireKnownCode, shortOf, withoutUrl } from "../chain-check.js";
 import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
 import { fetchWhole, pause, textOf } from "../http.js";
 import type { reads } from "../session.js";
@@ -18,7 +18,7 @@ import { type Rebuilt, rebuild } from "./rebuild.js";
 /** The verification trusts these nodes and addresses, and nothing that the service says. */
 export interface VerifyOptions {
   /** Nodes of the chain. The first is compared with the service; the others have to report the same as the first. */
-  nodes: readonly Node[];
+  nodes: readonly ChainNode[];
   /** The addresses to trust; by default those of the connection. */
   network?: Protocol;
   /**
@@ -100,7 +100,7 @@ function readNode(...args: Parameters<typeof readChain>): Promise<OnChain> {
   return readChain(...args).catch((error) => withoutUrl(args[0], error));
 }
 
-async function readChain(node: Node, id: Address, network: Protocol, blockNumber?: bigint) {
+async function readChain(node: ChainNode, id: Address, network: Protocol, blockNumber?: bigint) {
   const transport =
     typeof node === "string" ? http(node, { batch: true, fetchFn: fetchWhole }) : custom(node);
   const client: Client = createClient({ transport, ccipRead: false });
