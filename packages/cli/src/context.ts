@@ -12,7 +12,7 @@ import {
   type PlannedPayment,
   ServiceError,
   SpendingLimitError,
-  type Submitted,
+  type SubmissionStore,
   toTheEnd,
 } from "@working-contracts/client/index";
 import { parseDecimal, STABLECOIN_DECIMALS, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
@@ -138,7 +138,7 @@ export function deploymentOf({ deploymentPath: path }: Settings): Deployment | u
   return path === undefined ? undefined : parseDeployment(readNamed(path), path);
 }
 
-const submittedBy = ({ configDir }: Settings, { address }: PrivateKeyAccount): Submitted =>
+const submittedBy = ({ configDir }: Settings, { address }: PrivateKeyAccount): SubmissionStore =>
   submittedIn(join(configDir, "submitted", address.toLowerCase()));
 
 const ApiKeysSchema = z.record(z.string(), z.unknown()).nullable();

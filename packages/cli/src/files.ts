@@ -14,7 +14,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { type PlannedPayment, SpendingLimitError, type Submitted } from "@working-contracts/client/index";
+import {
+  type PlannedPayment,
+  SpendingLimitError,
+  type SubmissionStore,
+} from "@working-contracts/client/index";
 import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
 import { z } from "zod";
 import { UsageError } from "./errors.js";
@@ -60,8 +64,10 @@ export function writePrivateJson(path: string, value: unknown): void {
 const isKept = (line: string): line is `0x${string}` => /^0x(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(line);
 
 /** Keeps what was submitted: hashes of checkpoints in one file for each contract, and the contracts voted on in another. */
-export function submittedIn(dir: string): Submitted {
-  const fileOf = (key: string): string => join(dir, `${encodeURIComponent(key)}.txt`);
+export function submittedIn(dir: string): SubmissionStore {
+  /** A contract's id, or `votes-<factory>`. */
+  const nameOf = (key: string): string => key.replace("checkpoints/", "").replace("/", "-");
+  const fileOf = (key: string): string => join(dir, `${encodeURIComponent(nameOf(key))}.txt`);
   return {
     read(key) {
       if (!existsSync(fileOf(key))) return [];

@@ -11,7 +11,7 @@ import canonicalize from "canonicalize";
 import type { requireDone } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
 import { type QuotedPayment, VALIDITY_SECONDS } from "./payment.js";
-import { call, dataIn, dataOf, pay, reads, type Session, type ToEscrow } from "./session.js";
+import { call, checkpointsKey, dataIn, dataOf, pay, reads, type Session, type ToEscrow } from "./session.js";
 import { CLOCK_TOLERANCE, callSigned, signChallenge } from "./signing.js";
 import { ownTerms, type Posted, provenTerms } from "./terms.js";
 import type { Checkpoint, CheckpointDraft, Contract, Draft, Outcome, Stake } from "./types.js";
@@ -68,7 +68,7 @@ export function actions(session: Session) {
     const { computedCriteria, criteriaCount } = provenTerms(id, served, network);
     const { data } = await call(session, "GET /v1/contracts/{id}/checkpoints", { path: { id } });
     const leaves = data.map(checkpointLeaf);
-    const own = await session.submitted.read(id.toLowerCase());
+    const own = await session.submitted.read(checkpointsKey(id));
     if (own.some((leaf) => !leaves.includes(leaf)))
       throw new RefusedToSign("checkpoints", "the service hides or changes a checkpoint that you submitted");
     // Not necessarily the last in `own`: a repeated one was remembered late.
@@ -153,7 +153,8 @@ export function actions(session: Session) {
           "the service stored another checkpoint than the one you submitted",
         );
       const { submitted } = session;
-      if (!(await submitted.read(contractId)).includes(leaf)) await submitted.add(contractId, leaf);
+      const key = checkpointsKey(id);
+      if (!(await submitted.read(key)).includes(leaf)) await submitted.add(key, leaf);
       return stored;
     },
 

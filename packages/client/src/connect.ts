@@ -22,7 +22,7 @@ import {
   type ResponseOf,
   reads,
   type Session,
-  type Submitted,
+  type SubmissionStore,
 } from "./session.js";
 import {
   CLOCK_TOLERANCE,
@@ -64,7 +64,7 @@ export interface ConnectOptions {
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
   /** Keeps what was submitted, to notice what the service hides; by default in memory, which ends with the program. */
-  submitted?: Submitted | undefined;
+  submitted?: SubmissionStore | undefined;
   /** Label of the new API key. */
   label?: string;
   /** How long a request is retried while its outcome is unknown, in milliseconds; two minutes by default. A first attempt gets at least 30 seconds. */
@@ -209,7 +209,7 @@ export async function connect(options: ConnectOptions) {
   };
 }
 
-function inMemory(): Submitted {
+function inMemory(): SubmissionStore {
   const values = new Map<string, Hex[]>();
   return {
     read: (key) => values.get(key) ?? [],

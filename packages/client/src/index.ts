@@ -27,7 +27,7 @@ export {
 export { type EventOptions, verifyWebhook } from "./events.js";
 export type { DeliverOnChainOptions, OnChainOptions } from "./on-chain.js";
 export type { PaymentProgress, PaymentProof, PlannedPayment, SpendingLimit } from "./payment.js";
-export type { Submitted } from "./session.js";
+export type { SubmissionStore } from "./session.js";
 export type { OperatorPermission } from "./signing.js";
 export { provenTerms } from "./terms.js";
 export type * from "./types.js";

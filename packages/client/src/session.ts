@@ -34,15 +34,18 @@ import type { Signer } from "./wallets.js";
 
 type ProofArguments = Parameters<typeof proofOf> extends [unknown, ...infer Rest] ? Rest : never;
 
-/** The hashes of an agent's checkpoints by contract, and its votes by `votes-<factory>`, to notice what the service hides. */
-export interface Submitted {
+/**
+ * Keeps what an agent submitted, to notice what the service hides: by `checkpoints/<contract>` the hashes of its
+ * checkpoints, by `votes/<factory>` the contracts on which it cast sealed votes.
+ */
+export interface SubmissionStore {
   /** In the order in which they were added. */
   read(key: string): Promise<readonly Hex[]> | readonly Hex[];
   add(key: string, value: Hex): Promise<void> | void;
 }
 
-/** The key of `Submitted` for the contracts on which an agent cast sealed votes. */
-export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string => `votes-${factory}`;
+export const checkpointsKey = (id: string): string => `checkpoints/${id.toLowerCase()}`;
+export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string => `votes/${factory}`;
 
 /** One signed-in address: its connection, keys, limits, the addresses that it trusts, and options of `connect`. */
 export interface Session
@@ -60,7 +63,7 @@ export interface Session
   boundedTime(): Promise<number>;
   /** The same, for a date that counts. Throws RefusedToSign if it is over five minutes off, ahead or behind. */
   agreedTime(): Promise<number>;
-  submitted: Submitted;
+  submitted: SubmissionStore;
   /** Actions that the sign-in leaves to the operator; the agent signs every other one. */
   permission: Permission;
   apiKey: string;

@@ -7,7 +7,7 @@ import {
   type PlannedPayment,
   providerSigner,
   ServiceError,
-  type Submitted,
+  type SubmissionStore,
   toTheEnd,
 } from "@working-contracts/client/index";
 import type { Hex } from "@working-contracts/protocol/types";
@@ -201,8 +201,8 @@ export function createAccount(place: HTMLElement) {
  * Kept by this browser, to notice what the service hides. Each value has a separate key, because tabs write at the same
  * time. A browser that blocks its storage, or has no room, keeps nothing: that must not refuse a vote.
  */
-export function submittedBy(address: string): Submitted {
-  const start = (key: string): string => `${STORED} ${address.toLowerCase()} ${key} `;
+export function submittedBy(address: string): SubmissionStore {
+  const start = (key: string): string => `${STORED} ${address.toLowerCase()} ${key.replace("/", "-")} `;
   return {
     read(key) {
       try {

@@ -24,31 +24,36 @@ const [FIRST, SECOND, THIRD] = ["ab", "cd", "ef"].map((byte) => `0x${byte.repeat
   `0x${string}`,
   `0x${string}`,
 ];
-const fileOf = (key: string): string => join(dir, `${key}.txt`);
+const KEY = `checkpoints/${ID}`;
+const fileOf = (name: string): string => join(dir, `${name}.txt`);
 
 it("what was submitted is read again, from a file that only its owner can read", async () => {
   const submitted = submittedIn(dir);
-  expect(await submitted.read(ID)).toEqual([]);
-  for (const value of [FIRST, SECOND]) await submitted.add(ID, value);
-  await submitted.add("votes-0x1", ID);
-  expect(await submitted.read(ID)).toEqual([FIRST, SECOND]);
-  expect(await submitted.read("votes-0x1")).toEqual([ID]);
-  expect(readdirSync(dir).map((file) => statSync(join(dir, file)).mode & 0o777)).toEqual([0o600, 0o600]);
+  expect(await submitted.read(KEY)).toEqual([]);
+  for (const value of [FIRST, SECOND]) await submitted.add(KEY, value);
+  await submitted.add("votes/0x1", ID);
+  expect(await submitted.read(KEY)).toEqual([FIRST, SECOND]);
+  expect(await submitted.read("votes/0x1")).toEqual([ID]);
+  const modes = readdirSync(dir).map((file) => [file, statSync(join(dir, file)).mode & 0o777]);
+  expect(modes.sort()).toEqual([
+    [`${ID}.txt`, 0o600],
+    ["votes-0x1.txt", 0o600],
+  ]);
 });
 
 it("a file that a full disk left empty keeps nothing, and no delivery back", async () => {
   writeFileSync(fileOf(ID), "");
   const submitted = submittedIn(dir);
-  expect(await submitted.read(ID)).toEqual([]);
-  await submitted.add(ID, FIRST);
+  expect(await submitted.read(KEY)).toEqual([]);
+  await submitted.add(KEY, FIRST);
   expect(readFileSync(fileOf(ID), "utf8")).toBe(`${FIRST}\n`);
 });
 
 it("a line that a crash truncated is left out, and does not spoil the next", async () => {
   const submitted = submittedIn(dir);
-  for (const value of [FIRST, SECOND]) await submitted.add(ID, value);
+  for (const value of [FIRST, SECOND]) await submitted.add(KEY, value);
   truncateSync(fileOf(ID), statSync(fileOf(ID)).size - 10);
-  expect(await submitted.read(ID)).toEqual([FIRST]);
-  await submitted.add(ID, THIRD);
-  expect(await submitted.read(ID)).toEqual([FIRST, THIRD]);
+  expect(await submitted.read(KEY)).toEqual([FIRST]);
+  await submitted.add(KEY, THIRD);
+  expect(await submitted.read(KEY)).toEqual([FIRST, THIRD]);
 });
