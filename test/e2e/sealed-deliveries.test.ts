@@ -73,7 +73,7 @@ test("the chain names who voted, if the service does not; one without a key is r
   await expect(seller.shareDelivery(id)).rejects.toThrow("Sorry");
   [hidden, status] = [{ data: [], hasMore: false, nextAfter: "0" }, 200];
   expect(await seller.shareDelivery(id, { onFailure })).toEqual([juror.address]);
-  expect(await juror.reveal(id, "delivery")).toBe(REFERENCE);
+  expect(await juror.readReference(id, "delivery")).toBe(REFERENCE);
 });
 
 test("parties that follow the events share what was asked for before, in each of their disputes, and what is asked for later", async () => {
@@ -82,7 +82,7 @@ test("parties that follow the events share what was asked for before, in each of
   await worker.deliver(ids[0], REFERENCE, { seal: true });
   await client.deliver(ids[1], REFERENCE, { seal: true });
   await Promise.all([client.dispute(ids[0]), worker.dispute(ids[1])]);
-  for (const id of ids) expect(await juror.reveal(id, "delivery")).toBeNull();
+  for (const id of ids) expect(await juror.readReference(id, "delivery")).toBeNull();
   // Their requests are in the log before anyone follows it.
   for (const id of ids) {
     const query = { contractId: id, type: "key.released", after: "0" };
@@ -91,13 +91,13 @@ test("parties that follow the events share what was asked for before, in each of
     await expect.poll(askers).toContain(juror.address);
   }
   const stopped = new AbortController();
-  const serving = worker.serveJuries({ signal: stopped.signal });
+  const serving = worker.shareDeliveries({ signal: stopped.signal });
   try {
-    for (const id of ids) await expect.poll(() => juror.reveal(id, "delivery")).toBe(REFERENCE);
+    for (const id of ids) await expect.poll(() => juror.readReference(id, "delivery")).toBe(REFERENCE);
     const next = await matched();
     await worker.deliver(next, REFERENCE, { seal: true });
     await client.dispute(next);
-    await expect.poll(() => juror.reveal(next, "delivery"), { interval: 500 }).toBe(REFERENCE);
+    await expect.poll(() => juror.readReference(next, "delivery"), { interval: 500 }).toBe(REFERENCE);
   } finally {
     stopped.abort();
     await serving;

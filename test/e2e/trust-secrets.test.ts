@@ -262,7 +262,7 @@ test("a delivery is shared with an agent that was not drawn only once it may vot
   };
   await expect.poll(share).toEqual(drawn);
   await world.increaseTime(DAY / 2);
-  for (const juror of jurors) await juror.reveal(id, "delivery");
+  for (const juror of jurors) await juror.readReference(id, "delivery");
   const all = jurors.map(({ address }) => address);
   await expect.poll(share).toEqual(all);
 });
@@ -405,7 +405,7 @@ describe.concurrent("a delivery", () => {
     rows.push(["read its delivery with the master key", ...results]);
     expect(results).toEqual(["succeeds", "finds nothing"]);
     for (const party of [strictClient, strictWorker])
-      expect(await party.reveal(sealed, "delivery")).toBe(REFERENCE);
+      expect(await party.readReference(sealed, "delivery")).toBe(REFERENCE);
   });
 
   test("is not sealed to a false key, nor made by a Worker that insists if there is none", async () => {
@@ -473,7 +473,7 @@ describe.concurrent("a delivery", () => {
           [plain],
         );
         await update(change);
-        const read = await accomplice.reveal(plain, "delivery").catch(() => null);
+        const read = await accomplice.readReference(plain, "delivery").catch(() => null);
         await update("client = $2, matched_at = $3", found.rows[0].client, found.rows[0].matched_at);
         return read === REFERENCE ? "succeeds" : "finds nothing";
       } finally {
@@ -481,7 +481,7 @@ describe.concurrent("a delivery", () => {
       }
     };
     await deceived.deliver(id, REFERENCE, { seal: true });
-    expect(await strictClient.reveal(id, "delivery")).toBe(REFERENCE);
+    expect(await strictClient.readReference(id, "delivery")).toBe(REFERENCE);
     const stolen = async () =>
       shares.length > 0 ||
       JSON.parse(await operator.readDelivery(id)).recipients[0].header.kid === accomplice.address
@@ -502,7 +502,7 @@ describe.concurrent("a delivery", () => {
     const replaced = async (id: string, reader: Strict, isSealed: boolean) => {
       const recipient = { address: reader.address, key: await encryptionKeyOf(reader) };
       await operator.replaceDelivery(id, isSealed ? await seal("ipfs://false", [recipient]) : "ipfs://false");
-      return reader.reveal(id, "delivery").then(
+      return reader.readReference(id, "delivery").then(
         (text) => (text === "ipfs://false" ? "succeeds" : String(text)),
         ({ message }: Error) => (message.includes("shows another text") ? "it notices" : message),
       );
@@ -526,7 +526,7 @@ describe.concurrent("a delivery", () => {
   test("that the service hides from its Client is noticed", async () => {
     const hidden = lying((path) => (path.endsWith("/keys") ? Response.json({ data: { keys: [] } }) : null));
     const results = await withAndWithoutNode(hidden, async (by, id) => {
-      expect(await by.reveal(id, "delivery")).toBeNull();
+      expect(await by.readReference(id, "delivery")).toBeNull();
       // Without a node there is nothing to compare.
       const fields = await by.verify(id, { tries: 1 }).then(
         (verified) => verified.fields,
@@ -573,13 +573,13 @@ describe.concurrent("a delivery", () => {
     await strictWorker.shareDelivery(id, { onShare: (_, recipient, copy) => copies.set(recipient, copy) });
     const copy = copies.get(juror.address) as string;
     const read = async (options?: { copy: string }) =>
-      (await juror.reveal(id, "delivery", options)) === REFERENCE ? "it reads a copy" : "succeeds";
+      (await juror.readReference(id, "delivery", options)) === REFERENCE ? "it reads a copy" : "succeeds";
     const results = [await read(), await read({ copy })];
     rows.push(["withhold a delivery from a Backup Agent", ...results]);
     expect(results).toEqual(["succeeds", "it reads a copy"]);
     const [sealed, share] = JSON.parse(copy) as string[];
     const other = JSON.stringify([sealed?.replace("ciphertext", "cyphertext"), share]);
-    await expect(juror.reveal(id, "delivery", { copy: other })).rejects.toThrow("another text");
+    await expect(juror.readReference(id, "delivery", { copy: other })).rejects.toThrow("another text");
   });
 
   test("of a listing for anyone is sealed only to the Client that the chain names", async () => {
@@ -606,7 +606,7 @@ describe.concurrent("a delivery", () => {
     for (const one of [sealed, other]) {
       await strictWorker.deliver(one, `${REFERENCE}/${one}`, { seal: true });
       await strictClient.dispute(one);
-      await juror.reveal(one, "delivery");
+      await juror.readReference(one, "delivery");
     }
     await operator.replaceDelivery(id, "ipfs://false");
     await expect.poll(() => strictClient.shareDelivery(other)).toEqual([juror.address]);
@@ -616,7 +616,7 @@ describe.concurrent("a delivery", () => {
       [sealed, other],
     );
     const shown = (by: Strict, one: string) =>
-      by.reveal(one, "delivery").then(
+      by.readReference(one, "delivery").then(
         () => "succeeds",
         ({ message }: Error) => (message.includes("not the reference") ? "it notices" : message),
       );
@@ -625,7 +625,7 @@ describe.concurrent("a delivery", () => {
     expect(results).toEqual(["succeeds", "it notices"]);
     // Beside the false share, a true one is read.
     await expect.poll(() => strictWorker.shareDelivery(sealed)).toEqual([juror.address]);
-    expect(await juror.reveal(sealed, "delivery")).toBe(`${REFERENCE}/${sealed}`);
+    expect(await juror.readReference(sealed, "delivery")).toBe(`${REFERENCE}/${sealed}`);
   });
 });
 

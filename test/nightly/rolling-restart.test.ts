@@ -166,7 +166,7 @@ test("a new master key, new signers and the replacement of every process fail no
         ...(await agent.deadlines({ match: "1h", withdrawal: "2h", delivery: "3h", review: "4h" })),
       });
       ids.push(id);
-      expect(await agent.reveal(id, "supplementaryMaterials")).toBe(materials);
+      expect(await agent.readReference(id, "supplementaryMaterials")).toBe(materials);
     }
   })();
   const rotation = async (): Promise<void> => {
@@ -196,5 +196,5 @@ test("a new master key, new signers and the replacement of every process fail no
     newest?.signer,
   );
   expect(ids.length).toBeGreaterThan(2 * ROLES.length);
-  for (const id of ids) expect(await agent.reveal(id, "supplementaryMaterials")).toBe(materials);
+  for (const id of ids) expect(await agent.readReference(id, "supplementaryMaterials")).toBe(materials);
 });

@@ -76,14 +76,14 @@ async function withoutTrust(stage: Stage, bench: Strict[]): Promise<Played> {
   await worker.deliver(id, reference, { seal: true });
   stage.say(story, "Worker signed a delivery that only the Client can open");
   const stopped = new AbortController();
-  const sharing = worker.serveJuries({ signal: stopped.signal });
+  const sharing = worker.shareDeliveries({ signal: stopped.signal });
   await client.dispute(id);
   await Promise.all(
     jury.map(async (juror) => {
       // Reading asks a party to share, which takes it a moment.
       const shown: (string | null)[] = [];
       const isShown = async () => {
-        shown.push(await juror.reveal(id, "delivery"));
+        shown.push(await juror.readReference(id, "delivery"));
         return shown.at(-1) !== null;
       };
       await until(`${juror.address} is shown the delivery`, isShown, { timeoutMs: 60_000, intervalMs: 500 });

@@ -13,7 +13,7 @@ import {
   ServiceError,
   SpendingLimitError,
   type SubmissionStore,
-  toTheEnd,
+  untilOutcome,
 } from "@working-contracts/client/index";
 import { parseDecimal, STABLECOIN_DECIMALS, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { type Deployment, parseDeployment } from "@working-contracts/protocol/deployment";
@@ -89,8 +89,8 @@ export function createContext(options: CommonOptions, world: World) {
       });
     },
     /** Performs a paid action. While its outcome is unknown and can still change, resumes it with the same payment. */
-    toTheEnd: <T>(action: () => Promise<T>) =>
-      toTheEnd(action, {
+    untilOutcome: <T>(action: () => Promise<T>) =>
+      untilOutcome(action, {
         onUnknown: (reason) => out.progress(`payment signed, outcome not known yet: ${reason}`),
       }).catch((error) => {
         const hint = "Before you run the command again, see exit code 5 in `wcontract --help`.";

@@ -258,7 +258,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
     ballotOf: (agent: Address) => read(encodeCall("ballotOf(address)", agent)),
     dispute,
     /** Those who were drawn or have voted, lower case. */
-    async jurors(): Promise<Set<string>> {
+    async backupAgents(): Promise<Set<string>> {
       const found = new Set<string>();
       for await (const logs of eventsBack(DISPUTED, DRAWN, SEALED)) {
         for (const { topics, data } of logs) {

@@ -28,10 +28,10 @@ export interface DeliverOptions {
 }
 
 /** `onFailure` gets each error of sharing with one Backup Agent; the others still get their share. */
-export interface ServeOptions {
+export interface ShareOptions {
   signal?: AbortSignal;
   onFailure?: ((error: Error) => void) | undefined;
-  /** Gets each share as text before the service, which can withhold it, to send it by other means as well (`copy` of `reveal`). */
+  /** Gets each share as text before the service, which can withhold it, to send it by other means as well (`copy` of `readReference`). */
   onShare?: ((id: string, recipient: string, copy: string) => void) | undefined;
 }
 
@@ -61,7 +61,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     return escrowAt(node, session.network, id);
   };
 
-  async function served(id: string, field: ReferenceField): Promise<string | null> {
+  async function servedReference(id: string, field: ReferenceField): Promise<string | null> {
     const { [field]: jwe } = await get(id);
     if (jwe === null) return null;
     const { keys } = await dataOf(session, "GET /v1/contracts/{id}/keys", { path: { id } });
@@ -69,8 +69,12 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     return key === undefined ? null : (await sealing()).openReference(jwe, key);
   }
 
-  async function committed(id: string, field: ReferenceField, copy?: string): Promise<string | null> {
-    const text = copy ?? (await served(id, field));
+  async function committedReference(
+    id: string,
+    field: ReferenceField,
+    copy?: string,
+  ): Promise<string | null> {
+    const text = copy ?? (await servedReference(id, field));
     if (text === null) return null;
     const { node } = session;
     let hash: string | null | undefined;
@@ -105,15 +109,15 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     throw new RefusedToSign("delivery", `the Client ${client} has published no encryption key; ${UNSEALED}`);
   }
 
-  const juries = async () =>
-    (await sealing()).juries(session, { followEvents, waitUntil, escrowOf, ownKeys, committed });
+  const sharing = async () =>
+    (await sealing()).sharing(session, { followEvents, waitUntil, escrowOf, ownKeys, committedReference });
 
   return {
     /** The text to which the hash on chain commits; null if unset or without a key. Throws on another one (delivery: with `node`). */
-    committed,
+    committedReference,
 
     /** The same as the service shows it, compared with nothing. */
-    served,
+    servedReference,
 
     /** Publishes the key to which others seal deliveries. Signs, unless it is published already. */
     publishKey: async (): Promise<void> => publishKey(session, await ownKeys()),
@@ -136,7 +140,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
      * With a `copy` from `onShare` of a party, it reads a delivery without the service, and throws RefusedToSign without
      * `node`: only the chain proves what was delivered.
      */
-    async reveal(
+    async readReference(
       id: string,
       field: ReferenceField,
       { copy }: { copy?: string } = {},
@@ -147,7 +151,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       const pair: unknown = parse(copy ?? "[]");
       if (!isTexts(pair) || (copy && pair.length !== 2)) throw new TypeError("This is no copy of a delivery");
       const [given, share] = pair;
-      const text = await committed(id, field, given);
+      const text = await committedReference(id, field, given);
       const jwe = text === null ? null : parseSealed(text);
       if (jwe === null) return text;
       const keys = await ownKeys();
@@ -176,10 +180,10 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
      * throws what failed after the others, and says nothing of those without a key. Throws RefusedToSign without `node`:
      * only the chain proves who may read.
      */
-    shareDelivery: async (id: string, options: Omit<ServeOptions, "signal"> = {}): Promise<string[]> =>
-      (await juries()).share(id, options),
+    shareDelivery: async (id: string, options: Omit<ShareOptions, "signal"> = {}): Promise<string[]> =>
+      (await sharing()).share(id, options),
 
     /** Shares sealed deliveries with Backup Agents who are drawn, vote or ask. Throws RefusedToSign without `node`. */
-    serveJuries: async (options: ServeOptions = {}): Promise<void> => (await juries()).serve(options),
+    shareDeliveries: async (options: ShareOptions = {}): Promise<void> => (await sharing()).shareAll(options),
   };
 }

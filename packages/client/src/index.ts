@@ -33,7 +33,7 @@ export { provenTerms } from "./terms.js";
 export type * from "./types.js";
 export type { Comparison, Verification, VerifyOptions } from "./verify/verify.js";
 export type { OpenOptions, VoteOptions } from "./votes.js";
-export { type StatusPattern, toTheEnd, type WaitOptions } from "./wait.js";
+export { type StatusPattern, untilOutcome, type WaitOptions } from "./wait.js";
 export { contractWallet, type Eip1193Provider, providerSigner, type Signer } from "./wallets.js";
 
 /** Own transactions, without the service; each returns its hash or throws Reverted. Loaded with the first use: it is large. */

@@ -13,7 +13,7 @@ import {
 } from "jose";
 import { verifyMessage } from "viem/utils";
 import type { ChainNode, escrowAt } from "./chain-check.js";
-import type { ServeOptions } from "./deliveries.js";
+import type { ShareOptions } from "./deliveries.js";
 import { RefusedToSign } from "./errors.js";
 import type { followEvents } from "./events.js";
 import { parse } from "./http.js";
@@ -122,7 +122,7 @@ export async function openReference(jwe: string, key: ReferenceKey): Promise<str
 }
 
 /** Why a Backup Agent may read a sealed delivery: it was drawn, has voted, or has asked for the keys. */
-const JURY_EVENTS = "contract.drawn,vote.sealed,key.released";
+const READER_EVENTS = "contract.drawn,vote.sealed,key.released";
 
 /** Passed in, not imported: that would split what every agent loads into more files. */
 interface Access {
@@ -130,12 +130,12 @@ interface Access {
   waitUntil: typeof waitUntil;
   escrowOf(id: string, node: ChainNode): ReturnType<typeof escrowAt>;
   ownKeys(): Promise<KeyPair>;
-  committed(id: string, field: ReferenceField): Promise<string | null>;
+  committedReference(id: string, field: ReferenceField): Promise<string | null>;
 }
 
 /** Sharing with Backup Agents, documented in deliveries.ts. Throws RefusedToSign without a node. */
-export function juries(session: Session, access: Access) {
-  const { followEvents, waitUntil, escrowOf, ownKeys, committed } = access;
+export function sharing(session: Session, access: Access) {
+  const { followEvents, waitUntil, escrowOf, ownKeys, committedReference } = access;
   const { node } = session;
   if (node === undefined)
     throw new RefusedToSign(
@@ -149,19 +149,19 @@ export function juries(session: Session, access: Access) {
 
   /** The agents in the service's events. Those who asked for the delivery are in no event of the chain. */
   async function named(id: string): Promise<string[]> {
-    const jurors: unknown[] = [];
-    const query = { contractId: id, type: JURY_EVENTS };
+    const agents: unknown[] = [];
+    const query = { contractId: id, type: READER_EVENTS };
     for await (const { data } of everyEvent((query) => call(session, "GET /v1/events", { query }), query)) {
       const { backupAgents = [], backupAgent, releasedTo, role } = data as Record<string, unknown>;
-      jurors.push(backupAgents, backupAgent, role === "backup-agent" && releasedTo);
+      agents.push(backupAgents, backupAgent, role === "backup-agent" && releasedTo);
     }
-    return jurors.flat().filter((one) => typeof one === "string");
+    return agents.flat().filter((one) => typeof one === "string");
   }
 
-  async function share(id: string, { onFailure, onShare }: Omit<ServeOptions, "signal">): Promise<string[]> {
+  async function share(id: string, { onFailure, onShare }: Omit<ShareOptions, "signal">): Promise<string[]> {
     const escrow = await escrowAtNode(id);
     if ((await escrow.status()) !== "disputed") return [];
-    const proven = await escrow.jurors();
+    const proven = await escrow.backupAgents();
     let failure: unknown;
     const failed = (error: Error): string[] => {
       failure ??= error;
@@ -171,7 +171,7 @@ export function juries(session: Session, access: Access) {
     const all = new Set([...proven, ...(await named(id).catch(failed))]);
     const missing = [...all].filter((recipient) => !done.has(`${id} ${recipient}`));
     if (missing.length === 0 && failure === undefined) return [];
-    const text = await committed(id, "delivery");
+    const text = await committedReference(id, "delivery");
     const jwe = text === null ? null : parseSealed(text);
     const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
     if (plain === null) return [];
@@ -211,9 +211,9 @@ export function juries(session: Session, access: Access) {
   return {
     share,
 
-    async serve({ signal, onFailure, onShare }: ServeOptions): Promise<void> {
+    async shareAll({ signal, onFailure, onShare }: ShareOptions): Promise<void> {
       const options = { ...(signal && { signal }) };
-      const serve = (id: string) =>
+      const shareOne = (id: string) =>
         share(id, { onFailure, onShare }).catch((error: Error) => onFailure?.(error));
       const patiently = <T>(read: () => Promise<T>) => waitUntil(read, () => true, options);
       try {
@@ -229,14 +229,14 @@ export function juries(session: Session, access: Access) {
           };
           for await (const { id } of everyItem(read)) {
             signal?.throwIfAborted();
-            await serve(id);
+            await shareOne(id);
           }
         }
-        const follow = { type: JURY_EVENTS, agent: me, after: nextAfter, ...options };
+        const follow = { type: READER_EVENTS, agent: me, after: nextAfter, ...options };
         for await (const { contractId, type, data } of followEvents(session, follow)) {
           // Sharing reads the caller's own key, which is such an event too.
           if (type === "key.released" && data.role !== "backup-agent") continue;
-          await serve(contractId);
+          await shareOne(contractId);
         }
       } catch (error) {
         if (!signal?.aborted) throw error;

@@ -125,7 +125,7 @@ const UNKNOWN_FOR_MS = 15 * 60_000;
 const LONGEST_PAUSE_MS = 30_000;
 
 /** Performs an action, and resumes it with its payment until that has expired: to start again could be to pay twice. */
-export async function toTheEnd<T>(
+export async function untilOutcome<T>(
   action: () => Promise<T>,
   { onUnknown }: { onUnknown?: (reason: string) => void } = {},
 ): Promise<T> {

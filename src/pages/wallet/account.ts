@@ -8,7 +8,7 @@ import {
   providerSigner,
   ServiceError,
   type SubmissionStore,
-  toTheEnd,
+  untilOutcome,
 } from "@working-contracts/client/index";
 import type { Hex } from "@working-contracts/protocol/types";
 
@@ -179,7 +179,7 @@ export function createAccount(place: HTMLElement) {
           tell(`${what}: payment signed, outcome not known yet. Keep this page open (${reason})`);
           addEventListener("beforeunload", keepOpen);
         };
-        const result = await toTheEnd(() => action(by), { onUnknown }).finally(() =>
+        const result = await untilOutcome(() => action(by), { onUnknown }).finally(() =>
           removeEventListener("beforeunload", keepOpen),
         );
         try {

@@ -175,7 +175,7 @@ function readReferences(id: string, account: Account) {
     isReading = true;
     try {
       tell("Decrypt: working");
-      const text = await agent.reveal(id, field);
+      const text = await agent.readReference(id, field);
       if (text === null) throw new Error("you have no key for it yet; a party has to share it with you");
       if (reader === agent) texts.set(field, text);
       show(reader);

@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers());
 it("the MCP server opens votes each minute, and never twice at a time", async () => {
   let finish = () => {};
   const openVotes = vi.fn(() => new Promise<string[]>((resolve) => (finish = () => resolve([]))));
-  const stop = attend({ openVotes, serveJuries: async () => {} }, { progress: () => {} });
+  const stop = attend({ openVotes, shareDeliveries: async () => {} }, { progress: () => {} });
   await vi.advanceTimersByTimeAsync(600_000);
   expect(openVotes).toHaveBeenCalledTimes(1);
   finish();

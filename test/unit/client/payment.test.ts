@@ -2,7 +2,7 @@ import {
   type Agent,
   type ConnectOptions,
   type PlannedPayment,
-  toTheEnd,
+  untilOutcome,
 } from "@working-contracts/client/index";
 import { createBudget, type SpendingLimit } from "@working-contracts/client/payment";
 import { plannedOf } from "@working-contracts/client/session";
@@ -76,7 +76,7 @@ describe.concurrent("a payment that was signed and sent", () => {
         return lost();
       };
       const { agent, sent } = await staking([abort], { signal: caller.signal });
-      const error = await toTheEnd(() => agent.stake("1")).catch((thrown) => thrown);
+      const error = await untilOutcome(() => agent.stake("1")).catch((thrown) => thrown);
       expect(error).toMatchObject({ name: "OutcomeUnknown", cause: caller.signal.reason });
       expect(error.message).toMatch(reason ?? "aborted");
       expect(sent).toHaveLength(1);
@@ -88,7 +88,7 @@ describe.concurrent("a payment that was signed and sent", () => {
   it("is not resumed by itself once the caller has aborted", async () => {
     const caller = new AbortController();
     const { agent, sent } = await staking([lost], { signal: caller.signal, patienceMs: 0 });
-    const ending = toTheEnd(() => agent.stake("1"), { onUnknown: () => caller.abort() });
+    const ending = untilOutcome(() => agent.stake("1"), { onUnknown: () => caller.abort() });
     await expect(ending).rejects.toMatchObject({ name: "OutcomeUnknown" });
     expect(sent).toHaveLength(1);
   });

@@ -1,4 +1,4 @@
-import { type OpenOptions, toTheEnd } from "@working-contracts/client/index";
+import { type OpenOptions, untilOutcome } from "@working-contracts/client/index";
 import { voteSalt } from "@working-contracts/client/wallets";
 import { escrowAbi } from "@working-contracts/protocol/abi";
 import { encodeWords } from "@working-contracts/protocol/hex";
@@ -266,7 +266,7 @@ it("a vote that cannot be stored says that it was cast, and what opens it", asyn
 it("a vote is remembered also if the response to it was lost", async () => {
   const submitted: unknown[] = [];
   const agent = await voting((id) => submitted.push(id), true);
-  const { votes } = await toTheEnd(() => agent.vote(ID, ["met"], { salt: SALT }));
+  const { votes } = await untilOutcome(() => agent.vote(ID, ["met"], { salt: SALT }));
   expect(votes).toMatchObject([{ vote: "met" }]);
   expect(submitted).toEqual([ID.toLowerCase()]);
 });

@@ -1,5 +1,5 @@
 import { ConnectionError, OutcomeUnknown, ServiceError } from "@working-contracts/client/errors";
-import { toTheEnd, waitForStatus, waitUntil } from "@working-contracts/client/wait";
+import { untilOutcome, waitForStatus, waitUntil } from "@working-contracts/client/wait";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { agentOf } from "./fake-service.js";
 
@@ -148,7 +148,7 @@ describe("a payment whose outcome is unknown", () => {
   it("is resumed, never begun again", async () => {
     const { action, count } = paid(3);
     const reasons: string[] = [];
-    const ending = toTheEnd(action, { onUnknown: (reason) => reasons.push(reason) });
+    const ending = untilOutcome(action, { onUnknown: (reason) => reasons.push(reason) });
     await vi.advanceTimersByTimeAsync(60_000);
     expect(await ending).toBe("paid");
     expect(count).toEqual({ begun: 1, resumed: 3 });
@@ -156,7 +156,7 @@ describe("a payment whose outcome is unknown", () => {
   });
 
   it("ends once the payment has expired", async () => {
-    const ending = toTheEnd(paid(Number.POSITIVE_INFINITY).action).catch((error) => error);
+    const ending = untilOutcome(paid(Number.POSITIVE_INFINITY).action).catch((error) => error);
     await vi.advanceTimersByTimeAsync(20 * 60_000);
     expect(await ending).toBeInstanceOf(OutcomeUnknown);
   });

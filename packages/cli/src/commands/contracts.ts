@@ -77,7 +77,7 @@ function addPost(program: Command, contextOf: ContextOf): void {
       const agent = await context.agent({ stablecoin: options.price });
       const draft = await draftOf(agent, options);
       if (options.onChain === true) return postAlone(context, agent, draft);
-      showContract(context, await context.toTheEnd(() => agent.create(draft)), "posted");
+      showContract(context, await context.untilOutcome(() => agent.create(draft)), "posted");
     });
 }
 
@@ -109,7 +109,7 @@ function addReads(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       if (copy !== undefined) {
         const agent = await context.reader({ isAlone: true });
-        const delivery = await agent.reveal(id, "delivery", { copy: readNamed(copy) });
+        const delivery = await agent.readReference(id, "delivery", { copy: readNamed(copy) });
         return context.out.result({ id, plain: { delivery } }, () => `delivery: ${plain(delivery ?? "")}`);
       }
       const agent = await context.agent();
@@ -133,7 +133,7 @@ function addActions(program: Command, contextOf: ContextOf): void {
       .action(async (id: string, _: unknown, command: Command) => {
         const context = contextOf(command);
         const agent = await context.agent();
-        showContract(context, await context.toTheEnd(() => agent[name](id)), done);
+        showContract(context, await context.untilOutcome(() => agent[name](id)), done);
       });
   }
   program
@@ -163,7 +163,7 @@ function addActions(program: Command, contextOf: ContextOf): void {
         };
         const shared = await agent.shareDelivery(id, { onFailure, onShare });
         context.out.result({ shared }, () => `shared with ${shared.length} Backup Agents`);
-        if (follow) await agent.serveJuries({ onFailure, onShare });
+        if (follow) await agent.shareDeliveries({ onFailure, onShare });
       },
     );
 }
@@ -187,7 +187,7 @@ function addVotes(program: Command, contextOf: ContextOf): void {
         const context = contextOf(command);
         const outcomes = words.map(outcomeOf);
         const agent = await context.agent();
-        const { votes, salt } = await context.toTheEnd(() => agent.vote(id, outcomes, { entrust }));
+        const { votes, salt } = await context.untilOutcome(() => agent.vote(id, outcomes, { entrust }));
         context.out.result({ votes, salt }, () =>
           [
             table(
@@ -237,7 +237,7 @@ function addStakes(program: Command, contextOf: ContextOf): void {
     .action(async (amount: string | undefined, _: unknown, command: Command) => {
       const context = contextOf(command);
       const agent = await context.agent(amount === undefined ? {} : { tokens: amount });
-      const stake = await context.toTheEnd(() => agent.stake(amount));
+      const stake = await context.untilOutcome(() => agent.stake(amount));
       context.out.result(stake, () => fields(Object.entries(stake).map(([k, v]) => [k, String(v)] as const)));
     });
   program
@@ -289,7 +289,7 @@ async function postAlone(context: Context, agent: Agent, draft: Draft): Promise<
   if (planned?.terms === undefined) throw new Error("The service quoted no contract.");
   const { payTo: id, terms } = planned;
   const own = await context.onChain({ stablecoin: String(draft.budgetOrPrice) }, agent.network);
-  const transactionHash = await context.toTheEnd(() => own.create(terms));
+  const transactionHash = await context.untilOutcome(() => own.create(terms));
   out.progress(`created ${id} by ${transactionHash}`);
   const find = () =>
     agent.get(id).catch((error: Error) => {
@@ -325,7 +325,7 @@ async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
 async function readable(agent: Agent, { id, delivery, client }: Contract) {
   const references: Record<string, string> = {};
   const read = async (field: ReferenceField): Promise<void> => {
-    const text = await ifAllowed(() => agent.reveal(id, field));
+    const text = await ifAllowed(() => agent.readReference(id, field));
     if (text !== null) references[field] = text;
     else if (field === "delivery" && delivery !== null && client === agent.address)
       throw new Error("The delivery cannot be opened: it was not sealed to you, or is withheld");

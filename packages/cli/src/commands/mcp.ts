@@ -97,7 +97,7 @@ const OPENING_INTERVAL_MS = 60_000;
 
 /** Opens the agent's sealed votes and shares its sealed deliveries, until the returned function is called. */
 export function attend(
-  agent: Pick<Agent, "openVotes" | "serveJuries">,
+  agent: Pick<Agent, "openVotes" | "shareDeliveries">,
   out: Pick<Output, "progress">,
 ): () => void {
   const stopped = new AbortController();
@@ -115,7 +115,7 @@ export function attend(
   const onFailure = (error: Error) => {
     if (!stopped.signal.aborted) out.progress(`delivery not shared: ${error.message}`);
   };
-  agent.serveJuries({ signal: stopped.signal, onFailure }).catch(onFailure);
+  agent.shareDeliveries({ signal: stopped.signal, onFailure }).catch(onFailure);
   return () => stopped.abort();
 }
 

@@ -70,7 +70,7 @@ export function addOnChainCommands(program: Command, contextOf: (command: Comman
     consent?: { tokens: string },
   ): Promise<void> => {
     const own = await context.onChain(consent);
-    const hash = await context.toTheEnd(() => act(own));
+    const hash = await context.untilOutcome(() => act(own));
     context.out.result({ transactionHash: hash }, () => hash ?? "done already");
   };
   for (const [usage, [description, act]] of Object.entries(ACTIONS)) {

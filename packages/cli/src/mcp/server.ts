@@ -191,7 +191,7 @@ function addPrivateTools(tool: AddReadTool, { agent, outputs }: Served): void {
     description: "Decrypt a reference of a contract, if you may read it",
     input: { ...id, field: z.enum(["supplementaryMaterials", "delivery"]) },
     output: z.object({ reference: z.string().nullable() }),
-    read: async (input) => ({ reference: await agent.reveal(input.id, input.field) }),
+    read: async (input) => ({ reference: await agent.readReference(input.id, input.field) }),
   });
   tool({
     name: "list_votes",

@@ -54,8 +54,8 @@ export interface Reader
   extends Pick<ReturnType<typeof reads>, "get" | "terms" | "settlement" | "checkpoints" | "complaints"> {
   address: string;
   network: Protocol;
-  served(id: string, field: ReferenceField): Promise<string | null>;
-  reveal(id: string, field: ReferenceField): Promise<string | null>;
+  servedReference(id: string, field: ReferenceField): Promise<string | null>;
+  readReference(id: string, field: ReferenceField): Promise<string | null>;
 }
 
 const PAUSE_MS = 1500;
@@ -154,8 +154,10 @@ async function ask(reader: Reader | Error, id: string, { contract: { client }, d
       attempt("settlement", (from) => from.settlement(id)),
       attempt("checkpoints", (from) => from.checkpoints(id)),
       attempt("complaints", (from) => from.complaints(id)),
-      attempt("delivery", (from) => ifAllowed(() => from.served(id, "delivery"))),
-      attempt("supplementaryMaterials", (from) => ifAllowed(() => from.served(id, "supplementaryMaterials"))),
+      attempt("delivery", (from) => ifAllowed(() => from.servedReference(id, "delivery"))),
+      attempt("supplementaryMaterials", (from) =>
+        ifAllowed(() => from.servedReference(id, "supplementaryMaterials")),
+      ),
     ]);
   const { address } = reader as Reader;
   const isReader = client === address || contract?.worker === address;
@@ -183,7 +185,7 @@ async function ask(reader: Reader | Error, id: string, { contract: { client }, d
 
 /** A delivery can be sealed, and not open with the caller's key: the jury then decides on it. */
 function canOpen(reader: Reader, id: string): Promise<boolean | null> {
-  return reader.reveal(id, "delivery").then(
+  return reader.readReference(id, "delivery").then(
     (reference) => reference !== null,
     (error) => (error instanceof ConnectionError ? null : false),
   );

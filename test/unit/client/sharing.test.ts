@@ -1,4 +1,4 @@
-import { juries, seal } from "@working-contracts/client/sealing";
+import { seal, sharing } from "@working-contracts/client/sealing";
 import type { Session } from "@working-contracts/client/session";
 import { keyText, ownKeysOf } from "@working-contracts/client/wallets";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -30,10 +30,13 @@ it("shares with each Backup Agent although the service refuses the share or the 
     return { json: {} };
   };
   const session = { ...worker, http: { send } } as unknown as Session;
-  const { share } = juries(session, {
-    escrowOf: async () => ({ status: async () => "disputed", jurors: async () => new Set(jurors.keys()) }),
+  const { share } = sharing(session, {
+    escrowOf: async () => ({
+      status: async () => "disputed",
+      backupAgents: async () => new Set(jurors.keys()),
+    }),
     ownKeys: async () => keys,
-    committed: async () => sealed,
+    committedReference: async () => sealed,
   } as never);
   const copies: string[] = [];
   const failures: Error[] = [];
