@@ -92,7 +92,7 @@ export type Duration = `${number}${keyof typeof SECONDS}`;
 /** The actions and reads of one signed-in address. Its `apiKey` is a secret. */
 export type Agent = Awaited<ReturnType<typeof connect>>;
 
-/** Signs in. Throws RefusedToSign if the service does not match `network`, or (with a node) an earlier, wider permission stays. */
+/** Signs in. Throws RefusedToSign if the service does not match `network`; throws if `node` still shows a wider delegation. */
 export async function connect(options: ConnectOptions) {
   const { account: signer, node } = options;
   const http = createHttp({
@@ -204,7 +204,7 @@ export async function connect(options: ConnectOptions) {
       return verifyContract(known, id, { nodes: node === undefined ? [] : [node], ...options });
     },
 
-    /** The cost of an action, or null if paid. Signs nothing; `create` uses one of five unpaid attempts (30 minutes). */
+    /** The payment that an action would make, or null. Signs nothing; `create` uses one of five unpaid attempts (30 minutes). */
     dryRun: (action: (dry: PaidActions) => Promise<unknown>) => dryRun(session, action),
   };
 }
