@@ -443,7 +443,7 @@ export const keyRelease = app.table(
   ],
 );
 
-/** The event log ("One log, one writer"). A row without a position is staged, and not in the log yet. */
+/** The event log ("Events" in docs/decisions.md). A row without a position is staged, and not in the log yet. */
 export const event = app.table(
   "event",
   {

@@ -1,4 +1,4 @@
-/** The event log for the rest of the service ("Bounded reads"). */
+/** The event log for the rest of the service ("Events" in docs/decisions.md). */
 import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";

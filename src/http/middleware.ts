@@ -24,7 +24,7 @@ import { invalidInput } from "./responses.js";
 export interface AppEnv {
   Variables: {
     requestId: string;
-    /** Makes a logger whose lines carry the request's id. Made on demand: few requests log more than their end. */
+    /** Makes a logger whose lines carry the request's id, on demand: an AsyncLocalStorage costs every request more. */
     logger: () => Logger;
     /** The client's IP address, as limits count it. */
     client: string;

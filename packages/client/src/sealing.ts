@@ -39,7 +39,10 @@ export async function publishedKey(session: Session, address: string): Promise<s
   );
 }
 
-/** Encrypts to several recipients (JWE); the header commits to the plain text. Throws RangeError if it is too long. */
+/**
+ * Encrypts to several recipients (JWE). Throws RangeError if it is too long. The header commits to the plain text: AES-GCM
+ * alone would let a Worker make one text that opens differently for Client and jury.
+ */
 export async function seal(
   reference: string,
   recipients: readonly { address: string; key: string }[],
