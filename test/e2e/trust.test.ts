@@ -70,7 +70,7 @@ function table(): string {
     "Agent that never acted through the operator",
     "Agent that delegated",
     "After it revoked",
-    "Agent that signs each action",
+    "Agent that signs each action, with our client",
   ];
   return markdownOf(head, rows);
 }
