@@ -123,6 +123,7 @@ export function isOutage(error: unknown): boolean {
     const { code } = cause as { code?: unknown };
     if (typeof code === "string" && OUTAGE_CODES.test(code)) return true;
     if (PG_OUTAGE.test(cause.message)) return true;
+    // The views of the index are missing until it is first complete. Only Postgres's message names a missing table.
     if (code === SQLSTATE.undefinedTable && cause.message.startsWith('relation "onchain.')) return true;
   }
   return false;
