@@ -41,7 +41,7 @@ abstract contract AgentDelegation is IAgentDelegation {
         Grant memory grant = grants[d.agent][d.operator];
         require(d.issuedAt > grant.revokedAt, DelegationOutdated(d.issuedAt, grant.revokedAt));
         bytes32 digest = MessageHashUtils.toEthSignedMessageHash(bytes(challengeText(d)));
-        // A text dated far in the future would outlive any revocation.
+        // A delegation dated far in the future would outlive any revocation.
         require(
             d.issuedAt <= block.timestamp + CLOCK_TOLERANCE
                 && SignatureChecker.isValidSignatureNow(d.agent, digest, signature),
@@ -61,7 +61,7 @@ abstract contract AgentDelegation is IAgentDelegation {
         require(msg.sender == agent || msg.sender == operator, NotAgentOrOperator(msg.sender, agent, operator));
 
         Grant storage grant = grants[agent][operator];
-        // The registered text can be dated slightly ahead of the chain's clock; revocation must end it too.
+        // The registered delegation can be dated slightly ahead of the chain's clock; revocation must end it too.
         uint40 revokedAt = uint40(Math.max(block.timestamp, grant.issuedAt));
         if (revokedAt > grant.revokedAt) grant.revokedAt = revokedAt;
 

@@ -13,15 +13,15 @@ interface IAgentDelegation {
     error DelegationOutdated(uint40 issuedAt, uint40 revokedAt);
     error NotAgentOrOperator(address caller, address agent, address operator);
 
-    /// @notice Registers a delegation that its agent gave by signing the challenge text. The newest text counts alone,
-    /// so one that allows less takes power away. Anyone can call.
+    /// @notice Registers a delegation that its agent gave by signing the challenge text. Only the newest delegation
+    /// counts, so a narrower one replaces a wider one. Anyone can call.
     ///
     /// Requirements:
     /// - `signature` is the agent's signature over {challengeText} (EIP-191), or valid by ERC-1271.
     /// - `issuedAt` is later than the last revocation, and at most 15 minutes ahead of the chain's clock.
     function register(Delegation calldata delegation, bytes calldata signature) external;
 
-    /// @notice Ends `operator`'s power to act for `agent`. Texts issued until now can never be registered again.
+    /// @notice Ends `operator`'s power to act for `agent`. Delegations issued until now can never be registered again.
     ///
     /// Requirements:
     /// - The caller is the agent, or the operator renouncing its own power.

@@ -78,8 +78,8 @@ const REFUSALS = {
     hint: "You can also send it from your own account: the escrow takes it from its agent.",
   },
   "sign-in": {
-    fate: "This sign-in leaves less than what is delegated, and nothing was issued.",
-    hint: "Sign in with what is delegated already, or revoke all keys first, or register the new text on chain yourself (`onChain.register` of the client).",
+    fate: "This sign-in is narrower than your current delegation, so it has to be registered on chain. No key was issued.",
+    hint: "Sign in with your current delegation, or revoke all keys first, or register the narrower one on chain yourself (`onChain.register` of the client).",
   },
   credit: {
     fate: "Your payment reached the escrow's address by a direct transfer, and this call is not relayed yet.",

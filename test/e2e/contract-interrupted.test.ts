@@ -501,7 +501,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect(await matched(world, earning)).toMatchObject({ status: "matched" });
   });
 
-  it("stop an address that leaves less with each sign-in", async () => {
+  it("stop an address whose sign-ins get narrower each time", async () => {
     await world.query("delete from app.gas_account where address = '*'");
     const agent = await world.newAgent({ usd: "1" });
     const { id } = await created<{ id: string }>(world, agent, small);
@@ -673,7 +673,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     await vote(juror, id, "met", "met", "met");
   });
 
-  it("refuse a sign-in that leaves less than what is delegated, also the first of a day, but no other", async () => {
+  it("refuse a sign-in that is narrower than the current delegation, also the first of a day, but no other", async () => {
     await world.query("delete from app.gas_account");
     const agent = await world.newAgent({ usd: "1" });
     const { id } = await created<{ id: string }>(world, agent, small);
@@ -685,7 +685,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     const narrow = await signedFor(agent, 3600);
     expect((await narrow()).error).toMatchObject({
       code: "rate_limited",
-      message: expect.stringContaining("nothing was issued"),
+      message: expect.stringContaining("No key was issued"),
       details: { limit: "budget" },
     });
     expect(await operationsOf(agent, "delegate")).toBe(1);
@@ -699,7 +699,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     await expect.poll(states).not.toContainEqual({ state: expect.stringMatching(/queued|held|sent/) });
     await spendBudget();
     const longer = await signedFor(agent, 7200);
-    expect((await longer()).status, "a sign-in that leaves more").toBe(201);
+    expect((await longer()).status, "a wider sign-in").toBe(201);
     expect(await operationsOf(agent, "delegate")).toBe(2);
   });
 });

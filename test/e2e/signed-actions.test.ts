@@ -201,7 +201,7 @@ test.concurrent("a challenge whose permission has ended already is refused", asy
   expect(answer).toMatchObject({ status: 400, error: { code: "invalid_request" } });
 });
 
-test.concurrent("a sign-in that leaves less to the operator has replaced the earlier one when the client is connected", async () => {
+test.concurrent("a narrower sign-in has replaced the earlier one when the client is connected", async () => {
   const account = privateKeyToAccount(generatePrivateKey());
   await (await alone(world, { account })).register("all");
   expect(await isDelegated(world, account, "approve")).toBe(true);

@@ -285,7 +285,7 @@ describe.concurrent("an action", () => {
 });
 
 describe.concurrent("a sign-in", () => {
-  test("that leaves less is not replaced by a wider one that the operator kept back", async () => {
+  test("a narrower sign-in is not replaced by a wider one that the operator kept back", async () => {
     const attack = async (options: Partial<ConnectOptions>) => {
       const victim = await strict(options);
       const id = await strictlyMatched(victim);
@@ -298,7 +298,7 @@ describe.concurrent("a sign-in", () => {
       const again = { account, node: world.info.rpcUrl, patienceMs: 2_000, ...options };
       return newAgent(world, again).then(
         () => operator.relayed(id, encodeFunctionData({ abi: escrowAbi, functionName: "approve" })),
-        ({ message }: Error) => (message.includes("still leave more") ? "it notices" : message),
+        ({ message }: Error) => (message.includes("a wider delegation") ? "it notices" : message),
       );
     };
     const results = [await attack(NO_NODE), await attack({})];
@@ -307,7 +307,7 @@ describe.concurrent("a sign-in", () => {
   });
 
   test.each(["revoke", "register"] as const)(
-    "that leaves less fails while the chain keeps a wider one, until the agent calls `%s`",
+    "a narrower sign-in fails while a wider delegation is in force, until the agent calls `%s`",
     async (remedy) => {
       const account = privateKeyToAccount(generatePrivateKey());
       const { address } = account;
@@ -317,7 +317,7 @@ describe.concurrent("a sign-in", () => {
       const connecting = () => newAgent(world, { account, node: rpcUrl, usd: "0", patienceMs: 3_000 });
       const data = await operator.delegationOf({ account, address }, FULL_PERMISSION, { secondsAhead: 30 });
       await mined(world, await wallet.sendTransaction({ to: world.deployment.delegation, data }));
-      await expect(connecting()).rejects.toThrow(/On chain you still leave more.*`revoke` or `register`/);
+      await expect(connecting()).rejects.toThrow(/a wider delegation .*`revoke` or `register`/);
       await own[remedy]();
       expect(await isDelegated(world, account, "approve")).toBe(false);
       await connecting();

@@ -59,7 +59,7 @@ const MIN_GRANT_DELAY = 604_800n;
 const TERMS_BYTES = [109, 129];
 /** Most nodes return the events of this many blocks. */
 const LOG_BLOCKS = 10_000;
-/** How long the service can take to register a text that replaces another. */
+/** How long the service can take to register a narrower sign-in. */
 const REGISTRATION_MS = 30_000;
 /** How far node and service can be apart. */
 const LAG_MS = 30_000;
@@ -382,7 +382,7 @@ async function timeOf(rpc: Rpc, block: Hex | "latest"): Promise<number> {
   return Number((await rpc<{ timestamp: Hex }>("eth_getBlockByNumber", [block, false])).timestamp);
 }
 
-/** An agent's newest text on chain. Throws RefusedToSign if the escrows obey another operator. */
+/** An agent's newest delegation on chain. Throws RefusedToSign if the escrows obey another operator. */
 export async function grantAt(node: ChainNode, network: Addresses, agent: Address) {
   await requireOnChain(node, network);
   const rpc = requesterOf(node);
@@ -400,7 +400,7 @@ export async function grantAt(node: ChainNode, network: Addresses, agent: Addres
   return { issuedAt, revokedAt, until, actions: isInForce ? actions : 0 };
 }
 
-/** Waits until the service has registered a text that leaves no more to the operator. Throws if it does not. */
+/** Waits until no wider delegation than the signed one is in force on chain. Throws if that takes too long. */
 export async function requireNotWider(
   { network, signer, permission, http }: Pick<Session, "network" | "signer" | "permission" | "http">,
   node: ChainNode,
@@ -410,7 +410,7 @@ export async function requireNotWider(
     (grant.actions & ~actions) === 0 &&
     (grant.actions === 0 || until === 0 || (grant.until !== 0 && grant.until <= until));
   const stateOf = () =>
-    "On chain you still leave more to the operator than you signed now. End that yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again";
+    "On chain, a wider delegation than the one that you signed now is still in force. End it yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again";
   const wait = { timeoutMs: REGISTRATION_MS, signal: http.signal, stateOf };
   await waitUntil(() => grantAt(node, network, signer.address), isNotWider, wait);
 }

@@ -359,14 +359,14 @@ function createActions(
         factory: Address;
       };
       const earlier = await grantAt(rpcUrl, pinned(), me);
-      // The newest date counts; an earlier text can be dated ahead.
+      // The newest date counts; an earlier delegation can be dated ahead.
       const now = await nodeTime();
       const issuedAt = Math.max(now, earlier.issuedAt + 1, earlier.revokedAt + 1);
-      // No contract has accepted such a date yet. The node could register the text later, and no other would replace it.
+      // No contract has accepted such a date yet. The node could register this one later, and no other would replace it.
       if (issuedAt > now + MAX_DATED_AHEAD)
         throw new RefusedToSign(
           "issuedAt",
-          `the node shows a text or revocation dated over ${MAX_DATED_AHEAD / 60} minutes ahead of its clock. Use another node`,
+          `the node shows a delegation or revocation dated over ${MAX_DATED_AHEAD / 60} minutes ahead of its clock. Use another node`,
         );
       const nonce = toHex(crypto.getRandomValues(new Uint8Array(32)));
       const dated = { nonce, issuedAt, expiresAt: issuedAt + CHALLENGE_VALIDITY };

@@ -31,8 +31,8 @@ export interface IssuedKey {
 /**
  * Redeems a challenge for a new API key. With an idempotency key the same call gets the same API key while the challenge
  * would be valid: it is derived from both, because its plain text is not stored. Throws `invalid_challenge`,
- * `invalid_signature`, `unavailable` while a revocation is pending, and `rate_limited` if the sign-in leaves less than
- * what is delegated and is beyond the gas limits.
+ * `invalid_signature`, `unavailable` while a revocation is pending, and `rate_limited` if the sign-in is narrower
+ * than the current delegation and is beyond the gas limits.
  */
 export async function issueKey(
   deps: Deps,
@@ -86,7 +86,7 @@ async function storeKey(
     await requireAgreement(tx, proof);
     await forgetOlderSignatures(tx, proof);
     await tx.insert(apiKey).values({ id: keyId, address, hash: key.hash, label });
-    // A sign-in that leaves less than what is delegated is registered: the newest counts alone.
+    // A narrower sign-in is registered at once: only the newest delegation counts.
     if (await isNarrowing(tx, proof, deps.clock.now())) {
       const delegation = { deployment: deps.deployment, agent: address, ...proof, ...proof.permission };
       await enqueue(tx, { ...delegateOperation(delegation), gasPolicy: deps.config.gasPolicy });
@@ -179,8 +179,8 @@ const isOtherSignIn = ({ address, challengeId }: AddressProof): SQL | undefined 
   );
 
 /**
- * Whether a sign-in leaves the operator less than what is delegated, or than a delegation might that is pending, or that the
- * node does not show yet. A sign-in that leaves more is registered when an action first needs it.
+ * Whether a sign-in is narrower than the current delegation, or can be narrower than one that is pending, or that the node
+ * does not show yet. A wider sign-in is registered when an action first needs it.
  */
 async function isNarrowing(
   db: Executor,
@@ -196,7 +196,7 @@ async function isNarrowing(
   return newest.isPending || issuedAtOf(newest.data as Hex) > grant.issuedAt;
 }
 
-/** When the text of a registration was issued, in seconds. */
+/** When the delegation of a registration was issued, in seconds. */
 function issuedAtOf(data: Hex): number {
   const call = decodeFunctionData({ abi: delegationAbi, data });
   return call.functionName === "register" ? call.args[0].issuedAt : 0;

@@ -56,8 +56,8 @@ it("an action without a payment does not need them", async () => {
   await requireOnChain(nodeWith({}), NETWORK);
 });
 
-it("a sign-in that leaves less waits for its text while the node does not respond", async () => {
-  /** The actions that the text leaves; null while the node does not respond. */
+it("a narrower sign-in waits for its registration while the node does not respond", async () => {
+  /** The actions that are delegated; null while the node does not respond. */
   let grants: (number | null)[] = [];
   const node = fakeNode({
     "dependencies()": () => encodeWords(0, 0, NETWORK.relay as Hex),

@@ -120,7 +120,7 @@ export async function stepsOf(
       .filter((one) => one.blockNumber < blockNumber || one.logIndex < logIndex)
       .sort((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
     const since = earlier.slice(earlier.findLastIndex((one) => one.eventName === "DelegationRevoked") + 1);
-    // The escrows go by the newest text, in whatever order the texts were registered.
+    // Only the newest delegation counts, in whatever order they were registered.
     const issuedAt = Math.max(...since.map(({ args }) => ("issuedAt" in args && args.issuedAt) || 0));
     const last = since.find(({ args }) => "issuedAt" in args && args.issuedAt === issuedAt);
     if (last === undefined) return null;
