@@ -14,7 +14,7 @@ import { ROOT } from "../src/root.js";
 import { compileContracts } from "./local/foundry.js";
 
 const TEST_ASSET = "TestUSD";
-/** Jurors of a dispute. Unlike the specification's default, none, these are drawn; docs/trust.md says why. */
+/** Seats of a panel. Unlike by the specification's default, none, they are drawn; docs/trust.md says why. */
 const DRAWN_PANEL = { baRecruitCount: 5 };
 const USAGE = `
 Settings, as environment variables:
@@ -28,7 +28,7 @@ Settings, as environment variables:
   TREASURY              receives fees                                   (optional: the deployer)
   OWNER                 sets future parameters                          (optional: the deployer)
   REVIEWER              may release held payouts early                  (optional: the owner)
-  PARAMETERS            JSON object that overrides default parameters   (optional; juries of
+  PARAMETERS            JSON object that overrides default parameters   (optional; panels of
                         ${DRAWN_PANEL.baRecruitCount} are drawn unless it sets baRecruitCount, to 0 for votes open to all)
   DEPLOYMENT            file to write                                   (optional: deployments/<chain id>.json)`;
 

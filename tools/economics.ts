@@ -61,7 +61,7 @@ function lnChoose(n: number, k: number): number {
   return sum;
 }
 
-/** A juror that takes a bribe risks its bond, so a majority costs at least the bonds of half of the panel. */
+/** A Backup Agent that takes a bribe risks its bond, so a majority costs at least the bonds of half of the panel. */
 function bribery(): string {
   const bond = Number(voteBond(100n * BigInt(UNIT), parameters)) / UNIT;
   const atRisk = (panel: number, criteria: number) => ((panel + 1) / 2) * criteria * bond;
@@ -82,7 +82,7 @@ function bribery(): string {
   return `Bonds that a bribed majority puts at risk, as a share of the price:\n\n${markdownTable(head, rows)}`;
 }
 
-/** Whoever chooses among seeds draws until its own jurors have a majority; a keeper, until seats open to everyone. */
+/** Whoever chooses among seeds draws until its own agents have a majority; a keeper, until seats open to everyone. */
 function choosing(): string {
   const honest = 50;
   const wait = (HASHES * BLOCK_SECONDS) / 3_600;

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Authorization} from "../types/Types.sol";
 import {IAgentSignatures} from "./IAgentSignatures.sol";
 
-/// @notice Eligibility stakes of Backup Agents, in protocol tokens, and the pool that juries are drawn from.
+/// @notice Eligibility stakes of Backup Agents, in protocol tokens, and the pool that panels are drawn from.
 interface IBackupAgentRegistry is IAgentSignatures {
     event Staked(address indexed agent, uint256 amount, uint256 total);
     event UnstakeRequested(address indexed agent, uint256 amount, uint40 releasableAt);
@@ -21,7 +21,7 @@ interface IBackupAgentRegistry is IAgentSignatures {
     ///
     /// Pays by the agent's signed authorization, or from its allowance if the agent itself calls with an empty
     /// signature. Adding to a stake makes the agent eligible only for contracts that are matched later. The agent joins
-    /// the pool that juries are drawn from once its stake reaches the eligibility stake in force at that moment.
+    /// the pool that panels are drawn from once its stake reaches the eligibility stake in force at that moment.
     ///
     /// Requirements:
     /// - The caller is the agent or the operator's Relay.

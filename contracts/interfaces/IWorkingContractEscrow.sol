@@ -128,8 +128,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// - The Client pays the bond.
     function dispute(Authorization calldata bond) external;
 
-    /// @notice Draws the jury of a contract with a recruit count, from a block hash after the dispute. Anyone can call.
-    ///
+    /// @notice Draws the panel of a contract with a recruit count, from a block hash after the dispute. Anyone can
+    /// call.
     /// If that hash is already out of reach, the call draws no one and takes the next block as the seed: call again
     /// after that block.
     ///
@@ -141,7 +141,7 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// slots of the pool per seat, each once. Someone who sees the seed can change nothing but their own place, and pay
     /// out agents that have unbonded ({IBackupAgentRegistry.withdrawStake}), which removes these from the draw.
     ///
-    /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and so among juries.
+    /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and so among panels.
     function draw() external;
 
     /// @notice Locks a Backup Agent's bond together with its sealed votes on all criteria.

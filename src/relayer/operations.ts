@@ -152,7 +152,7 @@ export const approveOperation = (action: EscrowAction) => bareCall("approve", ac
 export const tallyOperation = (action: KeeperAction) => bareCall("tally", action);
 export const settleOperation = (action: KeeperAction) => bareCall("settle", action);
 /**
- * Draws the jury, or picks a new seed block if the old one is out of reach. Each try needs a different `onceKey`. Its gas
+ * Draws the panel, or picks a new seed block if the old one is out of reach. Each try needs a different `onceKey`. Its gas
  * limit grows with the seats: callers share the gas of a batch by these limits.
  */
 export const drawOperation = ({ seats, ...action }: KeeperAction & { onceKey: string; seats: number }) => ({

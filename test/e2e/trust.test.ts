@@ -197,7 +197,7 @@ describe("an operator with a stolen Relay key", () => {
     expect([stock, ours]).toEqual(["succeeds", "`InsufficientUnbookedBalance`"]);
   });
 
-  test("cannot unstake the jurors of a matched contract in time", async () => {
+  test("cannot unstake the Backup Agents of a matched contract in time", async () => {
     const [juror, leaving] = [await newJuror(world), await newJuror(world)];
     const { registry, delegation } = world.deployment;
     const unstaking = ({ address }: Agent) =>
@@ -214,7 +214,13 @@ describe("an operator with a stolen Relay key", () => {
     await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
     await client.pay(`/v1/contracts/${id}/dispute`);
     await vote(juror, id, "met", "met", "met");
-    rows.push(["unstake the jurors of a matched contract", never, "they vote for 48 hours", revoked, strict]);
+    rows.push([
+      "unstake the Backup Agents of a matched contract",
+      never,
+      "they vote for 48 hours",
+      revoked,
+      strict,
+    ]);
     expect([never, revoked, strict]).toEqual(Array(3).fill("`NotAgentOrOperator`"));
   });
 

@@ -462,8 +462,8 @@ describe("a panel of two", () => {
     // Together: each difference is looked at again for some seconds.
     const honest = nodeThat(() => {});
     await Promise.all([
-      expect(verified(id, "jury drawn")).resolves.toEqual([true]),
-      expect(verified(id, "jury drawn", hideFirst)).resolves.toEqual([false]),
+      expect(verified(id, "panel drawn")).resolves.toEqual([true]),
+      expect(verified(id, "panel drawn", hideFirst)).resolves.toEqual([false]),
       expect(verified(id, "commitment")).resolves.toEqual([true, true]),
       expect(verified(id, "commitment", changeCommitments)).resolves.toEqual([false, false]),
       expect(compared(id, "node", [honest, honest])).resolves.toEqual([true]),

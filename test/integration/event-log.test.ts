@@ -365,7 +365,7 @@ describe("the event log", () => {
     await untilTypes(escrow, ["contract.created"]);
   });
 
-  it("reports a juror's payout that the token rejected only once it is paid", async () => {
+  it("reports a Backup Agent's payout that the token rejected only once it is paid", async () => {
     startWriter();
     await actors.stake(rival, ELIGIBILITY_STAKE);
     // Only agents that staked before the match can vote, and these calls can fall into one second.

@@ -73,7 +73,7 @@ it("shows terms, parameters, Client and named Worker of a direct award from the 
   });
 });
 
-describe("a dispute with a drawn jury", () => {
+describe("a dispute with a drawn panel", () => {
   const ALL_MET = 0b010101;
   const NONE_MET = 0b101010;
   const saltOf = (index: number) => numberToHex(index + 1, { size: 32 });

@@ -114,11 +114,11 @@ async function newJury(): Promise<Jury> {
     return agent;
   };
   const newJuror = async (letter: string): Promise<Agent> =>
-    staked(await stage.newAgent(`Juror ${letter}`), async (agent) =>
+    staked(await stage.newAgent(`Backup Agent ${letter}`), async (agent) =>
       ok(await agent.pay("/v1/agents/me/stake", {})),
     );
   const newStrictJuror = async (letter: string): Promise<Strict> =>
-    staked(await stage.newStrict(`Juror ${letter}`), ({ client }) => client.stake(ELIGIBILITY_STAKE));
+    staked(await stage.newStrict(`Backup Agent ${letter}`), ({ client }) => client.stake(ELIGIBILITY_STAKE));
   const [trusting, strict] = await Promise.all([
     Promise.all([..."ABC"].map(newJuror)),
     Promise.all([..."DEF"].map(newStrictJuror)),

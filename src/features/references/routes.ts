@@ -109,14 +109,14 @@ async function entitlementOf(
   const { client, worker, matchedAt, deliveredAt } = row.chain;
   if (caller === client) return { role: "client", fields: deliveredAt === null ? MATERIALS : BOTH };
   if (caller === worker) return { role: "worker", fields: matchedAt === null ? MATERIALS : BOTH };
-  if (await isJuror(deps, row, caller)) return { role: "backup-agent", fields: BOTH };
+  if (await isBackupAgent(deps, row, caller)) return { role: "backup-agent", fields: BOTH };
   throw forbidden(
     "Only the contract's client and worker, and Backup Agents who can vote while the contract is disputed, may get these keys.",
   );
 }
 
 /** Reads eligibility from the chain: with a late index, a stake that left before the match must not release keys. */
-async function isJuror(
+async function isBackupAgent(
   { clock, publicClient, deployment }: Pick<Deps, "clock" | "publicClient" | "deployment">,
   row: ContractRow,
   caller: Address,

@@ -273,7 +273,7 @@ const BY_TEST_FILE = {
     "leavers-cannot-vote": {
       file: "contracts/BackupAgentRegistry.sol",
       edits: [[" || before <= s.releasableAt - UNBONDING_PERIOD", ""]],
-      only: "cannot unstake the jurors",
+      only: "cannot unstake the Backup Agents",
     },
   },
   "test/e2e/unpaid-texts.test.ts": {

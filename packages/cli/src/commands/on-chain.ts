@@ -19,7 +19,7 @@ const ACTIONS: Record<
   "withdraw <id>": ["abandon the work, at the cost of part of the stake", (own, id) => own.withdraw(id)],
   "approve <id>": ["accept the delivery; the worker is paid", (own, id) => own.approve(id)],
   "dispute <id>": ["reject the delivery: pay the Dispute Bond", (own, id) => own.dispute(id)],
-  "draw <id>": ["draw the jury of a dispute", (own, id) => own.draw(id)],
+  "draw <id>": ["draw the panel of a dispute", (own, id) => own.draw(id)],
   "open-vote <id> [salt]": [
     "open your sealed vote, once voting has ended and for a day; an entrusted one needs its salt",
     (own, id, salt) => own.openVote(id, salt as Hex | undefined),

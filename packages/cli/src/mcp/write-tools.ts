@@ -41,7 +41,7 @@ export function addWriteTools(
   const tool = addingTools(server, unfinished);
   addPost(tool, { agent, outputs });
   addPartyTools(tool, { agent, outputs });
-  addJurorTools(tool, { agent, outputs });
+  addBackupAgentTools(tool, { agent, outputs });
   tool({
     name: "file_complaint",
     description:
@@ -106,7 +106,7 @@ function addPartyTools(tool: AddTool, { agent, outputs }: Served): void {
   });
 }
 
-function addJurorTools(tool: AddTool, { agent, outputs }: Served): void {
+function addBackupAgentTools(tool: AddTool, { agent, outputs }: Served): void {
   tool({
     name: "vote",
     description:

@@ -1,4 +1,4 @@
-/** Repeats the draw of a jury, by the hash of a block and the stakes from before the match, and votes' commitments. */
+/** Repeats the draw of a panel, by the hash of a block and the stakes from before the match, and votes' commitments. */
 import { encodeCall, encodeWords, keccak256 } from "@working-contracts/protocol/hex";
 import { tokenUnits } from "@working-contracts/protocol/ledger";
 import { voteCommitment } from "@working-contracts/protocol/outcomes";
@@ -10,7 +10,7 @@ import { type EscrowOnChain, inRanges, lower, type Protocol } from "./read-chain
 const LOOKS_PER_SEAT = 4n;
 const UNBONDING_SECONDS = 48 * 3600;
 
-/** The jury by the rule of `draw`; null if none was drawn. */
+/** The panel by the rule of `draw`; null if none was drawn. */
 export async function juryByRule(
   client: Client,
   { escrow, network }: { escrow: EscrowOnChain; network: Protocol },

@@ -87,7 +87,7 @@ export async function verifyContract(
       fields.push({ field: `node ${nameOf(node)}`, chain: expected, api: same, equal: same === expected });
     }
     const equal = fields.every((one) => one.equal !== false);
-    if (onChain.jury instanceof Error) api.notCompared.push(`jury: ${shortOf(onChain.jury)}`);
+    if (onChain.jury instanceof Error) api.notCompared.push(`panel: ${shortOf(onChain.jury)}`);
     if (equal || attempt >= tries) return { id, equal, fields, notCompared: api.notCompared, steps };
     onRetry?.();
     await pause(PAUSE_MS, undefined);
@@ -286,7 +286,7 @@ function compare(
   for (const [i, leg] of legs.entries())
     row(`settlement.${leg.name} to ${leg.to}`, leg, settlement, (served) => served.legs[i]);
   if (jury !== null)
-    row("jury drawn, by the rule", rebuilt.drawn, jury instanceof Error ? undefined : jury.drawn);
+    row("panel drawn, by the rule", rebuilt.drawn, jury instanceof Error ? undefined : jury.drawn);
   for (const { voter, committed, opened } of votes)
     row(`vote of ${voter}, commitment`, committed, opened ?? undefined);
   for (const { complaint, filer, signer } of api.signers)
