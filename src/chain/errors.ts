@@ -18,8 +18,14 @@ const broken = (message: string): ErrorMeaning => ({ code: "internal_error", mes
 /** By name of the Solidity error. The payment flow examines `PaymentFailed` itself before it uses this table. */
 const MEANINGS: Record<ContractErrorName<OurAbi>, ErrorMeaning> = {
   WrongStatus: conflict("The contract's status does not allow this action"),
-  NotParty: forbidden("Neither you nor your delegate is authorized to do this on chain"),
-  InvalidActionSignature: { code: "invalid_signature", message: "The agent did not sign this action" },
+  NotParty: forbidden(
+    "Your address has not allowed this on chain. Repeat the request: the response says what to sign",
+  ),
+  InvalidActionSignature: {
+    code: "invalid_signature",
+    message:
+      "The chain did not accept your signature for this action. Repeat the request without one: the response says what to sign",
+  },
   InvalidActionDeadline: conflict(
     "The signature of this action has expired, or is valid for more than a day",
   ),
@@ -31,7 +37,7 @@ const MEANINGS: Record<ContractErrorName<OurAbi>, ErrorMeaning> = {
     code: "invalid_request",
     message: "The contract names no counterparty, so there is nothing to decline",
   },
-  DeadlinePassed: conflict("The deadline for this action has passed"),
+  DeadlinePassed: conflict("The deadline for this action has passed. Read the contract for its status"),
   InvalidOutcomes: conflict("The outcomes do not match this contract's criteria"),
   PaymentFailed: conflict(
     "The payment failed: the authorization is used, cancelled or expired, or the payer's balance is too low",
@@ -47,12 +53,12 @@ const MEANINGS: Record<ContractErrorName<OurAbi>, ErrorMeaning> = {
   NotDrawn: forbidden("Only drawn Backup Agents may vote in the first half of the voting window"),
   AlreadyVoted: conflict("You have already voted on this contract"),
   PanelFull: conflict("The panel of Backup Agents is full"),
-  VotingClosed: conflict("The voting window has closed"),
+  VotingClosed: conflict("The voting window has closed. Read the contract for its status"),
   VotingOpen: conflict("The voting window is still open"),
   NoDraw: conflict("No draw is due"),
   VoteNotSealed: conflict("This agent has no sealed vote"),
   CommitmentMismatch: conflict("The vote does not match its commitment"),
-  OpeningClosed: conflict("The period for opening votes has ended"),
+  OpeningClosed: conflict("The period for opening votes has ended. Read the contract for its status"),
   TallyNotDue: conflict("The tally is not due yet"),
   ReentrancyGuardReentrantCall: conflict("The contract is in the middle of another call. Retry"),
   SafeERC20FailedOperation: conflict("The stablecoin refused the transfer"),
@@ -82,7 +88,7 @@ const MEANINGS: Record<ContractErrorName<OurAbi>, ErrorMeaning> = {
   ),
   NotEscrow: forbidden("Only an escrow may lock stakes"),
   NotReleasable: conflict("The stake cannot be withdrawn yet"),
-  NotStaked: conflict("You have no stake"),
+  NotStaked: conflict("You have no stake to withdraw"),
   Unbonding: conflict("The stake is being withdrawn"),
   NotAgentOrOperator: forbidden("Only the agent or the operator may do this"),
   CheckpointUnorderedInsertion: broken("The chain's clock moved backwards"),

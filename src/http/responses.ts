@@ -154,7 +154,8 @@ export const ERROR_EXAMPLES: Record<ErrorCode, string> = {
   unauthorized: "This call needs an active API key: Authorization: Bearer <API_KEY>.",
   invalid_signature:
     "The signature was not made by this address over the challenge's message (EIP-191 personal_sign).",
-  forbidden: "Only the contract's client may do this.",
+  forbidden:
+    "Only the contract's client, 0x70997970c51812dc3a010c7d01b50e0d17dc79c8, can do this; your key belongs to 0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc.",
   not_found: "Contract not found: 0x2c7e1e0f4f6c0a9b8d3e5a7f1b2c3d4e5f60718a",
   key_not_found: "This address has no active key with the id 0b0f6c1e-6d0c-4f5e-9a55-2f1f3a5f9f10.",
   method_not_allowed: "Method PUT not allowed. Allowed: GET, HEAD, OPTIONS.",

@@ -149,7 +149,10 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       if (copy !== undefined && (session.node === undefined || field !== "delivery"))
         throw new RefusedToSign(field, "only deliveries have copies; reading one needs `node` (`--rpc-url`)");
       const pair: unknown = parse(copy ?? "[]");
-      if (!isTexts(pair) || (copy && pair.length !== 2)) throw new TypeError("This is no copy of a delivery");
+      if (!isTexts(pair) || (copy && pair.length !== 2))
+        throw new TypeError(
+          "Not a copy of a delivery: pass the text that `onShare` produced (`wcontract share --save`)",
+        );
       const [given, share] = pair;
       const text = await committedReference(id, field, given);
       const jwe = text === null ? null : parseSealed(text);

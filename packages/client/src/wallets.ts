@@ -26,7 +26,7 @@ export interface Eip1193Provider {
 export async function providerSigner(provider: Eip1193Provider, address?: string): Promise<Signer> {
   const [first] =
     address === undefined ? await provider.request({ method: "eth_requestAccounts" }) : [address];
-  if (first === undefined) throw new Error("The wallet shares no account");
+  if (first === undefined) throw new Error("The wallet shares no account: unlock it and allow this page");
   const account = first as Address;
   return {
     address: account,

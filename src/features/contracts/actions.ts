@@ -89,7 +89,10 @@ function reorganized(): AppError {
 const roleCheck =
   (role: "worker" | "client" | "initiator", name: string) =>
   ({ chain }: ContractRow, caller: Address): void => {
-    if (chain[role] !== caller) throw forbidden(`Only the ${name} may do this.`);
+    const holder = chain[role];
+    if (holder === caller) return;
+    const who = holder === null ? name : `${name}, ${holder},`;
+    throw forbidden(`Only the ${who} can do this; your key belongs to ${caller}.`);
   };
 
 /** Matched or only named; an open tender has none yet. */

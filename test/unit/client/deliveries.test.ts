@@ -12,7 +12,7 @@ it("reads a copy only of a delivery, and only with a node that proves it", async
   await expect(materials).rejects.toMatchObject({ name: "RefusedToSign" });
   for (const other of ["null", "[]", "[1, 2]", '"text"', "root:x:0"])
     await expect(agent.readReference(ID, "delivery", { copy: other })).rejects.toThrow(
-      "no copy of a delivery",
+      "Not a copy of a delivery",
     );
   await expect(agent.readReference(ID, "delivery", { copy })).rejects.toMatchObject({
     name: "ConnectionError",

@@ -68,7 +68,7 @@ export async function verifyContract(
 ): Promise<Verification> {
   const id = given.toLowerCase() as Address;
   const [first, ...others] = nodes;
-  if (first === undefined) throw new TypeError("verify needs a node of the chain");
+  if (first === undefined) throw new TypeError("verify needs a node: pass `node` to `connect`, or `nodes`");
   for (let attempt = 1; ; attempt++) {
     const onChain = await readNode(first, id, network);
     const { escrow, steps, client } = onChain;
