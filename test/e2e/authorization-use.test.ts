@@ -83,28 +83,31 @@ const tooWide = {
   "HTTP 400": { status: 400, error: { code: -32_602, message: "block range is too wide" } },
 };
 
-describe("the transaction that used a payment is found", () => {
-  test("at once, if the node serves many blocks per request", async () => {
+describe("the transaction that used a payment", () => {
+  test("is found at once if the node serves many blocks per request", async () => {
     const { deps, asked } = await provider(10_000, tooWide["an RPC error"]);
     expect((await findUse(deps, payment))?.transactionHash).toBe(used);
     expect(asked).toHaveLength(1);
   });
 
-  test.each(Object.entries(tooWide))("on a node that rejects wide ranges with %s", async (_name, refusal) => {
-    const { deps, asked } = await provider(64, refusal);
-    expect((await findUse(deps, payment))?.transactionHash).toBe(used);
-    expect(Math.max(...asked)).toBeGreaterThan(64);
-    expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
-  });
+  test.each(Object.entries(tooWide))(
+    "is found on a node that rejects wide ranges with %s",
+    async (_name, refusal) => {
+      const { deps, asked } = await provider(64, refusal);
+      expect((await findUse(deps, payment))?.transactionHash).toBe(used);
+      expect(Math.max(...asked)).toBeGreaterThan(64);
+      expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
+    },
+  );
 
-  test("even if it has expired since and its use is many windows ago", async () => {
+  test("is found even if the payment has expired since and its use is many windows ago", async () => {
     const expired = { ...payment, validBefore: payment.validAfter + 601n };
     const { deps, asked } = await provider(64, tooWide["an RPC error"]);
     expect((await findUse(deps, expired))?.transactionHash).toBe(used);
     expect(asked.filter((blocks) => blocks <= 64).length).toBeGreaterThan(4);
   });
 
-  test("even if it expired before the newest blocks that are searched", async () => {
+  test("is found even if the payment expired before the newest blocks that are searched", async () => {
     const { deps } = await provider(64, tooWide["an RPC error"]);
     const { blockNumber } = await world.publicClient.getTransactionReceipt({ hash: used });
     const { timestamp } = await world.publicClient.getBlock({ blockNumber });
@@ -117,7 +120,7 @@ describe("the transaction that used a payment is found", () => {
     expect(await findUse(again, { ...unused, validAfter: 0n }, { searched: 10n })).toBeNull();
   });
 
-  test("but not for a cancelled payment", async () => {
+  test("is not found for a cancelled payment", async () => {
     const cancelled = await signedPayment();
     await cancel(cancelled);
     const { deps } = await provider(64, tooWide["an RPC error"]);
@@ -171,8 +174,8 @@ describe("a direct transfer by the same authorization", () => {
   });
 });
 
-describe("a node that does not respond is a failure, never proof that a payment was not used:", () => {
-  test("a node behind the one that knows its use: the search ends where the payment was not valid yet", async () => {
+describe("a search that the node does not answer proves nothing", () => {
+  test("ends where the payment was not valid yet, on a node behind the one that knows its use", async () => {
     const unseen = await signedPayment();
     const { deps, asked } = await provider(64, tooWide["an RPC error"]);
     const search = findUse(deps, { ...unseen, validAfter: BigInt(await world.chainNow()) });
@@ -180,13 +183,13 @@ describe("a node that does not respond is a failure, never proof that a payment 
     expect(asked.filter((blocks) => blocks <= 64)).toHaveLength(1);
   });
 
-  test("a node that rejects every range", async () => {
+  test("fails on a node that rejects every range", async () => {
     const { deps, asked } = await provider(0, tooWide["an RPC error"]);
     await expect(findUse(deps, payment)).rejects.toThrow();
     expect(asked.at(-1)).toBe(1);
   });
 
-  test("an unreachable node, which is not asked again with smaller ranges", async () => {
+  test("fails on an unreachable node, which is not asked again with smaller ranges", async () => {
     const { deps, asked } = await provider(10_000, tooWide["an RPC error"]);
     const { asked: none, deps: lost } = await provider(0, {
       status: 503,
@@ -197,7 +200,7 @@ describe("a node that does not respond is a failure, never proof that a payment 
     expect([asked.length, none.length]).toEqual([1, 1]);
   });
 
-  test("a node that serves too few blocks per request to search them all", async () => {
+  test("fails on a node that serves too few blocks per request to search them all", async () => {
     const old = { ...payment, validAfter: 0n, nonce: `0x${randomBytes(32).toString("hex")}` as Hex };
     const { deps } = await provider(1, tooWide["an RPC error"]);
     await expect(findUse(deps, old)).rejects.toMatchObject({ code: "unavailable" });

@@ -195,7 +195,7 @@ describe("a contract by command line", () => {
 });
 
 describe("a service", () => {
-  it("that is gone is not needed to settle on chain", async () => {
+  it("is not needed to settle on chain", async () => {
     const client = await newUser();
     await world.testClient.setBalance({ address: client.address, value: 10n ** 18n });
     const { id } = await client.json<Shown>(...POST, "--on-chain");
@@ -205,7 +205,7 @@ describe("a service", () => {
     expect(await client.json("settle", id)).toMatchObject({ ending: "cancelled" });
   });
 
-  it("that is gone is not needed to change what it may do", async () => {
+  it("is not needed to change what it may do", async () => {
     const user = await newUser();
     await world.testClient.setBalance({ address: user.address, value: 10n ** 18n });
     const onChain = (...args: string[]) => user.json(...GONE, "on-chain", ...args);
@@ -219,7 +219,7 @@ describe("a service", () => {
     expect(await grant()).toBe(false);
   });
 
-  it("that names other addresses than at the first sign-in gets no signature for them", async () => {
+  it("gets no signature for other addresses than at the first sign-in", async () => {
     let isLying = false;
     const middle = await openMiddle(world, {
       change(path, data) {

@@ -8,7 +8,7 @@ import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
@@ -263,7 +263,7 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
   expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
 });
 
-describe("a copy of a paid call that is checked only after the first one was performed gets its response, not", () => {
+describe("a copy of a paid call that is checked only after the first one was performed", () => {
   /** Another process, for which the node holds its first check of a payment until it is released. */
   async function startSlowly(agent: Agent, { nonce }: { nonce: string }) {
     const node = await startRpcProxy(stack.info.rpcUrl);
@@ -289,7 +289,7 @@ describe("a copy of a paid call that is checked only after the first one was per
     return { call, release, held: () => expect.poll(() => isHeld).toBe(true) };
   }
 
-  test.each(["acceptance", "stake"])("a fresh quote of the %s", async (kind) => {
+  test.each(["acceptance", "stake"])("gets the first response, not a fresh quote of the %s", async (kind) => {
     const agent = await world.newAgent({ usd: "10", tokens: 100 });
     const { id } = await created<{ id: string }>(world, client);
     const [path, body] =
@@ -309,7 +309,7 @@ describe("a copy of a paid call that is checked only after the first one was per
     expect(others.status, "another caller's").toBe(kind === "stake" ? 402 : 409);
   });
 
-  test("a conflict with the state that the first one left", async () => {
+  test("gets the first response, not a conflict with the state that the first one left", async () => {
     const agent = await world.newAgent({ usd: "10" });
     const { id } = await created<{ id: string }>(world, client);
     const path = `/v1/contracts/${id}/accept`;
@@ -459,7 +459,7 @@ function limitGas(): Promise<void> {
 describe("gas accounts", { timeout: 300_000 }, () => {
   beforeAll(limitGas);
 
-  it("stop an address that creates and cancels in a loop, but not its way out", async () => {
+  test("stop an address that creates and cancels in a loop, but not its way out", async () => {
     const attacker = await world.newAgent({ usd: "100" });
     const { id: open } = await created(world, attacker, small);
     const before = await gasPaid();
@@ -477,7 +477,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     await eventually(() => world.usdOf(attacker.address), 100n * PRICE);
   });
 
-  it("stop new addresses that delegate, decline and revoke in a loop, but not an agent that earns its gas", async () => {
+  test("stop new addresses that delegate, decline and revoke in a loop, but not an agent that earns its gas", async () => {
     const before = await gasPaid();
     const earning = await newPair(world);
     const { id } = await matched(world, earning);
@@ -501,7 +501,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect(await matched(world, earning)).toMatchObject({ status: "matched" });
   });
 
-  it("stop an address whose sign-ins get narrower each time", async () => {
+  test("stop an address whose sign-ins get narrower each time", async () => {
     await world.query("delete from app.gas_account where address = '*'");
     const agent = await world.newAgent({ usd: "1" });
     const { id } = await created<{ id: string }>(world, agent, small);
@@ -519,7 +519,7 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
   });
 
-  it("let an address without gas delegate once a day, for the contracts that it has", async () => {
+  test("let an address without gas delegate once a day, for the contracts that it has", async () => {
     let worker = await world.newAgent();
     await world.query("insert into app.gas_account (address, used, earned, owed) values ($1, $2, 0, $2)", [
       worker.address,
@@ -555,7 +555,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     (await world.query(`select 1 from app.operation where caller = $1 and kind = $2`, [address, kind]))
       .length;
 
-  it("refuse a contract wallet whose newest signature failed what it signs, but no one else", async () => {
+  test("refuse a contract wallet whose newest signature failed what it signs, but no one else", async () => {
     const newSigner = async (): Promise<Agent> => {
       const account = privateKeyToAccount(generatePrivateKey());
       await world.fundUsd(account.address, "10");
@@ -587,7 +587,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     expect((await cancelLater()).status).toBe(200);
   });
 
-  it("refuse calls that the caller's own direct transfer brought the money for, and relay them later", async () => {
+  test("refuse calls that the caller's own direct transfer brought the money for, and relay them later", async () => {
     await world.query("delete from app.gas_account");
     const [agent, other] = [await world.newAgent({ usd: "2" }), await world.newAgent({ usd: "1" })];
     const body = JSON.stringify(await draft(world, small));
@@ -625,7 +625,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     for (const { send } of posts) expect((await send()).status).toBe(200);
   });
 
-  it("refuse to refund direct transfers, and refund them later", async () => {
+  test("refuse to refund direct transfers, and refund them later", async () => {
     await world.query("delete from app.gas_account");
     const [client, stranger] = [await world.newAgent({ usd: "1" }), await world.newAgent({ usd: "2" })];
     const { id } = await created<{ id: string }>(world, client, small);
@@ -663,7 +663,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     await eventually(() => world.usdOf(stranger.address), 2n * PRICE);
   });
 
-  it("refuse no vote, whose window ends, for what others left unpaid", async () => {
+  test("refuse no vote, whose window ends, for what others left unpaid", async () => {
     await world.query("delete from app.gas_account");
     const juror = await newJuror(world);
     const { id } = await disputed<{ id: string }>(world, await newPair(world), small);
@@ -673,7 +673,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     await vote(juror, id, "met", "met", "met");
   });
 
-  it("refuse a sign-in that is narrower than the current delegation, also the first of a day, but no other", async () => {
+  test("refuse a sign-in that is narrower than the current delegation, also the first of a day, but no other", async () => {
     await world.query("delete from app.gas_account");
     const agent = await world.newAgent({ usd: "1" });
     const { id } = await created<{ id: string }>(world, agent, small);

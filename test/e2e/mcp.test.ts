@@ -232,7 +232,7 @@ describe("the tools", () => {
     expect(await world.usdOf(reader.user.address)).toBe(100_000_000n);
   });
 
-  it("that write are marked as such, and pay nothing unless an amount is allowed", async () => {
+  it("are marked as such if they write, and pay nothing unless an amount is allowed", async () => {
     const model = await writer();
     const documented = readFileSync(join(ROOT, "docs/mcp.md"), "utf8")
       .split("Results are structured")[0]

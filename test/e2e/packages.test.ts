@@ -223,7 +223,7 @@ describe.concurrent("the command line's package", () => {
     expect(version).toEqual({ code: 0, stderr: "", stdout: `${ours.version}\n` });
   });
 
-  it("ends without a word if the reader of its output ends first", async () => {
+  it("exits silently if its output pipe closes", async () => {
     const pipe = `set -o pipefail; "${join(dir, "bin/wcontract")}" --help | head -n 0`;
     expect(await runProcess("bash", ["-c", pipe])).toEqual({ code: 0, stdout: "", stderr: "" });
   });

@@ -150,7 +150,7 @@ describe("a release that is repeated", () => {
     return rowCount;
   };
 
-  test("within the hour, even concurrently, adds neither a row nor an event", async () => {
+  test("adds neither a row nor an event within the hour, even concurrently", async () => {
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     const reads = Array.from({ length: 8 }, (_, i) => keysOf(i % 2 === 0 ? client : worker, id));
     for (const { data } of await Promise.all(reads)) expect(data.keys).toHaveLength(1);
@@ -166,7 +166,7 @@ describe("a release that is repeated", () => {
     expect(await eventsOf(id)).toBe(3);
   });
 
-  test("in a later hour is logged again", async () => {
+  test("is logged again in a later hour", async () => {
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     await keysOf(client, id);
     await world.pool.query(

@@ -165,7 +165,7 @@ describe("a contract", () => {
     expect((await client.list({ client: client.address, status: "closed" })).items).toHaveLength(3);
   });
 
-  it("that the service settled is not settled again by anyone's own transaction", async () => {
+  it("is not settled again by anyone's own transaction once the service settled it", async () => {
     const client = await newAgent();
     const { id } = await client.create(await work(client));
     await client.cancel(id);
@@ -183,7 +183,7 @@ describe("a contract", () => {
 });
 
 describe("an agent", () => {
-  it("whose gas is not paid creates and stakes with its own transactions", async () => {
+  it("creates and stakes with its own transactions if its gas is not paid", async () => {
     const account = privateKeyToAccount(generatePrivateKey());
     const agent = await newAgent({ account });
     const own = await alone(world, { account });
@@ -293,7 +293,7 @@ function lyingTerms(
 
 const elsewhere = `0x${"66".repeat(20)}`;
 
-describe("nothing is signed", () => {
+describe("a client", () => {
   it.each([
     ["payTo", "payTo", elsewhere],
     ["amount", "amount", "50000001"],
@@ -302,7 +302,7 @@ describe("nothing is signed", () => {
     ["network", "network", "eip155:1"],
     ["scheme", "scheme", "upto"],
     ["resource", "resource", "https://elsewhere.example/v1/contracts"],
-  ])("if the quote of a new contract has another %s (%s)", async (named, field, value) => {
+  ])("signs nothing if the quote of a new contract has another %s (%s)", async (named, field, value) => {
     const account = countingAccount();
     const agent = await newAgent({ account, fetch: lyingQuote(field, value) }, "0");
     const creation = agent.create(await work(agent));
@@ -312,7 +312,7 @@ describe("nothing is signed", () => {
     expect(account.payments()).toEqual([]);
   });
 
-  it("if the terms behind payTo belong to another contract", async () => {
+  it("signs nothing if the terms behind payTo belong to another contract", async () => {
     const other = await newAgent();
     const { id } = await other.create(await work(other));
     const account = countingAccount();
@@ -325,7 +325,7 @@ describe("nothing is signed", () => {
   it.each([
     ["beyond the factory's bounds", { protocolFee: 9900 }, false, "protocolFee"],
     ["unknown to the factory, by the caller's node", { protocolFee: 600 }, true, "parameters"],
-  ])("if a new contract's parameters are %s", async (_name, changes, hasNode, field) => {
+  ])("signs nothing if a new contract's parameters are %s", async (_name, changes, hasNode, field) => {
     const account = countingAccount();
     const node = hasNode ? { node: world.info.rpcUrl } : {};
     const agent = await newAgent({ account, fetch: lyingTerms(changes), ...node }, "0");
@@ -334,7 +334,7 @@ describe("nothing is signed", () => {
     expect(account.payments()).toEqual([]);
   });
 
-  it("at a service on another network than the recorded one", async () => {
+  it("signs nothing at a service on another network than the recorded one", async () => {
     const { network } = await newAgent({}, "0");
     const pinned = { ...network, factory: elsewhere };
     const signingIn = newAgent({ network: pinned }, "0");
@@ -342,7 +342,7 @@ describe("nothing is signed", () => {
     await expect(signingIn).rejects.toMatchObject({ field: "operator" });
   });
 
-  it("if its own node is down, and what was not signed counts towards no limit", async () => {
+  it("signs nothing if its own node is down, and what was not signed counts towards no limit", async () => {
     let isDown = false;
     const counted: string[] = [];
     const client = await newAgent({
@@ -407,14 +407,14 @@ describe("a malicious service", () => {
     ],
     ["wants a challenge that stays valid", "expiresAt", () => edit(/Expires At: \d+/, "Expires At: 9999")],
     ["adds a line", "challenge", () => edit(/$/, "\nResources: all")],
-  ])("that %s gets no sign-in", async (_name, field, fetch) => {
+  ])("gets no sign-in if it %s", async (_name, field, fetch) => {
     const account = countingAccount();
     const signingIn = newAgent({ account, baseUrl: EVIL, fetch: fetch() }, "0");
     await expect(signingIn).rejects.toMatchObject({ name: "RefusedToSign", field });
     expect(account.signatures()).toBe(0);
   });
 
-  it("whose clock is behind, like its challenge, gets no sign-in", async () => {
+  it("gets no sign-in if its clock is behind, like its challenge", async () => {
     const early = Date.now() - 3_600_000;
     const textOf = (time: number) => `${new Date(time).toISOString().slice(0, 19)}Z`;
     const fetch = relaying((called, { data }) => {
@@ -435,7 +435,7 @@ describe("a malicious service", () => {
     expect(await agent.apiKeys()).toHaveLength(1);
   });
 
-  it("whose clock is ahead gets no payment that outlives the terms or ten minutes", async () => {
+  it("gets no payment that outlives the terms or ten minutes if its clock is ahead", async () => {
     const account = countingAccount();
     const { apiKey } = await newAgent({ account });
     const fetch = lying(async (url, response) => {
@@ -512,7 +512,7 @@ describe("a malicious service", () => {
         return { ...(await deployOwn(real, real.relay, ownRelay)), relay: ownRelay };
       },
     ],
-  ])("with a %s gets no payment if a node is at hand", async (_name, field, lies) => {
+  ])("gets no payment if a node is at hand and it has a %s", async (_name, field, lies) => {
     const account = countingAccount();
     const { apiKey, network: real } = await newAgent({ account });
     const lied = await lies(real as Network);

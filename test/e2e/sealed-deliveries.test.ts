@@ -127,7 +127,7 @@ describe("a request", () => {
     }
   });
 
-  test("with another's signature, or a key of another length, is refused", async () => {
+  test("is refused with another's signature, or a key of another length", async () => {
     const [key, stranger] = [await newKey(), await world.newAgent()];
     const forged = await caller.post(path, await signed(key, stranger));
     expect([forged.status, forged.error?.code]).toEqual([401, "invalid_signature"]);
@@ -135,7 +135,7 @@ describe("a request", () => {
     expect([short.status, short.error?.code]).toEqual([400, "invalid_request"]);
   });
 
-  test("to publish a key for a contract wallet is refused, whatever the wallet takes for a signature", async () => {
+  test("publishes no key for a contract wallet, whatever the wallet takes for a signature", async () => {
     const { address, ...wallet } = await world.newAgent();
     // Returns the magic value of ERC-1271 for everything.
     await world.testClient.setCode({ address, bytecode: "0x631626ba7e60e01b60005260206000f3" });
@@ -146,7 +146,7 @@ describe("a request", () => {
     }
   });
 
-  test("to share is for the parties of a dispute, with its Backup Agents", async () => {
+  test("shares only for the parties of a dispute, with its Backup Agents", async () => {
     const [a, b, stranger] = await Promise.all([
       world.newAgent({ usd: "1000" }),
       world.newAgent({ usd: "1000" }),

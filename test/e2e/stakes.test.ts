@@ -117,7 +117,7 @@ describe("unstaking", () => {
     expect(await tokensOf(world, stranger.address)).toBe(parseEther("1"));
   });
 
-  test("with an idempotency key is the same call even after the stake was paid back and made again", async () => {
+  test("is the same call with an idempotency key, even after the stake was paid back and made again", async () => {
     const agent = await newHolder(1000);
     const key = { "idempotency-key": "once" };
     await agent.pay<StakeView>(STAKE);

@@ -269,7 +269,7 @@ test("a delivery is shared with an agent that was not drawn only once it may vot
 
 // The following suites run together: none moves the time or changes a parameter. The first two wait for half a minute.
 describe.concurrent("an action", () => {
-  test("that the service pretends is noticed with a node", async () => {
+  test("is noticed with a node if the service pretends it", async () => {
     const pretending = lying((path) =>
       path.endsWith("/dispute") ? Response.json({ data: { status: "disputed" } }) : null,
     );
@@ -284,8 +284,8 @@ describe.concurrent("an action", () => {
   });
 });
 
-describe.concurrent("a sign-in", () => {
-  test("a narrower sign-in is not replaced by a wider one that the operator kept back", async () => {
+describe.concurrent("a narrower sign-in", () => {
+  test("is not replaced by a wider one that the operator kept back", async () => {
     const attack = async (options: Partial<ConnectOptions>) => {
       const victim = await strict(options);
       const id = await strictlyMatched(victim);
@@ -307,7 +307,7 @@ describe.concurrent("a sign-in", () => {
   });
 
   test.each(["revoke", "register"] as const)(
-    "a narrower sign-in fails while a wider delegation is in force, until the agent calls `%s`",
+    "fails while a wider delegation is in force, until the agent calls `%s`",
     async (remedy) => {
       const account = privateKeyToAccount(generatePrivateKey());
       const { address } = account;
@@ -354,7 +354,7 @@ describe.concurrent("a payment", () => {
     expect(results).toEqual(["`WrongStatus`", "`WrongStatus`"]);
   });
 
-  test("of a vote is not used to accept a contract in the voter's name", async () => {
+  test("is not used to accept a contract in the voter's name if it is for a vote", async () => {
     const attack = async (options: Partial<ConnectOptions>) => {
       const { id } = await strictClient.create(
         (await draft(world, { acceptanceCriteria: ["One"] })) as never,
@@ -497,7 +497,7 @@ describe.concurrent("a delivery", () => {
     for (const results of [asClient, asJuror]) expect(results).toEqual(["succeeds", "finds nothing"]);
   });
 
-  test("that the service replaced is noticed by Client and Backup Agent with a node", async () => {
+  test("is noticed by Client and Backup Agent with a node if the service replaced it", async () => {
     const parties = { Client: [await strict(NO_NODE), strictClient], Juror: await sharedJurors() };
     const replaced = async (id: string, reader: Strict, isSealed: boolean) => {
       const recipient = { address: reader.address, key: await encryptionKeyOf(reader) };
@@ -523,7 +523,7 @@ describe.concurrent("a delivery", () => {
     }
   });
 
-  test("that the service hides from its Client is noticed", async () => {
+  test("is noticed by its Client if the service hides it", async () => {
     const hidden = lying((path) => (path.endsWith("/keys") ? Response.json({ data: { keys: [] } }) : null));
     const results = await withAndWithoutNode(hidden, async (by, id) => {
       expect(await by.readReference(id, "delivery")).toBeNull();
@@ -540,7 +540,7 @@ describe.concurrent("a delivery", () => {
     expect(results).toEqual(["succeeds", "it notices"]);
   });
 
-  test("that the service hides from its Client ends its wait", async () => {
+  test("ends its Client's wait even if the service hides it", async () => {
     const hidden = lying((path, init) => {
       if (!/^\/v1\/contracts\/0x[0-9a-f]{40}$/.test(path)) return null;
       return fetch(world.url + path, init).then(async (response) => {
@@ -559,7 +559,7 @@ describe.concurrent("a delivery", () => {
     expect(results).toEqual(["succeeds", "it sees it on chain"]);
   });
 
-  test("that the service hides from a Backup Agent is read from a copy, if the Worker sends one", async () => {
+  test("is read from a copy that the Worker sends, if the service hides it from a Backup Agent", async () => {
     const hidden = lying((path) => {
       if (path.endsWith("/delivery/shares")) return Response.json({ data: [] });
       return path.endsWith("/keys") ? Response.json({ data: { keys: [] } }) : null;
@@ -582,7 +582,7 @@ describe.concurrent("a delivery", () => {
     await expect(juror.readReference(id, "delivery", { copy: other })).rejects.toThrow("another text");
   });
 
-  test("of a listing for anyone is sealed only to the Client that the chain names", async () => {
+  test("is sealed only to the Client that the chain names, if the listing is for anyone", async () => {
     const listing = { ...(await draft(world)), initiator: "worker" as const };
     const without = await strict(NO_NODE);
     for (const seller of [strictWorker, without]) {
@@ -630,7 +630,7 @@ describe.concurrent("a delivery", () => {
 });
 
 describe.concurrent("a complaint", () => {
-  test("in the name of a party that signs its own is shown without its signature", async () => {
+  test("is shown without a signature if the party signs its own", async () => {
     const id = await strictlyMatched();
     await world.pool.query(
       `insert into app.complaint (id, contract_id, filed_by, filed_by_role, evidence)

@@ -234,7 +234,7 @@ describe("lists of votes", () => {
     ).toEqual(data);
   });
 
-  test("page by page contain every vote once", async () => {
+  test("contain every vote once, page by page", async () => {
     const whole = (await c.get<VoteView[]>(`/v1/votes?${all()}&limit=200`)).data;
     const paged: VoteView[] = [];
     let cursor: string | null = null;

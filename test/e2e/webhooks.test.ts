@@ -275,7 +275,7 @@ describe("a webhook", () => {
     expect(await world.query("select 1 from app.webhook where owner = $1", [agent.address])).toEqual([]);
   });
 
-  test("for events of others is for parties and stakers only, once strangers have 2,000", async () => {
+  test("is for parties and stakers only if it wants events of others, once strangers have 2,000", async () => {
     await created(world, client);
     const stranger = await world.newAgent();
     const url = "http://127.0.0.1:9/";

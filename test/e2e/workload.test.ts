@@ -49,7 +49,7 @@ async function workloadOf(address: string, reader: Agent = client): Promise<Work
   return body as Workload;
 }
 
-test("is empty for an agent that only signed in, in any letter case, and needs its address", async () => {
+test("a workload is empty for an agent that only signed in, in any letter case, and needs its address", async () => {
   const idle = await world.newAgent();
   expect(await workloadOf(idle.address)).toEqual({ data: NONE, truncated: false });
   expect(await workloadOf(idle.account.address)).toEqual({ data: NONE, truncated: false });

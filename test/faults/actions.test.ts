@@ -19,12 +19,12 @@ let actions: Action[];
 let responses: Promise<ApiResponse<unknown>[]>;
 
 describe("signed actions and the opening of a vote, when their API processes are killed", () => {
-  it("before the outbox write, are stored by the repeated request", async () => {
+  it("before the outbox write, the repeated request stores them", async () => {
     await killApisAt("operation_insert", true);
     await expectOnce(200);
   });
 
-  it("after the outbox write, are found by the repeated request", async () => {
+  it("after the outbox write, the repeated request finds them", async () => {
     const { blocks, apis } = cluster;
     await start(() => blocks.pause());
     const areStored = async (): Promise<boolean> =>
@@ -36,30 +36,30 @@ describe("signed actions and the opening of a vote, when their API processes are
     await expectOnce(200);
   });
 
-  it("before their responses are stored, give the repeated request its response", async () => {
+  it("before their responses are stored, the repeated request gets a response", async () => {
     await killApisAt("answer_keep", true);
     await expectOnce(200);
   });
 
-  it("with the responses stored but not sent, refuse the repeated request, because they are done", async () => {
+  it("with the responses stored but not sent, the repeated request is refused, because they are done", async () => {
     await killApisAt("answer_keep", false);
     await expectOnce(409);
   });
 });
 
 describe("signed actions and the opening of a vote, when their relayer is killed", () => {
-  it("before the batch is stored, are carried by another batch", async () => {
+  it("before the batch is stored, another batch carries them", async () => {
     await killAt(cluster, { gate: "batch_insert", isLost: true, start });
     await expectOnce(200);
   });
 
-  it("with the batch stored but not broadcast, are carried by the same bytes", async () => {
+  it("with the batch stored but not broadcast, the same bytes carry them", async () => {
     const isAwaited = ({ method }: { method: string }) => method === "eth_sendRawTransaction";
     await killOnCall(cluster, { isAwaited, when: "before", start });
     await expectOnce(200);
   });
 
-  it("while it stores the receipt, are recorded by its successor", async () => {
+  it("while it stores the receipt, its successor records them", async () => {
     await killAt(cluster, { gate: "batch_mined", isLost: true, start });
     await expectOnce(200);
   });
@@ -88,7 +88,7 @@ it.each([
 });
 
 describe("a share of a sealed delivery, when its API process is killed", () => {
-  it("before it is stored, is stored by the repeated request", async () => {
+  it("before it is stored, the repeated request stores it", async () => {
     const { share, read } = await prepareShare();
     await cluster.gates.close("share_insert");
     const sent = send(scene, share);
@@ -98,7 +98,7 @@ describe("a share of a sealed delivery, when its API process is killed", () => {
     expect(await read()).toEqual([answer.data]);
   });
 
-  it("after it is stored, gives the repeated request the response that was lost", async () => {
+  it("after it is stored, the repeated request gets the response that was lost", async () => {
     const { share, read } = await prepareShare();
     await cluster.gates.close("share_insert");
     const first = customers.attempt(share.agent, share.path, share.body);

@@ -88,7 +88,7 @@ describe("when the workers are killed", () => {
     target.close();
   });
 
-  it("and others purge while a creation is pending, its texts stay, and those of an unpaid attempt go", async () => {
+  it("while others purge and a creation is pending, its texts stay, and those of an unpaid attempt go", async () => {
     const [payer, idle] = clients;
     const unpaid = await customers.signedCreation(idle);
     const paid = await customers.signedCreation(payer);

@@ -88,7 +88,7 @@ async function whileBlocked<T>(
 }
 
 describe("delegation", () => {
-  it("is not registered from a sign-in before the newest, which can allow less", async () => {
+  it("is not registered from a sign-in before the newest, which can be narrower", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     await network.moveTime(1);
@@ -100,7 +100,7 @@ describe("delegation", () => {
     expect(rows.map(({ kept }) => kept)).toEqual([false, true]);
   });
 
-  it("is registered by no second sign-in that allows the same, and ends with one that allows less", async () => {
+  it("is registered by no second sign-in that allows the same, and ends with a narrower one", async () => {
     const agent = newAgent();
     const address = addressOf(agent);
     await client.signIn(agent);
@@ -166,7 +166,7 @@ describe("delegation", () => {
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
   });
 
-  it("ends with a sign-in that allows less even if the node does not show its registration yet", async () => {
+  it("ends with a narrower sign-in even if the node does not show its registration yet", async () => {
     const agent = newAgent();
     await client.signIn(agent);
     const { operation } = await enqueue(network.deps.db, await delegationOf(addressOf(agent)));
@@ -271,7 +271,7 @@ describe("contract wallets", () => {
     }
   });
 
-  it("that name a URL to query instead (ERC-3668) make us fetch nothing", async () => {
+  it("make us fetch nothing if they name a URL to query instead (ERC-3668)", async () => {
     let fetched = 0;
     const server = createServer((_request, response) => {
       fetched++;
@@ -292,7 +292,7 @@ describe("contract wallets", () => {
     expect(fetched).toBe(0);
   });
 
-  it("that run out of gas, or return or revert with a bomb, get 401 and cause no internal error", async () => {
+  it("get 401 and cause no internal error if they run out of gas, or return or revert with a bomb", async () => {
     const wallet = await network.deployCompiled("MaliciousWallet");
     for (const attack of [0, 1, 2]) {
       const value = numberToHex(attack, { size: 32 });
@@ -302,7 +302,7 @@ describe("contract wallets", () => {
     }
   });
 
-  it("that are not deployed yet (ERC-6492) are asked to deploy first", async () => {
+  it("are asked to deploy first if they are not deployed yet (ERC-6492)", async () => {
     const agent = newAgent();
     const { challengeId, message } = await client.challenge(agent.address);
     const wrapped = concatHex([

@@ -59,7 +59,7 @@ async function burst(
 }
 
 describe("a contract wallet", () => {
-  it("that accepts only at gas price 0 costs no gas", async () => {
+  it("costs no gas if it accepts only at gas price 0", async () => {
     const { outcomes, gas } = await burst(await wallet(ACCEPTS_AT_GAS_PRICE_0));
     expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(["rejected"]));
     expect(gas).toBe(0n);
@@ -67,7 +67,7 @@ describe("a contract wallet", () => {
     expect(new Set(outcomes.map(({ data }) => data))).toEqual(new Set(["0x"]));
   });
 
-  it("that passes every simulation and fails on chain costs one operation's gas, and no money moves", async () => {
+  it("costs one operation's gas, and moves no money, if it passes every simulation and fails on chain", async () => {
     const liar = await wallet(ACCEPTS_AT_BASE_FEE_0);
     const money = await network.balanceOf(liar.address);
     const { outcomes, gas } = await burst(liar);
@@ -78,7 +78,7 @@ describe("a contract wallet", () => {
     expect(await network.balanceOf(liar.address)).toBe(money);
   });
 
-  it("that fails on chain still has its direct transfers refunded, for which no caller waits", async () => {
+  it("still has its direct transfers refunded if it fails on chain, because no caller waits for them", async () => {
     const liar = await wallet(ACCEPTS_AT_BASE_FEE_0);
     const escrow = network.addressOf(liar);
     const authorization = await network.authorize(liar, escrow, PRICE);
@@ -89,7 +89,7 @@ describe("a contract wallet", () => {
     expect(outcomes.at(-1)).toMatchObject({ kind: refund.kind, reason: "Reverted" });
   });
 
-  it("that signs actions for simulations only costs one operation's gas, too", async () => {
+  it("also costs one operation's gas if it signs actions for simulations only", async () => {
     const [client] = await network.agents(1);
     const liar = await wallet(ACCEPTS_AT_BASE_FEE_0);
     const worker = network.addressOf(liar);
@@ -111,7 +111,7 @@ describe("a contract wallet", () => {
     expect(outcomes.filter(({ publishedAt }) => publishedAt !== null)).toHaveLength(1);
   });
 
-  it("that is honest gets everything applied", async () => {
+  it("gets everything applied if it is honest", async () => {
     const { outcomes } = await burst(await wallet(HONEST));
     expect(outcomes.map(({ reason }) => reason)).toEqual(outcomes.map(() => null));
   });
@@ -243,7 +243,7 @@ describe("an ordinary account", () => {
 });
 
 describe("a node", () => {
-  it("that cannot read state by block hash, or ignores the hash, is refused", async () => {
+  it("is refused if it cannot read state by block hash, or ignores the hash", async () => {
     const { publicClient } = network;
     const answering = (answer: (hash: unknown) => Promise<unknown>) =>
       ({ ...publicClient, request: ({ params }: { params: [Hex, unknown] }) => answer(params[1]) }) as never;

@@ -19,7 +19,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, generatePrivateKey, privateKeyToAccount } from "@working-contracts/client/index";
 import { createTestClient, http, publicActions } from "viem";
-import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 // @ts-expect-error A plain module: it runs before anything is installed.
 import { ensureClients } from "../../tools/install.mjs";
@@ -204,7 +204,7 @@ describe("npm start", { timeout: 300_000 }, () => {
       const [follow = "", receive = ""] = documentedPrograms("docs/events.md");
 
       // Concurrent tests need their own `expect` to poll.
-      test.for([
+      it.for([
         ["is followed by the documented iterator", follow],
         ["reaches the documented webhook receiver", receive],
       ] as const)("%s", { timeout: 300_000 }, async ([, program], { expect }) => {
@@ -234,7 +234,7 @@ describe("npm start", { timeout: 300_000 }, () => {
       });
     });
 
-    test.concurrent("the OpenAPI document passes a linter without a warning", {
+    it.concurrent("the OpenAPI document passes a linter without a warning", {
       timeout: 300_000,
     }, async () => {
       const clients = join(ROOT, "test/clients");
@@ -246,7 +246,7 @@ describe("npm start", { timeout: 300_000 }, () => {
     });
 
     describe.concurrent("each stock client", () => {
-      test.each(STOCK_CLIENTS)(
+      it.each(STOCK_CLIENTS)(
         "%s posts a contract with default settings, and above its limit with the documented one",
         {
           timeout: 300_000,
@@ -261,7 +261,7 @@ describe("npm start", { timeout: 300_000 }, () => {
 
     // Last, because the clock never goes back.
     describe("a stock client", () => {
-      test.each([
+      it.each([
         ["", 600, /^402 .*clock is \d+ minutes ahead of the real time, as in a sandbox/],
         [
           " past the deadlines",

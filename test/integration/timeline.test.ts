@@ -18,7 +18,7 @@ const insert = (name: string, from: number, to = from) =>
     [ESCROW, name, from, to],
   );
 
-test("has every other event, and the newest 1,000 direct transfers", async () => {
+test("the timeline has every event but only the newest 1,000 direct transfers", async () => {
   await insert("WorkingContractCreated", 0);
   await insert("DirectTransferRefunded", 1, 1_001);
   await insert("DirectTransferCredited", 1_002);

@@ -138,7 +138,7 @@ describe("a faulty environment", () => {
     ]);
   });
 
-  it("of an indexer gets every fault reported at once, too", () => {
+  it("gets every fault reported at once also if it is an indexer's", () => {
     const faulty = {
       ...{ DATABASE_URL: "", INDEXER_PORT: "any", PONDER_LOG_LEVEL: "loud", PONDER_RPC_URL: "localhost" },
       ...{ PONDER_POLLING_INTERVAL_MS: "abc", PONDER_REQUESTS_PER_SECOND: "0" },

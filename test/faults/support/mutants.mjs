@@ -340,7 +340,7 @@ const BY_TEST_FILE = {
     "share-dated-by-repetition": {
       file: "src/features/encryption/routes.ts",
       edits: [[" = excluded.jwe then", " <> excluded.jwe then"]],
-      only: "after it is stored, gives",
+      only: "after it is stored, the",
     },
   },
   "test/faults/crash.test.ts": {
@@ -1004,7 +1004,7 @@ const BY_TEST_FILE = {
     "body-without-time-out": {
       file: "packages/client/src/http.ts",
       edits: [['  signal?.addEventListener("abort", stop, { once: true });\n', ""]],
-      only: "whose response stops in the middle",
+      only: "response stops in the middle",
     },
   },
   "test/unit/client/nodes.test.ts": {

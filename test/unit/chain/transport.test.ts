@@ -97,7 +97,7 @@ describe("a batch", () => {
     ],
     ["gets one response for all", (response) => json(response, { id: null, error: { code: -32_005 } })],
     ["is not JSON", (response) => response.end("<html>")],
-  ])("that %s answers no call", async (_name, answer) => {
+  ])("answers no call if it %s", async (_name, answer) => {
     const results = await twoCalls(answer);
     expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     for (const result of results)
@@ -106,7 +106,7 @@ describe("a batch", () => {
       );
   });
 
-  it("that is rejected as a whole fails with its status", async () => {
+  it("fails with its status if it is rejected as a whole", async () => {
     const refusal = { jsonrpc: "2.0", id: null, error: { code: -32_005, message: "too many requests" } };
     const results = await twoCalls((response) => json(response, refusal, 429));
     for (const result of results) {

@@ -171,7 +171,7 @@ describe("a dispute", () => {
     }
   });
 
-  it("whose caller aborts can be resumed, and is then checked", async () => {
+  it("can be resumed if its caller aborts, and is then checked", async () => {
     let status: Status = "under-review";
     let isLost = true;
     const caller = new AbortController();
@@ -198,7 +198,7 @@ describe("a dispute", () => {
     expect(await ended((unknown as OutcomeUnknown).resume())).toEqual(contract("disputed"));
   });
 
-  it("whose caller aborts the check ends with that", async () => {
+  it("ends with the abort if its caller aborts the check", async () => {
     const caller = new AbortController();
     const serve = () => Response.json({ data: contract("disputed") });
     const node = nodeOf(() => "under-review") as never;
@@ -211,7 +211,7 @@ describe("a dispute", () => {
 });
 
 describe("a wait with a node", () => {
-  it("for a contract that neither knows ends with the service's answer", async () => {
+  it("ends with the service's answer for a contract that neither knows", async () => {
     const agent = await agentOf(() => undefined, { node: nodeOf(() => "created") as never });
     expect(await ended(agent.waitFor(OTHER, "matched"))).toMatchObject({ code: "not_found" });
   });
@@ -219,7 +219,7 @@ describe("a wait with a node", () => {
   it.each<[string, string, Status | undefined]>([
     ["is not one of the deployment", OTHER, "created"],
     ["was not paid", id, undefined],
-  ])("for a contract that %s ends after 30 seconds", async (_, other, status) => {
+  ])("ends after 30 seconds for a contract that %s", async (_, other, status) => {
     const serve = () => Response.json({ data: { id: other, status: "created" } });
     const agent = await agentOf(serve, { node: nodeOf(() => status) as never });
     expect(await ended(agent.waitFor(other, "matched"))).toMatchObject({
@@ -228,7 +228,7 @@ describe("a wait with a node", () => {
     });
   });
 
-  it("for an id that no contract can have is refused at once", async () => {
+  it("is refused at once for an id that no contract can have", async () => {
     const agent = await agentOf(() => undefined, { node: nodeOf(() => "created") as never });
     await expect(agent.waitFor("0x12", "matched")).rejects.toThrow("0x12 is not a contract id");
   });

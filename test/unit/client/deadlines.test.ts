@@ -8,7 +8,7 @@ it.each([
   ["ahead", HOUR_MS],
   ["behind", -HOUR_MS],
 ])(
-  "are not counted from a service's clock that is an hour %s, unless the caller trusts it",
+  "deadlines are not counted from a service's clock that is an hour %s, unless the caller trusts it",
   async (_, by) => {
     const now = () => Date.now() + by;
     const message = expect.stringContaining("Check this machine's clock");
@@ -23,7 +23,7 @@ it.each([
 );
 
 it.each(["local", "service"] as const)(
-  "are not counted from a clock that cannot be read (%s)",
+  "deadlines are not counted from a clock that cannot be read (%s)",
   async (clock) => {
     const serve = () => Response.json({ data: { ...NETWORK, time: "soon" } });
     const agent = await agentOf(serve, { clock });
@@ -33,7 +33,7 @@ it.each(["local", "service"] as const)(
   },
 );
 
-it("can be times, which need no clock", async () => {
+it("deadlines can be times, which need no clock", async () => {
   const time = new Date("2030-01-01T00:00:00Z");
   const agent = await agentOf(() => undefined);
   const mixed = await agent.deadlines({ ...AFTER, review: time });

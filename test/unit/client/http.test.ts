@@ -56,7 +56,7 @@ describe("a request", () => {
     expect(session.requests()).toBe(3);
   });
 
-  it("that could be executed twice is sent once", async () => {
+  it("is sent once if it could be executed twice", async () => {
     const session = await httpTo((response) => fail(response, 503));
     const input = { path: { address: "0x" }, body: { challengeId: "", signature: "0x" } };
     const revocation = call(session, "POST /v1/agents/{address}/api-key/revoke", input);
@@ -65,7 +65,7 @@ describe("a request", () => {
   });
 
   // These three wait for the shortest retry.
-  it.concurrent("that hangs ends when patience is over", async () => {
+  it.concurrent("ends when patience is over if it hangs", async () => {
     const session = await httpTo((response, count) => {
       if (count === 1) fail(response, 503);
     });
@@ -79,7 +79,7 @@ describe("a request", () => {
     ["", {}],
     [" of a caller with a signal", { signal: new AbortController().signal }],
   ])(
-    "whose response stops in the middle%s ends when patience is over, also after a collection of garbage",
+    "ends when patience is over if its response stops in the middle%s, also after a garbage collection",
     async (_, options) => {
       const session = await httpTo(
         (response, count) => (count === 1 ? fail(response, 503) : half(response)),
@@ -93,7 +93,7 @@ describe("a request", () => {
     },
   );
 
-  it("whose response stops in the middle ends if the caller aborts it, also after a collection of garbage", async () => {
+  it("ends if the caller aborts it after its response stopped in the middle, also after a garbage collection", async () => {
     const aborting = new AbortController();
     const session = await httpTo(half, { signal: aborting.signal });
     const reading = call(
@@ -127,7 +127,7 @@ describe("a request", () => {
       expect(() => createHttp({ baseUrl, patienceMs: 0, fetch })).toThrow(/^(?!.*s3cret).*password/);
   });
 
-  it("for a list or a log that never ends is not repeated for ever", async () => {
+  it("is not repeated forever for a list or a log that never ends", async () => {
     let left = 50_000;
     const list = everyItem(async () => ({ data: [], nextCursor: left-- > 0 ? "more" : null }));
     await expect(list.next()).rejects.toThrow("did not end");

@@ -13,22 +13,22 @@ const jwe = parseSealed(sealed) as GeneralJWE;
 
 afterEach(() => void vi.restoreAllMocks());
 
-it("has the same key each time", async () => {
+it("an agent has the same key each time", async () => {
   expect(await ownKeysOf(session)).toEqual(keys);
 });
 
-it("has no key if WebCrypto has no X25519, as for a wallet without a key", async () => {
+it("an agent has no key if WebCrypto has no X25519, as for a wallet without a key", async () => {
   const missing = new DOMException("Unrecognized name.", "NotSupportedError");
   vi.spyOn(crypto.subtle, "importKey").mockRejectedValue(missing);
   await expect(ownKeysOf(session)).rejects.toMatchObject({ name: "RefusedToSign", field: "X25519" });
 });
 
-it("is sealed only with a list of recipients", () => {
+it("a text is sealed only with a list of recipients", () => {
   for (const recipients of [undefined, null, {}, "a"])
     expect(parseSealed(JSON.stringify({ ...jwe, recipients }))).toBeNull();
 });
 
-it("cannot be opened if a recipient is none, or its key is wrong", async () => {
+it("a sealed text cannot be opened if a recipient is none, or its key is wrong", async () => {
   expect(await plainTextOf({ ...jwe, recipients: [null as never] }, { address, keys })).toBeNull();
   const [own] = jwe.recipients;
   for (const encrypted_key of ["AAAA", 1 as never])
@@ -38,7 +38,7 @@ it("cannot be opened if a recipient is none, or its key is wrong", async () => {
 });
 
 it.each(["null", "{}", '{"reference":null}', '{"reference":1}', "no JSON"])(
-  "cannot be opened if it contains %s",
+  "a sealed text cannot be opened if it contains %s",
   async (text) => {
     const plain = new TextEncoder().encode(text);
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", plain));

@@ -39,8 +39,8 @@ it("the API document and the pages share a limit per client", async () => {
   expect((await app.request("/parameters")).headers.get("content-type")).toContain("text/html");
 });
 
-describe("bodies", () => {
-  it("that are truncated are the sender's fault, not our outage", async () => {
+describe("a body", () => {
+  it("is the sender's fault if it is truncated, not our outage", async () => {
     const body = new ReadableStream({
       start(controller) {
         controller.enqueue(Buffer.from('{"list":['));
@@ -52,7 +52,7 @@ describe("bodies", () => {
     expect(await codeOf(response)).toBe("invalid_request");
   });
 
-  it("that are too large are 413 before all of them has arrived, announced or not", async () => {
+  it("is 413 before all of it has arrived if it is too large, announced or not", async () => {
     const server = createAdaptorServer({ fetch: app.fetch }) as Server;
     const { url } = await listen(server);
     for (const length of [{ "Content-Length": "20000000" }, {}]) {
@@ -71,7 +71,7 @@ describe("bodies", () => {
     server.close();
   });
 
-  it("lists every fault of a body", async () => {
+  it("has every fault listed", async () => {
     const response = await post("/v1/test/1/echo", '{"list":[1,"2",null]}');
     expect(response.status).toBe(400);
     const message = "Invalid input: expected string, received undefined";
@@ -88,7 +88,7 @@ describe("bodies", () => {
     });
   });
 
-  it("says where the JSON is invalid", async () => {
+  it("is refused with the position of invalid JSON", async () => {
     const response = await post("/v1/test/1/echo", '{"budgetOrPrice":');
     expect(response.status).toBe(400);
     const fault = "is not valid JSON: Object value expected after ':' at position 17";
@@ -101,7 +101,7 @@ describe("bodies", () => {
     });
   });
 
-  it("never parses the body of an endpoint that has none", async () => {
+  it("is never parsed at an endpoint that has none", async () => {
     for (const [body, headers] of [
       [undefined, {}],
       [undefined, JSON_TYPE],

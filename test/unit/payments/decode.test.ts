@@ -35,7 +35,7 @@ describe("a payment header", () => {
     expect(decodePayment(new Headers())).toBeNull();
   });
 
-  it("of version 2 decodes to lower-case addresses and bigints", () => {
+  it("decodes in version 2 to lower-case addresses and bigints", () => {
     expect(decodeV2(version2)).toEqual({
       ok: true,
       payment: {
@@ -54,7 +54,7 @@ describe("a payment header", () => {
     });
   });
 
-  it("of version 1 decodes from X-PAYMENT", () => {
+  it("decodes in version 1 from X-PAYMENT", () => {
     const decoded = decodePayment(new Headers({ "X-PAYMENT": encode(version1) }));
     expect(decoded).toMatchObject({
       ok: true,
@@ -93,7 +93,7 @@ describe("a payment header", () => {
   });
 });
 
-describe("a garbage header is rejected with its reason:", () => {
+describe("a garbage header is rejected with its reason", () => {
   const signed = (signature: string) => encode({ ...version2, payload: { ...payload, signature } });
   const isRefused = (header: string, reason: string) => {
     const decoded = decodeRaw(header);
@@ -134,7 +134,7 @@ describe("a garbage header is rejected with its reason:", () => {
     ["huge", "A".repeat(10_000_000)],
   ])("%s", (_name, header) => isRefused(header, "invalid_payload"));
 
-  it("too long is rejected unread", () => {
+  it("a header that is too long is rejected unread", () => {
     const padded = encode({ ...version2, padding: "x".repeat(32_768) });
     expect(decodeRaw(padded)).toMatchObject({
       reason: "invalid_payload",
@@ -151,13 +151,13 @@ describe("a garbage header is rejected with its reason:", () => {
   const isRefusedAs = (headers: Headers, message: string) =>
     expect(decodePayment(headers)).toEqual({ ok: false, reason: "invalid_payload", message });
 
-  it("sent twice", () => {
+  it("a header that is sent twice is rejected", () => {
     const headers = new Headers({ "PAYMENT-SIGNATURE": encode(version2) });
     headers.append("PAYMENT-SIGNATURE", encode(version2));
     isRefusedAs(headers, "The PAYMENT-SIGNATURE header must be sent once, as one base64 value.");
   });
 
-  it("both versions at once", () => {
+  it("headers of both versions at once are rejected", () => {
     const headers = new Headers({ "PAYMENT-SIGNATURE": encode(version2), "X-PAYMENT": encode(version1) });
     isRefusedAs(
       headers,

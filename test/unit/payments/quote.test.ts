@@ -22,7 +22,7 @@ const quote: PaymentQuote = {
 const header = (answer: ReturnType<typeof paymentRequired>) => answer.headers["Payment-Required"] ?? "";
 
 describe("a 402", () => {
-  it("of version 2 has the quote in a standard base64 header, and only the reason of a refusal in its body", () => {
+  it("has in version 2 the quote in a standard base64 header, and only the reason of a refusal in its body", () => {
     const answer = paymentRequired({ quote, version: 2 });
     expect(answer.body).toEqual({});
     const refused = paymentRequired({
@@ -56,7 +56,7 @@ describe("a 402", () => {
     });
   });
 
-  it("of version 1 has the quote in its body, with the chain's short name", () => {
+  it("has in version 1 the quote in its body, with the chain's short name", () => {
     const { accepts } = decodePaymentRequiredHeader(header(paymentRequired({ quote, version: 2 })));
     const { amount: _, ...offer } = accepts[0] as object & { amount: string };
     expect(paymentRequired({ quote, version: 1 }).body).toEqual({
@@ -66,7 +66,7 @@ describe("a 402", () => {
     });
   });
 
-  it("of version 1 can also be paid by version 2 clients", () => {
+  it("can also be paid by version 2 clients in version 1", () => {
     expect(header(paymentRequired({ quote, version: 1 }))).toBe(
       header(paymentRequired({ quote, version: 2 })),
     );
@@ -131,7 +131,7 @@ describe("a receipt", () => {
   it.each([
     [2, "PAYMENT-RESPONSE", "eip155:84532"],
     [1, "X-PAYMENT-RESPONSE", "base-sepolia"],
-  ] as const)("of version %i goes into %s", (version, name, network) => {
+  ] as const)("goes in version %i into %s", (version, name, network) => {
     const headers = receiptHeaders(issuer, { ...paid, version, settledAt: 1 });
     expect(Object.keys(headers)).toEqual([name]);
     const receipt = { success: true, transaction, network, payer, amount: "50000000" };

@@ -107,7 +107,7 @@ describe("a Backup Agent", () => {
     expect(codeOf(dispute({ sealedVotes: 4095 }), eligible)).toBe("conflict");
   });
 
-  test("that has voted gets a conflict, even when its stake is being withdrawn", () => {
+  test("gets a conflict if it has voted, even when its stake is being withdrawn", () => {
     expect(codeOf(dispute(), { stake: null, drawn: false, voted: true })).toBe("conflict");
   });
 });

@@ -105,7 +105,7 @@ describe("a URL", () => {
     await expect(resolveTarget(url, PUBLIC)).rejects.toThrow(TargetRefused);
   });
 
-  test("with a public address is accepted", async () => {
+  test("is accepted with a public address", async () => {
     const { address } = await resolveTarget("https://93.184.216.34/events?x=1", PUBLIC);
     expect(address).toBe("93.184.216.34");
   });
@@ -132,7 +132,7 @@ describe("a URL", () => {
     expect(names.asked()).toBe(1);
   });
 
-  test("without an address is rejected", async () => {
+  test("is rejected without an address", async () => {
     const nobody = await nameServer();
     await expect(
       resolveTarget("https://nobody.example/", { ...PUBLIC, nameServers: [nobody.address] }),

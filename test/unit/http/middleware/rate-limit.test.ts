@@ -90,7 +90,7 @@ describe("downloads", () => {
     expect(await send("/15.9", { ip: "192.0.2.99" })).toBe(200);
   });
 
-  it("of calls that have taken effect are counted apart, and the next call is refused before it begins", async () => {
+  it("are counted apart for calls that have taken effect, and the next call is refused before it begins", async () => {
     const { app } = testApp({ TRUSTED_PROXIES: "1" });
     const { send, read } = slowReaderOf(app);
     let calls = 0;
@@ -113,14 +113,14 @@ describe("downloads", () => {
     expect(await call(0.001)).toBe(200);
   });
 
-  it("of replays can be refused", async () => {
+  it("can be refused also for replays", async () => {
     const { send } = sized();
     for (let i = 0; i < 2; i++) expect(await send("/stored/7/true", { method: "POST" })).toBe(200);
     expect(await send("/stored/7/true", { method: "POST" })).toBe(429);
     expect(await send("/stored/7/false", { method: "POST" }), "the first response").toBe(200);
   });
 
-  it.each(["/docs", "/openapi.json", ASSETS.wallet.path])("of %s count", async (path) => {
+  it.each(["/docs", "/openapi.json", ASSETS.wallet.path])("count for %s", async (path) => {
     const { app } = testApp({ RATE_LIMIT_PAGES: "0", TRUSTED_PROXIES: "1" });
     const { send } = slowReaderOf(app);
     const statuses = new Set<number>();
@@ -136,7 +136,7 @@ describe("requests", () => {
     return seen;
   };
 
-  it("with a key are limited per address, reads apart from writes", async () => {
+  it("are limited per address with a key, reads apart from writes", async () => {
     const { app } = testApp({ RATE_LIMIT_READS: "3", RATE_LIMIT_WRITES: "2" });
     const read = () => app.request("/v1/test/1/act", { headers: AUTHORIZED });
     const write = () => app.request("/v1/test/1/act", { method: "POST", headers: AUTHORIZED });
@@ -155,7 +155,7 @@ describe("requests", () => {
     expect(refused.headers.get("access-control-allow-origin")).toBe("*");
   });
 
-  it("without a valid key are limited per client, and trust only our own proxies", async () => {
+  it("are limited per client without a valid key, and trust only our own proxies", async () => {
     const { app } = testApp({ RATE_LIMIT_ANONYMOUS: "2", TRUSTED_PROXIES: "1" });
     const from = (forwarded: string) => () =>
       app.request("/v1/test/1/act", {
@@ -184,7 +184,7 @@ describe("requests", () => {
     expect((await spoofed("2.2.2.2")).status).toBe(429);
   });
 
-  it("to store new contracts are limited by their bytes and client, whatever key they carry", async () => {
+  it("are limited by their bytes and client if they store new contracts, whatever key they carry", async () => {
     const { app } = testApp({ TRUSTED_PROXIES: "1" });
     app.post("/v1/test/quote", (c) => {
       c.get("limitQuote")();
@@ -202,7 +202,7 @@ describe("requests", () => {
     expect(await statuses(1, () => quote("192.0.2.2"))).toEqual([200]);
   });
 
-  it("to sign in are limited per client, whatever key they carry", async () => {
+  it("are limited per client if they sign in, whatever key they carry", async () => {
     const { app } = testApp({ RATE_LIMIT_ANONYMOUS: "2" });
     for (const path of ["challenge", "api-key", "api-key/revoke"]) {
       const agent = path === "challenge" ? "cd" : "ef";
@@ -215,7 +215,7 @@ describe("requests", () => {
     expect(read.status).toBe(200);
   });
 
-  it("with made-up keys read nothing beyond a limit per client, and never count keys of agents", async () => {
+  it("read nothing beyond a limit per client with made-up keys, and never count keys of agents", async () => {
     let lookups = 0;
     const keys = {
       keptOwnerOf: () => undefined,
@@ -234,7 +234,7 @@ describe("requests", () => {
     expect(lookups).toBe(13);
   });
 
-  it("that no limit allowed are logged for debugging only, so that a flood does not fill the disk", async () => {
+  it("are logged for debugging only if no limit allowed them, so that a flood does not fill the disk", async () => {
     const { app, logs } = testApp({ RATE_LIMIT_ANONYMOUS: "1" });
     expect(await statuses(2, () => app.request("/v1/test/1/act"))).toEqual([200, 429]);
     // Nothing limits these.
@@ -255,7 +255,7 @@ describe("requests", () => {
     expect(await statuses(3, () => limited.request("/health"))).toEqual([200, 200, 200]);
   });
 
-  it("for challenges are limited per address and client, so that no one can keep an address from revoking its keys", async () => {
+  it("are limited per address and client if they get challenges, so that no one can keep an address from revoking its keys", async () => {
     const { app } = testApp({ RATE_LIMIT_CHALLENGES: "1", TRUSTED_PROXIES: "1" });
     const challenge = (address: string, ip = "192.0.2.1") =>
       app.request(`/v1/agents/${address}/challenge`, { method: "POST", headers: { "x-forwarded-for": ip } });
