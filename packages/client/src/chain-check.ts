@@ -63,6 +63,8 @@ const LOG_BLOCKS = 10_000;
 const REGISTRATION_MS = 30_000;
 /** How far node and service can be apart. */
 const LAG_MS = 30_000;
+/** After this time without an answer, a node's last one says nothing of now. */
+const SILENCE_MS = 5_000;
 const ENDED = ["cancelled-by-initiator", "cancelled-unmatched"];
 const DECIDED = ["resolved", "settled-*"];
 const DELIVERED = ["under-review", "disputed", ...DECIDED];
@@ -326,12 +328,17 @@ export async function requireDone(
   });
   // A call that is resumed after an abort still needs the outcome.
   const signal = http.signal?.aborted ? undefined : http.signal;
-  const isDone = async () => (await read()) ?? "not paid";
+  let answeredAt = performance.now();
+  const isDone = async () => {
+    const shown = (await read()) ?? "not paid";
+    answeredAt = performance.now();
+    return shown;
+  };
   const isTrue = (shown: unknown) => shown === true;
   await waitUntil(isDone, isTrue, { timeoutMs: LAG_MS, signal }).catch((error) => {
     signal?.throwIfAborted();
     const reported = `The service reports ${action} on ${id} as done, and your node`;
-    if (isOutage(error))
+    if (isOutage(error) || performance.now() - answeredAt > SILENCE_MS)
       throw new ConnectionError(`${reported} cannot confirm it (${error.message})`, { cause: error });
     const message = `${reported} does not (${error.message}): act yourself, in time (onChain, wcontract on-chain)`;
     throw new NotOnChain(message, id, error);

@@ -208,10 +208,12 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
     try {
       return await parse(response.json as ResponseOf<E>, response.headers);
     } catch (error) {
+      const { signal } = session.http;
+      const isAborted = response !== first && error === signal?.reason;
       // The caller's node was silent: to start again would be to pay again.
-      if (!(error instanceof ConnectionError)) throw error;
-      const resume = () => resultOf(response);
-      throw new OutcomeUnknown(error.message + RESUME, resume, error, session.http.signal);
+      if (!(error instanceof ConnectionError || isAborted)) throw error;
+      const reason = (error as Error)?.message ?? error;
+      throw new OutcomeUnknown(reason + RESUME, () => resultOf(response), error, signal);
     }
   };
   const first = await session.http.send(request);

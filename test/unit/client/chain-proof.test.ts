@@ -2,6 +2,7 @@
 // Loaded before the clock is the test's.
 import "@working-contracts/client/chain-check";
 import {
+  type ConnectOptions,
   type Contract,
   OutcomeUnknown,
   PaymentRejected,
@@ -127,34 +128,70 @@ describe("an acceptance", () => {
   });
 });
 
-describe("a payment after which the node does not respond", () => {
+describe("an acceptance that is paid, and that the node does not show", () => {
   const isPaid = (headers: RequestInit["headers"]) => new Headers(headers).has("payment-signature");
 
-  it("has an unknown outcome, and the node confirms it once the call is resumed", async () => {
-    let isSilent = false;
-    let signed = 0;
-    const chain = nodeOf(() => (signed === 0 ? "created" : "matched"), account.address);
-    const request = (call: NodeCall) =>
-      isSilent ? Promise.reject(new Error("limit exceeded")) : chain.request(call);
+  /** Accepts. The node answers after `delay`, which gets the time since the payment. */
+  async function accepting(delay: (ms: number) => unknown, options: Partial<ConnectOptions> = {}) {
+    const state = { status: "created" as Status, delay, signed: 0 };
+    const chain = nodeOf(() => state.status, account.address);
+    let paidAt = 0;
+    const request = async (call: NodeCall) => {
+      if (state.signed > 0) await state.delay(performance.now() - paidAt);
+      return chain.request(call);
+    };
     const agent = await agentOf(
       (request, { headers }) => {
         if (request.endsWith("/terms")) return Response.json({ data: terms });
         if (!request.startsWith("POST ")) return undefined;
         if (!isPaid(headers)) return quoted(`/v1/contracts/${id}/accept`, { payTo: id, amount: "2500000" });
-        isSilent = true;
-        signed++;
+        state.signed++;
+        paidAt = performance.now();
         return Response.json({ data: contract("matched") });
       },
-      { node: { request } as never, spendingLimit: { perCall: "50" } },
+      { node: { request } as never, spendingLimit: { perCall: "50" }, ...options },
     );
-    const unknown = (await ended(agent.accept(id))) as OutcomeUnknown;
-    expect(unknown).toMatchObject({ name: "OutcomeUnknown", cause: { name: "ConnectionError" } });
-    expect(unknown.message).toContain(
-      `reports accept on ${id} as done, and your node cannot confirm it (limit exceeded). Resume this call`,
-    );
-    isSilent = false;
-    expect(await ended(unknown.resume())).toEqual(contract("matched"));
-    expect(signed).toBe(1);
+    const error = (await ended(agent.accept(id))) as OutcomeUnknown;
+    /** The outcome of the call, resumed once the node shows it. */
+    const resumed = () => {
+      Object.assign(state, { status: "matched", delay: () => {} });
+      return ended(error.resume());
+    };
+    return { error, resumed, state };
+  }
+
+  it.each<[string, (ms: number) => unknown, string]>([
+    ["fails", () => Promise.reject(new Error("limit exceeded")), "limit exceeded"],
+    ["hangs after an old answer", (ms) => ms > 500 && new Promise(() => {}), 'Timed out: "created"'],
+  ])(
+    "has an unknown outcome if the node %s, which confirms it once it is resumed",
+    async (_, delay, reason) => {
+      const { error, resumed, state } = await accepting(delay);
+      expect(error).toMatchObject({ name: "OutcomeUnknown", cause: { name: "ConnectionError" } });
+      expect(error.message).toContain(
+        `reports accept on ${id} as done, and your node cannot confirm it (${reason}). Resume this call`,
+      );
+      expect(await resumed()).toEqual(contract("matched"));
+      expect(state.signed).toBe(1);
+    },
+  );
+
+  it("has an unknown outcome if the caller aborts, and is checked once it is resumed", async () => {
+    for (const reason of [new Error("enough"), "enough"]) {
+      const caller = new AbortController();
+      const abort = (ms: number) => ms > 500 && caller.abort(reason);
+      const { error, resumed, state } = await accepting(abort, { signal: caller.signal });
+      expect(error).toMatchObject({ name: "OutcomeUnknown", cause: reason });
+      expect(error.message).toMatch(/^enough. Resume this call/);
+      expect(await ended(error.resume())).toMatchObject({ name: "NotOnChain" });
+      expect(await resumed()).toEqual(contract("matched"));
+      expect(state.signed).toBe(1);
+    }
+  });
+
+  it("is not there if the node still answers so in the end, however slowly", async () => {
+    const { error } = await accepting(() => new Promise((resolve) => setTimeout(resolve, 1500)));
+    expect(error).toMatchObject({ name: "NotOnChain", message: expect.stringContaining('"created"') });
   });
 });
 
