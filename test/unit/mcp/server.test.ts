@@ -90,16 +90,24 @@ it("a call that its caller cancelled before it began is not made", async () => {
 
 it("a resumption that its caller cancelled before it began leaves the call to its repeat", async () => {
   let begun = 0;
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const resume = () => released.then(() => ({ staked: "1.0" }));
   const stake = async () => {
     begun++;
-    throw new OutcomeUnknown("not known", async () => ({ staked: "1.0" }), new Error("gone"));
+    throw new OutcomeUnknown("not known", resume, new Error("gone"));
   };
   const client = await connectInMemory({ ...(await agentOf(() => undefined)), stake });
   const call = { name: "stake", arguments: {} };
   const [{ text }] = (await client.callTool(call)).content as [{ text: string }];
   const resumption = { name: "resume_call", arguments: { resumeId: JSON.parse(text).resumeId } };
   await cancelAtOnce(client, resumption);
-  expect((await client.callTool(call)).structuredContent).toEqual({ staked: "1.0" });
+  const repeated = client.callTool(call);
+  await client.ping();
+  release();
+  expect((await repeated).structuredContent).toEqual({ staked: "1.0" });
   expect(begun).toBe(1);
   await client.close();
 });
