@@ -94,6 +94,8 @@ export class PaymentRejected extends Error {
 export class NotOnChain extends Error {
   override readonly name = "NotOnChain";
   readonly contractId: string;
+  /** Of a call that can pay: asks the node again, and pays nothing. */
+  declare resume?: () => Promise<unknown>;
 
   constructor(message: string, contractId: string, cause?: Error) {
     super(message, { cause });

@@ -8,6 +8,7 @@ import type { ConnectOptions } from "./connect.js";
 import {
   ConnectionError,
   isOutage,
+  NotOnChain,
   OutcomeUnknown,
   PaymentRejected,
   RefusedToSign,
@@ -210,10 +211,12 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
     } catch (error) {
       const { signal } = session.http;
       const isAborted = response !== first && error === signal?.reason;
+      const resume = () => resultOf(response);
+      if (error instanceof NotOnChain) error.resume = resume;
       // The caller's node was silent: to start again would be to pay again.
       if (!(error instanceof ConnectionError || isAborted)) throw error;
       const reason = (error as Error)?.message ?? error;
-      throw new OutcomeUnknown(reason + RESUME, () => resultOf(response), error, signal);
+      throw new OutcomeUnknown(reason + RESUME, resume, error, signal);
     }
   };
   const first = await session.http.send(request);

@@ -164,7 +164,7 @@ describe("an acceptance that is paid, and that the node does not show", () => {
     ["fails", () => Promise.reject(new Error("limit exceeded")), "limit exceeded"],
     ["hangs after an old answer", (ms) => ms > 500 && new Promise(() => {}), 'Timed out: "created"'],
   ])(
-    "has an unknown outcome if the node %s, which confirms it once it is resumed",
+    "has an unknown outcome if the node %s, and the node confirms it once it is resumed",
     async (_, delay, reason) => {
       const { error, resumed, state } = await accepting(delay);
       expect(error).toMatchObject({ name: "OutcomeUnknown", cause: { name: "ConnectionError" } });
@@ -189,9 +189,12 @@ describe("an acceptance that is paid, and that the node does not show", () => {
     }
   });
 
-  it("is not there if the node still answers so in the end, however slowly", async () => {
-    const { error } = await accepting(() => new Promise((resolve) => setTimeout(resolve, 1500)));
+  it("is not on chain if the node responds to the end, however slowly, and the node can be asked again", async () => {
+    const late = () => new Promise((resolve) => setTimeout(resolve, 1500));
+    const { error, resumed, state } = await accepting(late);
     expect(error).toMatchObject({ name: "NotOnChain", message: expect.stringContaining('"created"') });
+    expect(await resumed()).toEqual(contract("matched"));
+    expect(state.signed).toBe(1);
   });
 });
 

@@ -113,7 +113,7 @@ it("a resumption that its caller cancelled before it began leaves the call to it
 });
 
 describe("the outcome of a call that its caller cancelled", () => {
-  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout"] }));
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
   afterEach(() => void vi.useRealTimers());
 
   /** How often a tool acts if its call is cancelled before it `ends`, and repeated after that. */
@@ -162,10 +162,24 @@ describe("the outcome of a call that its caller cancelled", () => {
     expect(await actsOf("setProfile", done)).toBe(2);
   });
 
-  it("is kept also without that if the node does not show what was paid", async () => {
-    const unproven = failing(new NotOnChain("not shown", "0x"));
-    expect(await actsOf("stake", unproven, 0, false)).toBe(1);
-    expect(await actsOf("setProfile", unproven, 0, false)).toBe(2);
+  it("is kept also without that if the node does not show what was paid, and the node is asked again", async () => {
+    const unproven = new NotOnChain("not shown", "0x");
+    expect(await actsOf("setProfile", failing(unproven), 0, false)).toBe(2);
+    const shown = vi.fn(async () => done());
+    unproven.resume = shown.mockRejectedValueOnce(unproven).mockRejectedValueOnce(unproven);
+    const stake = vi.fn(failing(unproven));
+    const client = await connectInMemory({ ...(await agentOf(() => undefined)), stake: stake as never });
+    const call = { name: "stake", arguments: {} };
+    const results = [];
+    for (let i = 0; i < 4; i++) {
+      results.push(await client.callTool(call));
+      await vi.advanceTimersByTimeAsync(14 * 60_000);
+    }
+    await client.close();
+    const refused = { isError: true, content: [{ text: expect.stringContaining("resumeId") }] };
+    expect(results).toMatchObject([refused, refused, refused, { structuredContent: done() }]);
+    expect(stake).toHaveBeenCalledTimes(1);
+    expect(await actsOf("stake", failing(unproven), 15 * 60_000, false)).toBe(2);
   });
 });
 

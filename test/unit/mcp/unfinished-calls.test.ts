@@ -20,7 +20,7 @@ it("has a bound, and forgets no call that could still pay", () => {
   const [pending, ended] = [calls.enter("one", begin), calls.enter("two", begin)];
   expect(() => calls.enter("three", begin)).toThrow("2 calls are pending");
   ended.isAbandoned = true;
-  ended.hasEnded = true;
+  ended.expiry = setTimeout(() => {});
   calls.enter("three", begin);
   expect(calls.resume(ended.resumeId)).toBeUndefined();
   expect(calls.resume(pending.resumeId)).toBe(pending);

@@ -2,13 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import {
-  type Contract,
-  type Duration,
-  NotOnChain,
-  OutcomeUnknown,
-  type ServiceError,
-} from "@working-contracts/client/index";
+import { type Contract, type Duration, NotOnChain } from "@working-contracts/client/index";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import {
@@ -144,9 +138,9 @@ function addBackupAgentTools(tool: AddTool, { agent, outputs }: Served): void {
 }
 
 /**
- * Adds tools that sign each payment only once. If the outcome of a call is unknown, or its caller cancelled it before
- * the result, the same tool with the same input resumes the call instead of paying again. `resume_call` resumes a
- * call of unknown outcome by its id.
+ * Adds tools that sign each payment only once. If the outcome of a call is unknown or not on chain, or its caller
+ * cancelled it before the result, the same tool with the same input resumes the call instead of paying again.
+ * `resume_call` resumes a call of unknown outcome by its id.
  */
 function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
   const follow = async (call: UnfinishedCall, signal: AbortSignal): Promise<CallToolResult> => {
@@ -155,10 +149,9 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
     };
     /** Keeps the outcome of a call that can have paid for a repeat, while that could pay again. */
     const end = (isKept: boolean): void => {
-      call.hasEnded = true;
       if (isKept && call.pays) {
         abandon();
-        setTimeout(unfinished.forget, KEPT_MS, call).unref();
+        call.expiry ??= setTimeout(unfinished.forget, KEPT_MS, call).unref();
       } else unfinished.forget(call);
     };
     signal.addEventListener("abort", abandon, { once: true });
@@ -167,14 +160,15 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
       end(signal.aborted);
       return toolResult(async () => result);
     } catch (error) {
-      if (!(error instanceof OutcomeUnknown)) {
-        const isSigned = (error as ServiceError).payment !== undefined;
-        end(error instanceof NotOnChain || (isSigned && signal.aborted));
-        return refusal(error as Error);
+      const failure = error as Error & { payment?: object; resume?: () => Promise<object> };
+      if (failure.resume === undefined) {
+        end(failure.payment !== undefined && signal.aborted);
+        return refusal(failure);
       }
-      call.outcome = once(error.resume as () => Promise<object>);
-      abandon();
-      return refusal(error, { hint: "Call resume_call with this resumeId.", resumeId: call.resumeId });
+      call.outcome = once(failure.resume);
+      if (failure instanceof NotOnChain) end(true);
+      else abandon();
+      return refusal(failure, { hint: "Call resume_call with this resumeId.", resumeId: call.resumeId });
     } finally {
       signal.removeEventListener("abort", abandon);
     }
@@ -267,7 +261,8 @@ interface UnfinishedCall {
   outcome: () => Promise<object>;
   /** No caller waits for it: the next one with the same input gets its outcome. */
   isAbandoned: boolean;
-  hasEnded: boolean;
+  /** Set once it has ended: forgets it. */
+  expiry?: NodeJS.Timeout | undefined;
   pays: boolean;
 }
 
@@ -279,7 +274,11 @@ export function createUnfinishedCalls(max = MAX_CALLS) {
   const calls = new Set<UnfinishedCall>();
   const taken = (isWanted: (call: UnfinishedCall) => boolean): UnfinishedCall | undefined => {
     const call = [...calls].find(isWanted);
-    if (call !== undefined) call.isAbandoned = false;
+    if (call !== undefined) {
+      clearTimeout(call.expiry);
+      call.expiry = undefined;
+      call.isAbandoned = false;
+    }
     return call;
   };
   return {
@@ -288,13 +287,13 @@ export function createUnfinishedCalls(max = MAX_CALLS) {
       const earlier = taken((call) => call.isAbandoned && call.key === key);
       if (earlier !== undefined) return earlier;
       if (calls.size >= max) {
-        const ended = [...calls].find(({ hasEnded }) => hasEnded);
+        const ended = [...calls].find(({ expiry }) => expiry);
         if (ended === undefined)
           throw new Error(`${max} calls are pending. Repeat or resume some of them, then try again.`);
         calls.delete(ended);
       }
-      const fresh = { isAbandoned: false, hasEnded: false };
-      const call = { key, resumeId: randomUUID(), outcome: once(begin), pays, ...fresh };
+      const outcome = once(begin);
+      const call: UnfinishedCall = { key, resumeId: randomUUID(), outcome, pays, isAbandoned: false };
       calls.add(call);
       return call;
     },
