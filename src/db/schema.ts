@@ -242,9 +242,9 @@ export const deliveryShare = app.table(
   (t) => [primaryKey({ columns: [t.contractId, t.recipient, t.sender] })],
 );
 
-/** Sealed votes that the service opens after voting closes (docs/rules.md 48). */
-export const sealedVote = app.table(
-  "sealed_vote",
+/** Votes that the service can read and opens after voting closes (docs/rules.md 48). */
+export const entrustedVote = app.table(
+  "entrusted_vote",
   {
     contractId: text("contract_id").notNull(),
     backupAgent: text("backup_agent").notNull(),

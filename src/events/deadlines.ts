@@ -12,7 +12,7 @@ import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNull, notExists, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
 import { statusFacts, vote, workingContract } from "../db/onchain.js";
-import { eventDeadline, sealedVote } from "../db/schema.js";
+import { entrustedVote, eventDeadline } from "../db/schema.js";
 import { insertRows, isOneOf } from "../db/statements.js";
 import { agentsOf, type EventDraft } from "./log.js";
 
@@ -128,9 +128,9 @@ export async function takeDueDeadlines(
 /** Voters who sealed their votes themselves, so that only they can open them. */
 async function votersToOpen(tx: Transaction, contractId: Address): Promise<Address[]> {
   const entrusted = tx
-    .select({ commitment: sealedVote.commitment })
-    .from(sealedVote)
-    .where(and(eq(sealedVote.contractId, contractId), eq(sealedVote.commitment, vote.commitment)));
+    .select({ commitment: entrustedVote.commitment })
+    .from(entrustedVote)
+    .where(and(eq(entrustedVote.contractId, contractId), eq(entrustedVote.commitment, vote.commitment)));
   const voters = await tx
     .select({ backupAgent: vote.backupAgent })
     .from(vote)

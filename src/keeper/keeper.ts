@@ -261,7 +261,7 @@ const findOpenings = walk<{ escrow: Address; backupAgent: Address; votes: number
   candidates: UNCLAIMED,
   joins: sql`${VOTES.joins}
     left join lateral (
-      select * from app.sealed_vote one where one.contract_id = v.contract_id
+      select * from app.entrusted_vote one where one.contract_id = v.contract_id
         and one.backup_agent = v.backup_agent and one.commitment = v.commitment offset 0) mine on true`,
   fields: sql`v.contract_id as escrow, v.backup_agent as "backupAgent", mine.votes, mine.salt`,
   isDue: sql`v.votes is null and mine.votes is not null

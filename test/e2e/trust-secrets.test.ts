@@ -180,7 +180,7 @@ describe("votes", () => {
   });
 
   test("are opened with no other votes, and by their voter if the operator withholds the opening", async () => {
-    await world.pool.query("delete from app.sealed_vote where contract_id = $1", [id]);
+    await world.pool.query("delete from app.entrusted_vote where contract_id = $1", [id]);
     await world.increaseTime(DAY);
     const open = (voter: string, salt: Hex) => {
       const args = [voter as Address, OTHERS, salt] as const;

@@ -161,7 +161,7 @@ describe("until the tally", () => {
   test("only the voter sees what it voted", expectSealed);
 
   test("a vote that is open on chain stays sealed here; if the service lost a vote, its voter opens it", async () => {
-    await world.query("delete from app.sealed_vote where contract_id = $1 and backup_agent = $2", [
+    await world.query("delete from app.entrusted_vote where contract_id = $1 and backup_agent = $2", [
       id,
       a.address,
     ]);
@@ -273,7 +273,7 @@ describe("sealed from the service too", () => {
     expect(ok(cast).map(({ vote }) => vote)).toEqual([null, null, null]);
     expect(cast.headers.get("vote-salt")).toBeNull();
     await vote(b, id, "met", "not met", "met");
-    const { rows } = await world.pool.query("select 1 from app.sealed_vote where commitment = $1", [
+    const { rows } = await world.pool.query("select 1 from app.entrusted_vote where commitment = $1", [
       commitment,
     ]);
     expect(rows).toEqual([]);
@@ -332,7 +332,7 @@ test("votes that no one opens forfeit their bonds, a day after the window", asyn
   await vote(a, id, "met", "met", "met");
   await vote(b, id, "met", "met", "met");
   const tokens = await tokensOf(world, a.address);
-  await world.query("delete from app.sealed_vote where contract_id = $1", [id]);
+  await world.query("delete from app.entrusted_vote where contract_id = $1", [id]);
   await world.increaseTime(DAY);
   const { data } = await client.get<ContractView>(`/v1/contracts/${id}`);
   expect(data.status).toBe("disputed");

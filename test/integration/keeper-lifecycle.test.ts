@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ChainClock, createChainClock } from "../../src/chain/clients.js";
 import { createNotifications, migrate, type Notifications } from "../../src/db/client.js";
 import { waitForIndexed } from "../../src/db/onchain.js";
-import { operation, sealedVote } from "../../src/db/schema.js";
+import { entrustedVote, operation } from "../../src/db/schema.js";
 import { createKeeper } from "../../src/keeper/keeper.js";
 import { drawOperation, settleOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
@@ -157,14 +157,20 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await settles(held, SETTLED_ALL_MET);
   });
 
-  it("opens a sealed vote once the window has passed, not before, and pays the voter", async () => {
+  it("opens an entrusted vote once the window has passed, not before, and pays the voter", async () => {
     const [voter] = voters as [Wallet];
     const escrow = await delivered("disputed");
     await actors.dispute(client, escrow);
     const votes = 0b01_10_01;
     const commitment = await actors.vote(voter, escrow, votes, zeroHash);
-    const sealed = { contractId: escrow, backupAgent: addressOf(voter), commitment, votes, salt: zeroHash };
-    await network.db.insert(sealedVote).values(sealed);
+    const entrusted = {
+      contractId: escrow,
+      backupAgent: addressOf(voter),
+      commitment,
+      votes,
+      salt: zeroHash,
+    };
+    await network.db.insert(entrustedVote).values(entrusted);
     // A later action of the keeper: it looks for votes first.
     const other = await create("other");
     await actors.cancel(client, other);

@@ -7,7 +7,7 @@ import { migrate } from "../../src/db/client.js";
 
 const TABLES = [
   ...["checkpoint", "complaint", "delivery", "delivery_share"],
-  ...["event_deadline", "key_release", "reference_key", "sealed_vote"],
+  ...["event_deadline", "key_release", "reference_key", "entrusted_vote"],
 ];
 const PARTITIONS = 4;
 

@@ -98,6 +98,16 @@ CREATE TABLE "app"."encryption_key" (
 	"published_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE TABLE "app"."entrusted_vote" (
+	"contract_id" text NOT NULL,
+	"backup_agent" text NOT NULL,
+	"commitment" text NOT NULL,
+	"votes" integer NOT NULL,
+	"salt" text NOT NULL,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "entrusted_vote_contract_id_backup_agent_commitment_pk" PRIMARY KEY("contract_id","backup_agent","commitment")
+);
+
 CREATE TABLE "app"."event" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"position" bigint,
@@ -212,16 +222,6 @@ CREATE TABLE "app"."reference_key" (
 	"master_key_id" text NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "reference_key_contract_id_field_pk" PRIMARY KEY("contract_id","field")
-);
-
-CREATE TABLE "app"."sealed_vote" (
-	"contract_id" text NOT NULL,
-	"backup_agent" text NOT NULL,
-	"commitment" text NOT NULL,
-	"votes" integer NOT NULL,
-	"salt" text NOT NULL,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "sealed_vote_contract_id_backup_agent_commitment_pk" PRIMARY KEY("contract_id","backup_agent","commitment")
 );
 
 CREATE TABLE "app"."signer_epoch" (

@@ -27,7 +27,7 @@ import {
   settlementPending,
 } from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
-import { sealReference } from "../references/vault.js";
+import { encryptWithNewKey } from "../references/vault.js";
 import { toWords, wordsOf } from "./list-contracts.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./schema.js";
 import { viewContract } from "./view.js";
@@ -326,7 +326,7 @@ async function storeAttempt(
 ): Promise<void> {
   const { budgetOrPrice: _, supplementaryMaterials: reference, ...texts } = draft;
   const place = { contractId: id, field: "supplementaryMaterials", masterKey } as const;
-  const sealed = reference === null ? null : await sealReference({ ...place, reference });
+  const encrypted = reference === null ? null : await encryptWithNewKey({ ...place, reference });
   const [row] = await storing(db, {
     ...texts,
     id,
@@ -334,10 +334,10 @@ async function storeAttempt(
     bodyHash: hashOfBody(rawBody),
     document,
     words: wordsOf(`${texts.title}\n${texts.taskDescription}`),
-    supplementaryMaterials: sealed?.encrypted ?? null,
+    supplementaryMaterials: encrypted?.encrypted ?? null,
     escrowTerms: toStoredTerms(escrowTerms),
-    wrappedKey: sealed?.wrappedKey ?? null,
-    masterKeyId: sealed?.masterKeyId ?? null,
+    wrappedKey: encrypted?.wrappedKey ?? null,
+    masterKeyId: encrypted?.masterKeyId ?? null,
     needsSlot,
     lifetime: LIMITS.pendingAttemptLifetime,
     maximum: LIMITS.pendingAttempts,

@@ -34,7 +34,7 @@ import {
   readLastCheckpoint,
   rootOf,
 } from "../checkpoints/checkpoint-trees.js";
-import { encryptReference, sealReference } from "../references/vault.js";
+import { encryptReference, encryptWithNewKey } from "../references/vault.js";
 import {
   type ActionRequest,
   type ActionRow,
@@ -185,10 +185,10 @@ export async function deliver(
       const input = { row, caller, reference, requestHash };
       const expected = await buildDelivery(deps.db, deps, input);
       const authorized = await authorize(deps, expected, { action: "deliver", headers: actionHeaders });
-      const sealed = await sealReference({ ...placeOf(deps, id), reference });
+      const encrypted = await encryptWithNewKey({ ...placeOf(deps, id), reference });
       return deps.db.transaction(async (tx) => {
         await lockCheckpoints(tx, id);
-        const checkpoints = await storeDelivery(tx, deps, { id, caller, reference, sealed });
+        const checkpoints = await storeDelivery(tx, deps, { id, caller, reference, encrypted });
         const isComplete = checkpoints === row.checkpoints;
         if (!isComplete && authorized.data !== expected.data) {
           throw new AppError("conflict", {
@@ -258,23 +258,23 @@ interface StoredDelivery {
   id: Address;
   caller: Address;
   reference: string;
-  sealed: Awaited<ReturnType<typeof sealReference>>;
+  encrypted: Awaited<ReturnType<typeof encryptWithNewKey>>;
 }
 
 /** Readers see it once its hash is on chain. Returns the number of checkpoints, which is final under their lock. */
 async function storeDelivery(
   tx: Transaction,
   deps: Deps,
-  { id, caller, reference, sealed }: StoredDelivery,
+  { id, caller, reference, encrypted }: StoredDelivery,
 ): Promise<number> {
   const deliveryHash = hashOf(reference);
-  const [stored] = await deliveryInsert(tx, { id, worker: caller, deliveryHash, ...sealed });
+  const [stored] = await deliveryInsert(tx, { id, worker: caller, deliveryHash, ...encrypted });
   if (stored !== undefined) return stored.checkpoints;
   const by = { contractId: id, worker: caller };
-  const encrypted = await encryptReference(tx, { ...placeOf(deps, id), reference });
+  const underStoredKey = await encryptReference(tx, { ...placeOf(deps, id), reference });
   await tx
     .insert(delivery)
-    .values({ ...by, deliveryHash, encrypted })
+    .values({ ...by, deliveryHash, encrypted: underStoredKey })
     .onConflictDoNothing();
   return countCheckpoints(tx, by);
 }

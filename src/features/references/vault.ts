@@ -22,7 +22,7 @@ export async function encryptReference(
   input: ReferencePlace & MasterKeys & { reference: string },
 ): Promise<string> {
   const { contractId, field } = input;
-  const { encrypted, ...key } = await sealReference(input);
+  const { encrypted, ...key } = await encryptWithNewKey(input);
   const inserted = await db
     .insert(referenceKey)
     .values({ contractId, field, ...key })
@@ -35,7 +35,7 @@ export async function encryptReference(
 }
 
 /** As {@link encryptReference}, but the caller stores the new key. */
-export async function sealReference(
+export async function encryptWithNewKey(
   input: ReferencePlace & { masterKey: Hex; reference: string },
 ): Promise<{ encrypted: string; wrappedKey: string; masterKeyId: string }> {
   const { contractId, field, masterKey } = input;

@@ -107,13 +107,13 @@ async function storeVote(
     if (validAfter === 1n) throw paidForAnother();
     if (!(await ensureDelegation(deps, caller, "vote", gasPolicy))) throw votesNotDelegated();
   }
-  if (entrusted !== undefined) await sealedVoteInsert(deps.db, { id, caller, commitment, ...entrusted });
+  if (entrusted !== undefined) await entrustedVoteInsert(deps.db, { id, caller, commitment, ...entrusted });
 }
 
-const sealedVoteInsert = prepare(
-  "sealed_vote_insert",
+const entrustedVoteInsert = prepare(
+  "entrusted_vote_insert",
   sql`
-    insert into app.sealed_vote (contract_id, backup_agent, commitment, votes, salt)
+    insert into app.entrusted_vote (contract_id, backup_agent, commitment, votes, salt)
     values (${sql.placeholder("id")}, ${sql.placeholder("caller")}, ${sql.placeholder("commitment")},
       ${sql.placeholder("votes")}::int, ${sql.placeholder("salt")})
     on conflict do nothing`,

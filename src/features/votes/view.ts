@@ -10,7 +10,7 @@ import { OUTCOMES, outcomeAt, tallyOutcomes } from "@working-contracts/protocol/
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
 import { type IndexedRow, isIndexWhole, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
-import { sealedVote, terms } from "../../db/schema.js";
+import { entrustedVote, terms } from "../../db/schema.js";
 import { prepareShapes, selected, sizeOf } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AddressViewSchema, decodeCursor, encodeCursor } from "../../http/schemas.js";
@@ -51,7 +51,7 @@ export interface VoteRow extends IndexedRow, FeeParameters, Rewards {
   backupAgent: Address;
   position: number;
   sealedAt: string;
-  /** Of the caller's own ballot, if the service sealed it. */
+  /** Of the caller's own ballot, if it was entrusted to the service. */
   salt: Hex | null;
   criterionIndex: number;
   /** Packed votes of the ballot; null while sealed to the caller, or never opened. */
@@ -70,9 +70,9 @@ const SHOWN = {
   backupAgent: vote.backupAgent,
   position: vote.position,
   sealedAt: vote.sealedAt,
-  salt: sealedVote.salt,
+  salt: entrustedVote.salt,
   criterionIndex: criterion,
-  ballot: sql`coalesce(${sealedVote.votes}, case when ${tallied} or ${vote.backupAgent} = ${CALLER} then ${vote.votes} end)`,
+  ballot: sql`coalesce(${entrustedVote.votes}, case when ${tallied} or ${vote.backupAgent} = ${CALLER} then ${vote.votes} end)`,
   opened: sql`${vote.votes} is not null`,
   outcomes: sql`case when ${tallied} then ${w.outcomes} end`,
   price: w.price,
@@ -95,8 +95,8 @@ export function shownVotes(where?: SQL): SQL {
     join ${w} on ${w.id} = ${vote.contractId}
     join ${terms} on ${terms.id} = ${w.id}
     join generate_series(0, ${w.criteriaCount} - 1) as criterion on true
-    left join ${sealedVote} on ${vote.backupAgent} = ${CALLER} and ${sealedVote.contractId} = ${vote.contractId}
-      and ${sealedVote.backupAgent} = ${vote.backupAgent} and ${sealedVote.commitment} = ${vote.commitment}
+    left join ${entrustedVote} on ${vote.backupAgent} = ${CALLER} and ${entrustedVote.contractId} = ${vote.contractId}
+      and ${entrustedVote.backupAgent} = ${vote.backupAgent} and ${entrustedVote.commitment} = ${vote.commitment}
     where ${where ?? sql`true`}`;
 }
 

@@ -7,7 +7,7 @@ const WRITTEN_BY_CALLS = [
   ...["api_key", "terms", "reference_key", "delivery", "checkpoint", "complaint", "profile"].map(
     (table) => `app.${table}`,
   ),
-  "app.sealed_vote",
+  "app.entrusted_vote",
   "app.key_release",
   "(select id, caller, kind, escrow, nonce, request_hash from app.operation where caller is not null)",
   "(select id, owner, url, description, agent, contract_id, types, wrapped_secret from app.webhook)",
