@@ -1,4 +1,4 @@
-/** Secrets at rest, each wrapped with the operator's master key and bound to its place of storage. */
+/** Secrets at rest, each wrapped with the operator's master key and bound to the row that stores it. */
 import { createHash, hkdfSync } from "node:crypto";
 import type { Hex } from "@working-contracts/protocol/types";
 import { CompactEncrypt, compactDecrypt } from "jose";
@@ -18,25 +18,25 @@ export function masterKeyId(masterKey: Hex): string {
     .slice(0, 16);
 }
 
-/** Wraps a secret. `place` goes into the protected header, so a row moved to another place cannot be unwrapped. */
+/** Wraps a secret. `boundTo` goes into the protected header, so it cannot be unwrapped from another row. */
 export function wrapSecret(
   secret: Uint8Array,
-  { masterKey, place }: { masterKey: Hex; place: Record<string, string> },
+  { masterKey, boundTo }: { masterKey: Hex; boundTo: Record<string, string> },
 ): Promise<string> {
   return new CompactEncrypt(secret)
-    .setProtectedHeader({ alg: "A256GCMKW", enc: "A256GCM", kid: masterKeyId(masterKey), ...place })
+    .setProtectedHeader({ alg: "A256GCMKW", enc: "A256GCM", kid: masterKeyId(masterKey), ...boundTo })
     .encrypt(bytesOf(masterKey));
 }
 
-/** Unwraps a secret. Throws if the master key is wrong or the secret belongs to another place. */
+/** Unwraps a secret. Throws if the master key is wrong or the secret is bound to another row. */
 export async function unwrapSecret(
   wrapped: string,
-  { masterKey, place }: { masterKey: Hex; place: Record<string, string> },
+  { masterKey, boundTo }: { masterKey: Hex; boundTo: Record<string, string> },
 ): Promise<Uint8Array> {
   const { plaintext, protectedHeader } = await compactDecrypt(wrapped, bytesOf(masterKey));
-  for (const [name, value] of Object.entries(place)) {
+  for (const [name, value] of Object.entries(boundTo)) {
     if (protectedHeader[name] !== value) {
-      throw new Error(`A wrapped secret stored for ${Object.values(place).join(" ")} belongs elsewhere`);
+      throw new Error(`A wrapped secret stored for ${Object.values(boundTo).join(" ")} belongs elsewhere`);
     }
   }
   return plaintext;

@@ -60,15 +60,15 @@ class OperatorError extends Error {
   override readonly name = "OperatorError";
 }
 
-/** `place`: primary key of the table, under the names in the headers of its secrets; `kind` precedes it in errors. */
+/** `boundTo`: primary key of the table, under the names in the headers of its secrets; `kind` precedes it in errors. */
 const WRAPPED_SECRETS = [
   {
     table: referenceKey,
-    place: { contractId: referenceKey.contractId, field: referenceKey.field },
+    boundTo: { contractId: referenceKey.contractId, field: referenceKey.field },
     wrapped: referenceKey.wrappedKey,
     kind: "",
   },
-  { table: webhook, place: { webhook: webhook.id }, wrapped: webhook.wrappedSecret, kind: "webhook " },
+  { table: webhook, boundTo: { webhook: webhook.id }, wrapped: webhook.wrappedSecret, kind: "webhook " },
 ];
 
 const REWRAPPED_AT_ONCE = 200;
@@ -256,12 +256,12 @@ async function rewrapSecrets(
   const currentId = masterKeyId(masterKey);
   const failed: string[] = [];
   let rewrapped = 0;
-  for (const { table, place, wrapped, kind } of WRAPPED_SECRETS) {
-    const columns = listed(Object.values(place));
-    let last = Object.keys(place).map(() => "");
+  for (const { table, boundTo, wrapped, kind } of WRAPPED_SECRETS) {
+    const columns = listed(Object.values(boundTo));
+    let last = Object.keys(boundTo).map(() => "");
     for (;;) {
       const { rows } = await db.execute<{ [name: string]: string; before: string; keyId: string }>(sql`
-        select ${selected({ before: wrapped, keyId: table.masterKeyId, ...place })} from ${table}
+        select ${selected({ before: wrapped, keyId: table.masterKeyId, ...boundTo })} from ${table}
         where ${table.masterKeyId} <> ${currentId} and (${columns}) > (${listed(last)})
         order by ${columns} limit ${REWRAPPED_AT_ONCE}`);
       if (rows.length === 0) break;
@@ -269,11 +269,11 @@ async function rewrapSecrets(
         last = Object.values(at);
         const name = kind + last.join(" ");
         const old = masterKeysOld.find((key) => masterKeyId(key) === keyId);
-        const secret = old && (await unwrapSecret(before, { masterKey: old, place: at }).catch(() => null));
+        const secret = old && (await unwrapSecret(before, { masterKey: old, boundTo: at }).catch(() => null));
         if (old === undefined) failed.push(`${name}: no master key with the id ${keyId} was given`);
         else if (!secret) failed.push(`${name}: the wrapped key is damaged`);
         else {
-          const after = await wrapSecret(secret, { masterKey, place: at });
+          const after = await wrapSecret(secret, { masterKey, boundTo: at });
           const { rowCount } = await db.execute(sql`
             update ${table} set ${sql.identifier(wrapped.name)} = ${after}, master_key_id = ${currentId}
             where (${columns}) = (${listed(last)}) and ${wrapped} = ${before}`);

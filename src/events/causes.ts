@@ -20,7 +20,7 @@ type Known = ChainRow & { escrow: NonNullable<ChainRow["escrow"]>; terms: NonNul
 /** The indexer's next events after the given id, in chain order: of all escrows, or of one up to an id. */
 export function readChainEvents(
   db: Executor,
-  { after, limit, of }: { after: string; limit: number; of?: { escrow: Address; upTo: string } },
+  { after, limit, only }: { after: string; limit: number; only?: { escrow: Address; upTo: string } },
 ) {
   return db
     .select({
@@ -34,8 +34,8 @@ export function readChainEvents(
     .where(
       and(
         gt(escrowEvent.id, after),
-        of && eq(escrowEvent.contractId, of.escrow),
-        of && lte(escrowEvent.id, of.upTo),
+        only && eq(escrowEvent.contractId, only.escrow),
+        only && lte(escrowEvent.id, only.upTo),
       ),
     )
     .orderBy(asc(escrowEvent.id))

@@ -190,8 +190,8 @@ async function appendPassedOver(log: Log): Promise<boolean> {
     .limit(1);
   if (attempt === undefined) return false;
   const escrow = attempt.escrow;
-  const of = { escrow, upTo: state.scannedId ?? "" };
-  const rows = await readChainEvents(tx, { after: attempt.loggedUpTo ?? "", limit: BATCH, of });
+  const only = { escrow, upTo: state.scannedId ?? "" };
+  const rows = await readChainEvents(tx, { after: attempt.loggedUpTo ?? "", limit: BATCH, only });
   await append(log, await draftsOf(tx, rows));
   const loggedUpTo = rows.length === BATCH ? (rows.at(-1)?.event.id ?? null) : null;
   if (loggedUpTo === null) await armDeadlines(tx, [escrow]);
@@ -269,7 +269,7 @@ async function append(log: Log, drafts: readonly EventDraft[]): Promise<void> {
       await revert(log, disproved, draft.occurredAt);
       timeouts.delete(draft.contractId);
     }
-    rows.push(place(log, draft));
+    rows.push(nextRow(log, draft));
   }
   await insertRows(log.tx, event, rows);
 }
@@ -313,7 +313,7 @@ async function revertChainEvents(
 
 async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Promise<void> {
   for (const { id, position, type, contractId, agents, visibleTo } of rows) {
-    const correction = place(log, {
+    const correction = nextRow(log, {
       type: "event.reverted",
       contractId: contractId,
       agents: agents,
@@ -328,7 +328,7 @@ async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Pr
 }
 
 /** The row of the log's next event. */
-function place({ state }: Log, draft: EventDraft): NewEvent {
+function nextRow({ state }: Log, draft: EventDraft): NewEvent {
   state.lastPosition += 1n;
   return { ...draft, position: state.lastPosition };
 }

@@ -55,7 +55,7 @@ export function createKeeper({
   deployment: Deployment;
   logger: Pick<BaseLogger, "info" | "warn">;
 }): Loop {
-  const places: Places = new Map();
+  const positions: Positions = new Map();
   return createLoop({
     ...looping,
     name: "keeper",
@@ -64,7 +64,7 @@ export function createKeeper({
     // A full queue: the next round retries.
     isExpected: (error) => error instanceof AppError,
     async round(stopping) {
-      for await (const due of findDue(db, { now: clock.now(), deployment, places })) {
+      for await (const due of findDue(db, { now: clock.now(), deployment, positions })) {
         if (stopping.aborted) return;
         const { operation, existing } = await enqueue(db, due, { maxQueued: MAX_QUEUED_BY_KEEPER });
         if (existing) continue;
@@ -76,15 +76,15 @@ export function createKeeper({
 }
 
 /** Where the walk of each kind continues: the key of its last candidate. */
-type Places = Map<string, string[]>;
+type Positions = Map<string, string[]>;
 
 interface Round {
   /** Seconds on the chain's clock. */
   now: number;
-  places: Places;
+  positions: Positions;
 }
 
-/** Yields actions due, kind by kind, oldest first ("The keeper's scope"); `places` keeps where the next round continues. */
+/** Yields actions due, kind by kind, oldest first ("The keeper's scope"); `positions` keeps where the next round continues. */
 export async function* findDue(
   db: Executor,
   { deployment, ...round }: Round & { deployment: Deployment },
@@ -105,10 +105,10 @@ const COUNTED_PAGES = 20;
 export async function countLate(db: Executor, now: number): Promise<number> {
   let count = 0;
   for (const { find } of [findOpenings, findTallies, ...findSettlements]) {
-    const round = { now: now - LATE_SECONDS, places: new Map<string, string[]>() };
+    const round = { now: now - LATE_SECONDS, positions: new Map<string, string[]>() };
     for (let page = 0; page < COUNTED_PAGES; page++) {
       count += (await find(db, round)).length;
-      if (round.places.size === 0) break;
+      if (round.positions.size === 0) break;
     }
   }
   return count;
@@ -155,7 +155,7 @@ function walk<Row extends object, Due = NewOperation>(
   const keys = Object.keys(key).map((column) => sql`${as}.${sql.identifier(column)}`);
   const columns = sql.join(keys, sql`, `);
   const texts = keys.map((column) => sql`${column}::text`);
-  const place = Object.entries(key).map(
+  const position = Object.entries(key).map(
     ([column, type]) => sql`${sql.placeholder(column)}::${sql.raw(type)}`,
   );
   const read = prepare<Row & { due: boolean | null; key: string[] }>(
@@ -163,19 +163,19 @@ function walk<Row extends object, Due = NewOperation>(
     sql`
       select ${fields}, (${isDue}) as due, array[${sql.join(texts, sql`, `)}] as key
       from (
-        select ${as}.* from ${candidates} and (${columns}) > (${sql.join(place, sql`, `)})
+        select ${as}.* from ${candidates} and (${columns}) > (${sql.join(position, sql`, `)})
         order by ${columns} limit ${CANDIDATES}) ${as} ${joins}
       order by ${columns}`,
   );
-  const find: Kind<Due>["find"] = async (db, { now, places }) => {
-    const after = places.get(name) ?? Object.values(key).map((type) => START[type]);
+  const find: Kind<Due>["find"] = async (db, { now, positions }) => {
+    const after = positions.get(name) ?? Object.values(key).map((type) => START[type]);
     const rows = await read(db, {
       now,
       ...Object.fromEntries(Object.keys(key).map((column, i) => [column, after[i]])),
     });
     const last = rows.at(-1);
-    if (last !== undefined && rows.length === CANDIDATES) places.set(name, last.key);
-    else places.delete(name);
+    if (last !== undefined && rows.length === CANDIDATES) positions.set(name, last.key);
+    else positions.delete(name);
     return rows.filter(({ due }) => due === true).map(toOperation);
   };
   // In the index's order: Postgres would look for any row without an order in the whole table.

@@ -241,10 +241,10 @@ function decodeHeader(header: { name: string; value: string; version: X402Versio
   const parsed = EnvelopeSchema.safeParse(json.value);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
-    const place = issue?.path.map(String).join(".") || "payment";
+    const path = issue?.path.map(String).join(".") || "payment";
     return reject(
       "invalid_payload",
-      `The payment in ${name} is malformed at ${place}: ${issue?.message ?? "invalid"}.`,
+      `The payment in ${name} is malformed at ${path}: ${issue?.message ?? "invalid"}.`,
     );
   }
 

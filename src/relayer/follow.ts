@@ -130,11 +130,11 @@ async function withoutFailures(context: SignerContext, ids: bigint[]): Promise<b
         sql`exists (select 1 from app.operation where batch_id = ${batch.id} and state = 'sent')`,
       ),
     );
-  for (const one of open) {
-    const receipt = await findReceipt(context, one.attempts);
-    if (receipt?.blockHash === one.blockHash) await recordReceipt(context, one, receipt, { isDeep: true });
+  for (const row of open) {
+    const receipt = await findReceipt(context, row.attempts);
+    if (receipt?.blockHash === row.blockHash) await recordReceipt(context, row, receipt, { isDeep: true });
   }
-  return ids.filter((id) => !open.some((one) => one.id === id));
+  return ids.filter((id) => !open.some((row) => row.id === id));
 }
 
 async function followUnmined(context: SignerContext, head: Head): Promise<void> {
@@ -151,36 +151,36 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     const group = open.slice(start, start + PARALLEL_RECEIPTS);
     const found = await Promise.allSettled(group.map(({ attempts }) => findReceipt(context, attempts)));
     const ancestors = await ancestorsAmong(context, found, head);
-    for (const [i, one] of group.entries()) {
+    for (const [i, row] of group.entries()) {
       const result = found[i] as (typeof found)[number];
       if (result.status === "rejected") throw result.reason;
       const receipt = result.value;
       if (receipt !== null) {
         if (!ancestors.has(receipt.blockHash)) {
-          inFlight.push(one);
+          inFlight.push(row);
           continue;
         }
-        memory.missingSince.delete(one.id);
+        memory.missingSince.delete(row.id);
         await crashPoint?.("after_receipt");
-        await settleReceipt(context, one, receipt, head);
+        await settleReceipt(context, row, receipt, head);
         await crashPoint?.("after_mined");
         continue;
       }
       const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
-      if (nonce > one.accountNonce) {
-        await followMissing(context, one, head);
+      if (nonce > row.accountNonce) {
+        await followMissing(context, row, head);
         continue;
       }
-      memory.missingSince.delete(one.id);
-      if (inFlight.length === 0 && nonce < one.accountNonce) gap = nonce;
-      inFlight.push(one);
-      if (one.state === "quarantined") await setState(context, one.id, "sent");
-      if (nonce === one.accountNonce && (await replaceIfStuck(context, one, head))) continue;
-      await rebroadcast(context, one, head);
+      memory.missingSince.delete(row.id);
+      if (inFlight.length === 0 && nonce < row.accountNonce) gap = nonce;
+      inFlight.push(row);
+      if (row.state === "quarantined") await setState(context, row.id, "sent");
+      if (nonce === row.accountNonce && (await replaceIfStuck(context, row, head))) continue;
+      await rebroadcast(context, row, head);
     }
   }
   memory.inFlight = inFlight.length;
-  memory.committed = inFlight.reduce((sum, one) => sum + maxCostOf(one.attempts.at(-1)), 0n);
+  memory.committed = inFlight.reduce((sum, row) => sum + maxCostOf(row.attempts.at(-1)), 0n);
   if (gap === null || gap !== memory.gap?.nonce)
     memory.gap = gap === null ? null : { nonce: gap, since: head.number };
 }
@@ -215,63 +215,63 @@ export function isBehindGap({ memory }: SignerContext, head: Head): boolean {
 
 async function settleReceipt(
   context: SignerContext,
-  one: Batch,
+  row: Batch,
   receipt: TransactionReceipt,
   head: Head,
 ): Promise<void> {
   const isDeep = head.number - receipt.blockNumber + 1n >= BigInt(context.options.confirmations);
   if (receipt.status === "success") {
     // Before any operation is recorded as failed: an earlier batch might have applied it.
-    await recordAbandoned(context, one.operationIds, head);
-    await recordReceipt(context, one, receipt, { isDeep });
-    forget(context, one.id);
+    await recordAbandoned(context, row.operationIds, head);
+    await recordReceipt(context, row, receipt, { isDeep });
+    forget(context, row.id);
     return;
   }
   context.memory.isAllowed = false;
   // Its operations had no effect, but they can be requeued only once the revert is final.
   if (!isDeep) return;
-  raiseAlarm(context, "batch_reverted", { batch: one.id.toString(), hash: receipt.transactionHash });
+  raiseAlarm(context, "batch_reverted", { batch: row.id.toString(), hash: receipt.transactionHash });
   context.metrics?.batches("reverted");
   const gasPaid = receipt.gasUsed * receipt.effectiveGasPrice;
   context.metrics?.mined({ signer: context.signer, gasPaid, seconds: [] });
-  await requeueBatch(context, one.id, "reverted", receipt);
-  forget(context, one.id);
+  await requeueBatch(context, row.id, "reverted", receipt);
+  forget(context, row.id);
 }
 
 /** The nonce is used, but none of our transactions has a receipt: someone else used it, or the node lags. */
-async function followMissing(context: SignerContext, one: Batch, head: Head): Promise<void> {
+async function followMissing(context: SignerContext, row: Batch, head: Head): Promise<void> {
   const { memory, options, metrics } = context;
-  if (one.state === "sent") {
-    const since = memory.missingSince.get(one.id);
-    if (since === undefined) memory.missingSince.set(one.id, head.number);
+  if (row.state === "sent") {
+    const since = memory.missingSince.get(row.id);
+    if (since === undefined) memory.missingSince.set(row.id, head.number);
     else if (head.number - since >= MISSING_HEADS) {
-      raiseAlarm(context, "foreign_nonce", { batch: one.id.toString(), nonce: one.accountNonce });
+      raiseAlarm(context, "foreign_nonce", { batch: row.id.toString(), nonce: row.accountNonce });
       metrics?.batches("quarantined");
-      await setState(context, one.id, "quarantined", head.number);
+      await setState(context, row.id, "quarantined", head.number);
     }
     return;
   }
   const confirmations = BigInt(options.confirmations);
-  const seenFor = head.number - (one.quarantinedAtBlock ?? head.number);
+  const seenFor = head.number - (row.quarantinedAtBlock ?? head.number);
   if (seenFor < confirmations || seenFor < MIN_QUARANTINE_BLOCKS) return;
-  const use = await findNonceUse(context, one, head);
+  const use = await findNonceUse(context, row, head);
   if (use === "not found") {
-    raiseAlarm(context, "nonce_unexplained", { batch: one.id.toString(), nonce: one.accountNonce });
+    raiseAlarm(context, "nonce_unexplained", { batch: row.id.toString(), nonce: row.accountNonce });
     return;
   }
   // The search continues, or the transaction is ours and its receipt is late, or it is not final yet.
   if (use === null || use.isOurs || head.number - use.blockNumber + 1n < confirmations) return;
-  await requeueBatch(context, one.id, "superseded", null);
-  forget(context, one.id);
+  await requeueBatch(context, row.id, "superseded", null);
+  forget(context, row.id);
 }
 
 /** Sends a batch's transactions again: the node could have dropped them, or never received them. */
-async function rebroadcast(context: SignerContext, one: Batch, head: Head): Promise<void> {
+async function rebroadcast(context: SignerContext, row: Batch, head: Head): Promise<void> {
   const { memory } = context;
-  const at = memory.broadcastAt.get(one.id);
+  const at = memory.broadcastAt.get(row.id);
   if (at !== undefined && head.number - at < REBROADCAST_BLOCKS && head.number >= at) return;
-  memory.broadcastAt.set(one.id, head.number);
-  await broadcast(context, ...one.attempts);
+  memory.broadcastAt.set(row.id, head.number);
+  await broadcast(context, ...row.attempts);
 }
 
 /**

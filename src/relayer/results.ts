@@ -28,12 +28,12 @@ type Batch = typeof batch.$inferSelect;
  */
 export async function recordReceipt(
   context: SignerContext,
-  one: Batch,
+  batchRow: Batch,
   receipt: TransactionReceipt,
   { isDeep = false } = {},
 ): Promise<void> {
-  const { id, operationIds } = one;
-  const failures = failuresIn(context, one, receipt);
+  const { id, operationIds } = batchRow;
+  const failures = failuresIn(context, batchRow, receipt);
   const atFault = await signersAtFault(context, failures, receipt);
   const state = isDeep ? "final" : "mined";
   const { applied, rejected, seconds } = await fenced(context, async (tx) => {
@@ -82,7 +82,7 @@ export async function recordReceipt(
   logger.info({ ...facts, ...failed }, `batch ${state}`);
   metrics?.batches(state);
   // A batch with failures is recorded again once it is deep.
-  if (one.state !== "mined") metrics?.mined({ signer, gasPaid: gasUsed * effectiveGasPrice, seconds });
+  if (batchRow.state !== "mined") metrics?.mined({ signer, gasPaid: gasUsed * effectiveGasPrice, seconds });
   if (applied > 0) metrics?.operations(state, applied);
   if (rejected > 0) metrics?.operations("rejected", rejected);
 }
@@ -257,13 +257,13 @@ export async function followAbandoned(context: SignerContext, head: Head): Promi
 }
 
 async function recordApplied(context: SignerContext, batches: Batch[], head: Head): Promise<void> {
-  for (const one of batches) {
-    const receipt = await findReceipt(context, one.attempts);
+  for (const row of batches) {
+    const receipt = await findReceipt(context, row.attempts);
     if (receipt?.status !== "success" || !(await isAncestor(context, receipt, head))) continue;
     context.logger.warn(
-      { batch: one.id.toString(), hash: receipt.transactionHash },
+      { batch: row.id.toString(), hash: receipt.transactionHash },
       "abandoned batch was mined",
     );
-    await recordReceipt(context, one, receipt);
+    await recordReceipt(context, row, receipt);
   }
 }

@@ -263,19 +263,19 @@ async function signAndSend(
  */
 export async function replaceIfStuck(
   context: SignerContext,
-  one: typeof batch.$inferSelect,
+  row: typeof batch.$inferSelect,
   head: Head,
 ): Promise<boolean> {
   const { publicClient, account, options, memory, metrics, logger, signer } = context;
-  const last = one.attempts.at(-1);
+  const last = row.attempts.at(-1);
   if (last === undefined) return false;
   if (account === null) {
-    raiseAlarm(context, "signer_missing", { batch: one.id.toString(), hash: last.hash });
+    raiseAlarm(context, "signer_missing", { batch: row.id.toString(), hash: last.hash });
     return false;
   }
-  const since = memory.waitingSince.get(one.id);
+  const since = memory.waitingSince.get(row.id);
   // Counted from when this loop first saw it waiting, so that the same bytes get a chance after a reorg.
-  if (since === undefined || since > head.number) memory.waitingSince.set(one.id, head.number);
+  if (since === undefined || since > head.number) memory.waitingSince.set(row.id, head.number);
   if (since === undefined || head.number - since < BigInt(options.replaceAfterBlocks)) return false;
 
   const fees = replacementFees({
@@ -287,31 +287,31 @@ export async function replaceIfStuck(
     caps: options,
   });
   const alarm: typeof raiseAlarm = (...alarmed) => {
-    if (memory.broadcastAt.get(one.id) !== head.number) raiseAlarm(...alarmed);
+    if (memory.broadcastAt.get(row.id) !== head.number) raiseAlarm(...alarmed);
   };
   if (fees === null) {
-    alarm(context, "fee_cap_reached", { batch: one.id.toString(), hash: last.hash });
+    alarm(context, "fee_cap_reached", { batch: row.id.toString(), hash: last.hash });
     return false;
   }
   const { data = "0x", gas = 0n } = parseTransaction(last.raw);
   const balance = await publicClient.getBalance({ address: signer });
   if (balance < gas * fees.maxFeePerGas) {
     const needed = (gas * fees.maxFeePerGas).toString();
-    alarm(context, "signer_without_gas", { batch: one.id.toString(), balance: balance.toString(), needed });
+    alarm(context, "signer_without_gas", { batch: row.id.toString(), balance: balance.toString(), needed });
     return false;
   }
-  const attempt = await signAttempt(context, { ...fees, data, nonce: one.accountNonce, gas, head });
-  const attempts = [...one.attempts, attempt];
+  const attempt = await signAttempt(context, { ...fees, data, nonce: row.accountNonce, gas, head });
+  const attempts = [...row.attempts, attempt];
   await fenced(context, async (tx) => {
-    await tx.update(batch).set({ attempts, updatedAt: sql`now()` }).where(eq(batch.id, one.id));
+    await tx.update(batch).set({ attempts, updatedAt: sql`now()` }).where(eq(batch.id, row.id));
   });
-  one.attempts = attempts;
+  row.attempts = attempts;
   metrics?.batches("replaced");
-  metrics?.signed({ signer, operations: one.operationIds.length, maxFeePerGas: fees.maxFeePerGas });
-  const facts = { signer, batch: one.id.toString(), operations: one.operationIds.map(String) };
+  metrics?.signed({ signer, operations: row.operationIds.length, maxFeePerGas: fees.maxFeePerGas });
+  const facts = { signer, batch: row.id.toString(), operations: row.operationIds.map(String) };
   logger.warn({ ...facts, hash: attempt.hash, replaces: last.hash }, "batch replaced");
-  memory.broadcastAt.set(one.id, head.number);
-  memory.waitingSince.set(one.id, head.number);
+  memory.broadcastAt.set(row.id, head.number);
+  memory.waitingSince.set(row.id, head.number);
   await broadcast(context, attempt);
   return true;
 }

@@ -16,7 +16,7 @@ export async function createSecret(
   { masterKey }: MasterKeys,
 ): Promise<{ secret: string; stored: WrappedSecret }> {
   const bytes = randomBytes(SECRET_BYTES);
-  const wrappedSecret = await wrapSecret(bytes, { masterKey, place: { webhook: webhookId } });
+  const wrappedSecret = await wrapSecret(bytes, { masterKey, boundTo: { webhook: webhookId } });
   return {
     secret: textOf(bytes),
     stored: { wrappedSecret, masterKeyId: masterKeyId(masterKey) },
@@ -34,7 +34,7 @@ function textOf(secret: Uint8Array): string {
 
 function unwrap(hook: { id: string } & WrappedSecret, keys: MasterKeys): Promise<Uint8Array> {
   const masterKey = wrappingKey(keys, hook.masterKeyId);
-  return unwrapSecret(hook.wrappedSecret, { masterKey, place: { webhook: hook.id } });
+  return unwrapSecret(hook.wrappedSecret, { masterKey, boundTo: { webhook: hook.id } });
 }
 
 /** Headers of a message. Retries must pass the same `messageId`. */

@@ -127,7 +127,7 @@ it("finds the due ones among 40,000 contracts by reading little more than those"
   const deployment = readDeployment(deploymentPath);
   const due: string[] = [];
   const read = await rowsRead(async () => {
-    const round = { now: NOW, deployment, places: new Map() };
+    const round = { now: NOW, deployment, positions: new Map() };
     for await (const { kind } of findDue(database.db, round)) due.push(kind);
   });
 
@@ -167,7 +167,7 @@ it("walks a bounded part of the due escrows of strangers, and still finds its ow
     amount: "1",
   });
   await database.pool.query("analyze");
-  const round = { now: NOW, deployment: readDeployment(deploymentPath), places: new Map() };
+  const round = { now: NOW, deployment: readDeployment(deploymentPath), positions: new Map() };
   const found = new Set<string>();
   // The rows of one round, and one more to begin again.
   for (let rounds = 0; rounds < STRANGERS / 1_000 + 1; rounds++) {

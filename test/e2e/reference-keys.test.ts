@@ -76,8 +76,8 @@ describe("the keys of a contract", () => {
 
   test("open a delivery for which an earlier one, now lost, left a key", async () => {
     const { id } = await matched(world, { client, worker });
-    const place = { contractId: id, field: "delivery", masterKey: MASTER_KEY, masterKeysOld: [] } as const;
-    await encryptReference(world.db, { ...place, reference: "ipfs://lost" });
+    const input = { contractId: id, field: "delivery", masterKey: MASTER_KEY, masterKeysOld: [] } as const;
+    await encryptReference(world.db, { ...input, reference: "ipfs://lost" });
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
     expect(await readable(client, id)).toEqual({ delivery: DELIVERY });
   });

@@ -92,7 +92,7 @@ async function registerMany(url: string, { owners, each }: { owners: number; eac
     const owner = index % owners;
     const id = `slow ${index}`;
     const target = url.replace("0.0.0.0", `127.0.1.${owner + 1}`);
-    const wrapped = await wrapSecret(new Uint8Array(24), { masterKey, place: { webhook: id } });
+    const wrapped = await wrapSecret(new Uint8Array(24), { masterKey, boundTo: { webhook: id } });
     await world.pool.query(
       `insert into app.webhook (id, owner, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to)
        select $1, $2, $3, $4, $5, last_position, last_position from app.event_log`,
@@ -161,7 +161,7 @@ describe("a webhook", () => {
         secret,
       ]);
     const { wrapped_secret } = await rowOf();
-    const lost = { masterKey: `0x${"22".repeat(32)}`, place: { webhook: id } } as const;
+    const lost = { masterKey: `0x${"22".repeat(32)}`, boundTo: { webhook: id } } as const;
     await set(await wrapSecret(new Uint8Array(32), lost));
     await created(world, client);
     // The turn that fails gives its claim up with time alone.

@@ -35,7 +35,7 @@ test("a webhook's name is resolved once for a turn, to the address that is count
     receiver.close();
   });
 
-  const secret = await wrapSecret(randomBytes(24), { masterKey, place: { webhook: "one" } });
+  const secret = await wrapSecret(randomBytes(24), { masterKey, boundTo: { webhook: "one" } });
   await pool.query("insert into app.event_reader (name, position) values ('webhooks', 0)");
   await pool.query("insert into app.event_log (id, last_position) values (1, 2)");
   await pool.query(

@@ -62,7 +62,7 @@ export async function openOperator(world: World) {
 
     /** Decrypts a stored delivery. */
     async readDelivery(id: string): Promise<string> {
-      const key = await readReferenceKey(world.db, placeOf(id));
+      const key = await readReferenceKey(world.db, vaultInput(id));
       const { rows } = await world.pool.query<{ encrypted: string }>(
         "select encrypted from app.delivery where contract_id = $1",
         [id],
@@ -74,7 +74,7 @@ export async function openOperator(world: World) {
     /** Puts another delivery in the place of a stored one. */
     async replaceDelivery(id: string, reference: string): Promise<void> {
       const encrypted = await world.db.transaction((tx) =>
-        encryptReference(tx, { ...placeOf(id), reference }),
+        encryptReference(tx, { ...vaultInput(id), reference }),
       );
       await world.pool.query("update app.delivery set encrypted = $2 where contract_id = $1", [
         id,
@@ -84,7 +84,7 @@ export async function openOperator(world: World) {
   };
 }
 
-const placeOf = (contractId: string) =>
+const vaultInput = (contractId: string) =>
   ({ contractId, field: "delivery", masterKey: MASTER_KEY, masterKeysOld: [] }) as const;
 
 /** A Markdown table. */

@@ -88,7 +88,7 @@ export async function listCheckpoints(
   db: Executor,
   { by, limit, cursor }: { by: CheckpointsBy; limit: number; cursor?: string | undefined },
 ): Promise<Page<CheckpointView>> {
-  const after = cursor === undefined ? START : await placeOf(db, by, cursor);
+  const after = cursor === undefined ? START : await positionOf(db, by, cursor);
   const rows = await readAfter(db, { by, after, limit });
   const end = rows.at(-1);
   const isLast = end?.position === (await readLastCheckpoint(db, by))?.position;
@@ -129,7 +129,7 @@ function readAfter(
     .limit(limit);
 }
 
-async function placeOf(db: Executor, by: CheckpointsBy, id: string): Promise<typeof START> {
+async function positionOf(db: Executor, by: CheckpointsBy, id: string): Promise<typeof START> {
   const [row] = await db
     .select({ position: checkpoint.position, totalBytes: checkpoint.totalBytes })
     .from(checkpoint)

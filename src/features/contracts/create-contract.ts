@@ -325,8 +325,8 @@ async function storeAttempt(
   { needsSlot }: { needsSlot: boolean },
 ): Promise<void> {
   const { budgetOrPrice: _, supplementaryMaterials: reference, ...texts } = draft;
-  const place = { contractId: id, field: "supplementaryMaterials", masterKey } as const;
-  const encrypted = reference === null ? null : await encryptWithNewKey({ ...place, reference });
+  const input = { contractId: id, field: "supplementaryMaterials", masterKey } as const;
+  const encrypted = reference === null ? null : await encryptWithNewKey({ ...input, reference });
   const [row] = await storing(db, {
     ...texts,
     id,

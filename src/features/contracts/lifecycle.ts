@@ -185,7 +185,7 @@ export async function deliver(
       const input = { row, caller, reference, requestHash };
       const expected = await buildDelivery(deps.db, deps, input);
       const authorized = await authorize(deps, expected, { action: "deliver", headers: actionHeaders });
-      const encrypted = await encryptWithNewKey({ ...placeOf(deps, id), reference });
+      const encrypted = await encryptWithNewKey({ ...vaultInput(deps, id), reference });
       return deps.db.transaction(async (tx) => {
         await lockCheckpoints(tx, id);
         const checkpoints = await storeDelivery(tx, deps, { id, caller, reference, encrypted });
@@ -235,7 +235,7 @@ async function computeOutcomes(db: Executor, by: CheckpointsBy, criteriaCount: n
   return computeCriteria({ criteriaCount, applicationTerms, metrics });
 }
 
-const placeOf = ({ config: { masterKey, masterKeysOld } }: Deps, contractId: Address) =>
+const vaultInput = ({ config: { masterKey, masterKeysOld } }: Deps, contractId: Address) =>
   ({ contractId, field: "delivery", masterKey, masterKeysOld }) as const;
 
 const BY = { id: sql.placeholder("id"), worker: sql.placeholder("worker") };
@@ -271,7 +271,7 @@ async function storeDelivery(
   const [stored] = await deliveryInsert(tx, { id, worker: caller, deliveryHash, ...encrypted });
   if (stored !== undefined) return stored.checkpoints;
   const by = { contractId: id, worker: caller };
-  const underStoredKey = await encryptReference(tx, { ...placeOf(deps, id), reference });
+  const underStoredKey = await encryptReference(tx, { ...vaultInput(deps, id), reference });
   await tx
     .insert(delivery)
     .values({ ...by, deliveryHash, encrypted: underStoredKey })

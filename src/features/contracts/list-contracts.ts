@@ -237,8 +237,10 @@ function afterCursor(
   column: (typeof SORT_COLUMNS)[SortField],
 ): SQL | undefined {
   if (cursor === undefined) return undefined;
-  const place = sql`(${value("key")}::numeric, ${value("id")})`;
-  return isDescending(sort) ? sql`(${column}, ${w.id}) < ${place}` : sql`(${column}, ${w.id}) > ${place}`;
+  const position = sql`(${value("key")}::numeric, ${value("id")})`;
+  return isDescending(sort)
+    ? sql`(${column}, ${w.id}) < ${position}`
+    : sql`(${column}, ${w.id}) > ${position}`;
 }
 
 /** Contains the sort order, so it cannot be used with another one. */

@@ -57,8 +57,8 @@ const RETRY_MS = 2_000;
 
 type Kind = "stranger" | "party";
 
-/** The places for streams in this process: its own, each client's and each caller's. */
-function createPlaces(maxStreams: number) {
+/** The slots for streams in this process: its own, each client's and each caller's. */
+function createSlots(maxStreams: number) {
   const open = createCounts();
   const ofClient = (share: number) => Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * share));
   const perClient = { stranger: ofClient(CLIENT_SHARE), party: ofClient(PARTIES_SHARE) };
@@ -75,7 +75,7 @@ function createPlaces(maxStreams: number) {
   return {
     /** Whether a stranger gets no stream. Addresses are free: one client could take every stream with many of them. */
     isFull: (client: string): boolean => total >= inAll.stranger || isClientFull("stranger", client),
-    /** Takes a place and returns what gives it back; throws 429 `too_many_streams`, or 503 if the process has none. */
+    /** Takes a slot and returns what gives it back; throws 429 `too_many_streams`, or 503 if the process has none. */
     take(kind: Kind, caller: string, client: string): () => void {
       const own = open.count(caller);
       if (own >= LIMITS.streamsPerAgent) {
@@ -108,7 +108,7 @@ export function createEventStreams(
     lifetimeMs = LIMITS.streamLifetime * 1000,
   }: { maxStreams: number; heartbeatMs?: number; lifetimeMs?: number },
 ) {
-  const places = createPlaces(maxStreams);
+  const slots = createSlots(maxStreams);
   const reading = createConcurrencyLimit(MAX_READING);
 
   /** Chunks of text/event-stream. The first comes at once, or throws `invalid_request`, 429 `too_many_streams`, or 503 if full. */
@@ -124,8 +124,8 @@ export function createEventStreams(
     // Another process can have sent the reader an event that this one has not seen yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
     let at = after ?? feed.newest();
-    const kind = places.isFull(client) && (await isParty(db, caller)) ? "party" : "stranger";
-    const giveBack = places.take(kind, countedAs, client);
+    const kind = slots.isFull(client) && (await isParty(db, caller)) ? "party" : "stranger";
+    const giveBack = slots.take(kind, countedAs, client);
     const endsAt = performance.now() + lifetimeMs;
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;

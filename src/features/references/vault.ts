@@ -9,7 +9,7 @@ import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } f
 
 export type ReferenceField = "supplementaryMaterials" | "delivery";
 
-interface ReferencePlace {
+interface ReferenceId {
   contractId: string;
   field: ReferenceField;
 }
@@ -19,7 +19,7 @@ const KEY_BYTES = 32;
 /** Compact JWE (`dir`, `A256GCM`) of a reference under its own key, which is created and stored if there is none. */
 export async function encryptReference(
   db: Executor,
-  input: ReferencePlace & MasterKeys & { reference: string },
+  input: ReferenceId & MasterKeys & { reference: string },
 ): Promise<string> {
   const { contractId, field } = input;
   const { encrypted, ...key } = await encryptWithNewKey(input);
@@ -36,20 +36,20 @@ export async function encryptReference(
 
 /** As {@link encryptReference}, but the caller stores the new key. */
 export async function encryptWithNewKey(
-  input: ReferencePlace & { masterKey: Hex; reference: string },
+  input: ReferenceId & { masterKey: Hex; reference: string },
 ): Promise<{ encrypted: string; wrappedKey: string; masterKeyId: string }> {
   const { contractId, field, masterKey } = input;
   const key = randomBytes(KEY_BYTES);
   const [encrypted, wrappedKey] = await Promise.all([
     encryptWith(key, input),
-    wrapSecret(key, { masterKey, place: { contractId, field } }),
+    wrapSecret(key, { masterKey, boundTo: { contractId, field } }),
   ]);
   return { encrypted, wrappedKey, masterKeyId: masterKeyId(masterKey) };
 }
 
 function encryptWith(
   key: Uint8Array,
-  { contractId, field, reference }: ReferencePlace & { reference: string },
+  { contractId, field, reference }: ReferenceId & { reference: string },
 ): Promise<string> {
   return new CompactEncrypt(new TextEncoder().encode(reference))
     .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: `${contractId}#${field}` })
@@ -59,7 +59,7 @@ function encryptWith(
 /** The key of one reference, unwrapped; null if nothing was ever encrypted there. Throws on an unknown master key. */
 export async function readReferenceKey(
   db: Executor,
-  input: ReferencePlace & MasterKeys,
+  input: ReferenceId & MasterKeys,
 ): Promise<Uint8Array | null> {
   const { contractId, field } = input;
   const [row] = await db
@@ -68,5 +68,5 @@ export async function readReferenceKey(
     .where(and(eq(referenceKey.contractId, contractId), eq(referenceKey.field, field)));
   if (row === undefined) return null;
   const masterKey = wrappingKey(input, row.masterKeyId);
-  return unwrapSecret(row.wrappedKey, { masterKey, place: { contractId, field } });
+  return unwrapSecret(row.wrappedKey, { masterKey, boundTo: { contractId, field } });
 }

@@ -157,7 +157,7 @@ onEscrow("PayoutClaimed", undefined, (db, { args: { amount, payee }, log }) =>
 
 ponder.on("BackupAgentRegistry:Staked", async ({ event, context }) => {
   const { agent, total: amount } = event.args;
-  const change = { amount, since: event.block.timestamp, ...placeOf(event.block) };
+  const change = { amount, since: event.block.timestamp, ...blockRef(event.block) };
   await context.db
     .insert(stake)
     .values({ agent, ...change })
@@ -168,14 +168,14 @@ ponder.on("BackupAgentRegistry:UnstakeRequested", async ({ event, context }) => 
   const { agent, releasableAt } = event.args;
   await context.db
     .update(stake, { agent })
-    .set({ releasableAt: BigInt(releasableAt), ...placeOf(event.block) });
+    .set({ releasableAt: BigInt(releasableAt), ...blockRef(event.block) });
 });
 
 ponder.on("BackupAgentRegistry:Unstaked", async ({ event, context }) => {
   await context.db.delete(stake, { agent: event.args.agent });
 });
 
-const placeOf = ({ number, hash }: { number: bigint; hash: `0x${string}` }) => ({
+const blockRef = ({ number, hash }: { number: bigint; hash: `0x${string}` }) => ({
   blockNumber: number,
   blockHash: hash,
 });

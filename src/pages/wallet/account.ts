@@ -34,8 +34,8 @@ const STEPS = {
   paid: "Paid",
 } as const;
 
-/** Shows the button that connects a wallet, or the connected address, in `place`. */
-export function createAccount(place: HTMLElement) {
+/** Shows the button that connects a wallet, or the connected address, in `container`. */
+export function createAccount(container: HTMLElement) {
   const wallets = new Map<string, Announced>();
   const listeners: ((agent: Agent | null) => void)[] = [];
   let agent: Agent | null = null;
@@ -44,10 +44,10 @@ export function createAccount(place: HTMLElement) {
 
   const button = document.createElement("button");
   button.type = "button";
-  place.append(button);
+  container.append(button);
 
   const show = (): void => {
-    place.hidden = wallets.size === 0 && agent === null;
+    container.hidden = wallets.size === 0 && agent === null;
     const address = agent?.address;
     button.textContent = address ? `${address.slice(0, 6)}…${address.slice(-4)}` : "Connect wallet";
     button.title = address ?? "";
@@ -57,7 +57,7 @@ export function createAccount(place: HTMLElement) {
   async function signIn({ info, provider }: Announced, apiKey?: string): Promise<void> {
     const signer = await providerSigner(provider);
     const { data: network } = (await (await fetch("/v1/network")).json()) as { data: Network };
-    selectOwnChain = () => selectChain(provider, network, place.dataset.node);
+    selectOwnChain = () => selectChain(provider, network, container.dataset.node);
     // A sign-in reads at the wallet's node what an earlier one left to the operator.
     if (apiKey === undefined) await selectOwnChain();
     agent = await connect({
@@ -296,15 +296,15 @@ export function ask(question: string, { choices }: { choices: readonly string[] 
 
 /** Shows a message at the bottom of the page until the next one. */
 export function tell(message: string, { isError = false }: { isError?: boolean } = {}): void {
-  let place = document.getElementById("message");
-  if (place === null) {
-    place = document.createElement("output");
-    place.id = "message";
-    document.body.append(place);
+  let output = document.getElementById("message");
+  if (output === null) {
+    output = document.createElement("output");
+    output.id = "message";
+    document.body.append(output);
   }
-  place.className = isError ? "notice bad" : "notice";
-  place.setAttribute("role", isError ? "alert" : "status");
-  place.textContent = message;
+  output.className = isError ? "notice bad" : "notice";
+  output.setAttribute("role", isError ? "alert" : "status");
+  output.textContent = message;
 }
 
 /** Runs `action` for each submission of a form, which takes no other one meanwhile. */

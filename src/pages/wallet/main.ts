@@ -35,13 +35,13 @@ function showAgentActions(account: Account): void {
 /** Checks a contract's page against the chain, which it reads at the wallet's own node. */
 function showVerification(account: Account): void {
   const form = document.querySelector<HTMLFormElement>("form#verify");
-  const place = document.getElementById("verified");
+  const output = document.getElementById("verified");
   const id = form?.dataset.contract;
-  if (form === null || place === null || id === undefined) return;
+  if (form === null || output === null || id === undefined) return;
   account.onChange((agent) => {
     form.hidden = agent === null;
   });
-  const check = async (agent: Agent) => place.replaceChildren(...reportOf(await agent.verify(id)));
+  const check = async (agent: Agent) => output.replaceChildren(...reportOf(await agent.verify(id)));
   onSubmit(form, () => account.perform("Check", check));
 }
 
