@@ -395,6 +395,8 @@ export const batch = app.table(
   ],
 );
 
+export type BatchRow = typeof batch.$inferSelect;
+
 /** Only the holder of a signer's newest epoch may write for it. */
 export const signerEpoch = app.table("signer_epoch", {
   signer: text("signer").primaryKey(),

@@ -57,11 +57,12 @@ export function failureReason(data: Hex, { outOfGas = false } = {}): string {
  * Whether the cause of a failure can go away without the operation: it is too early, or an operation that it depends on is
  * pending again, as after a reorg, which can have removed it after its caller got a success response.
  */
-export const canPass = (reason: string, { tries, response, fromKeeper }: Judged): boolean =>
+export const canPass = (
+  reason: string,
+  { tries, response, fromKeeper }: Pick<OperationRow, "tries" | "response"> & { fromKeeper: boolean },
+): boolean =>
   (fromKeeper && TOO_EARLY.has(reason) && tries < EARLY_TRIES) ||
   (response !== null && tries < REPORTED_TRIES);
-
-type Judged = Pick<OperationRow, "tries" | "response"> & { fromKeeper: boolean };
 
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 5 * 60_000;

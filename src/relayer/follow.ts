@@ -2,7 +2,7 @@
 import { and, asc, desc, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import type { TransactionReceipt } from "viem";
 import { isCanonical } from "../chain/clients.js";
-import { batch } from "../db/schema.js";
+import { type BatchRow, batch } from "../db/schema.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
 import {
   finaliseBatches,
@@ -14,8 +14,6 @@ import {
 } from "./results.js";
 import { broadcast, replaceIfStuck } from "./send.js";
 import { type BlockRef, findNonceUse, findReceipt, isAncestor, maxCostOf } from "./transaction.js";
-
-type Batch = typeof batch.$inferSelect;
 
 /** Maximum batches of one kind per round; the next round continues. */
 const MAX_OPEN = 200;
@@ -59,7 +57,7 @@ async function followMined(context: SignerContext, head: Head): Promise<void> {
   await finaliseDeep(context, head);
 }
 
-type MinedBatch = Pick<Batch, "id" | "state"> & BlockRef;
+type MinedBatch = Pick<BatchRow, "id" | "state"> & BlockRef;
 
 /** In these states a batch has a block. */
 const MINED_BATCH = {
@@ -145,7 +143,7 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
     .where(and(eq(batch.signer, signer), inArray(batch.state, ["sent", "quarantined"])))
     .orderBy(asc(batch.accountNonce))
     .limit(MAX_OPEN);
-  const inFlight: Batch[] = [];
+  const inFlight: BatchRow[] = [];
   let gap: number | null = null;
   for (let start = 0; start < open.length; start += PARALLEL_RECEIPTS) {
     const group = open.slice(start, start + PARALLEL_RECEIPTS);
@@ -215,7 +213,7 @@ export function isBehindGap({ memory }: SignerContext, head: Head): boolean {
 
 async function settleReceipt(
   context: SignerContext,
-  row: Batch,
+  row: BatchRow,
   receipt: TransactionReceipt,
   head: Head,
 ): Promise<void> {
@@ -239,7 +237,7 @@ async function settleReceipt(
 }
 
 /** The nonce is used, but none of our transactions has a receipt: someone else used it, or the node lags. */
-async function followMissing(context: SignerContext, row: Batch, head: Head): Promise<void> {
+async function followMissing(context: SignerContext, row: BatchRow, head: Head): Promise<void> {
   const { memory, options, metrics } = context;
   if (row.state === "sent") {
     const since = memory.missingSince.get(row.id);
@@ -266,7 +264,7 @@ async function followMissing(context: SignerContext, row: Batch, head: Head): Pr
 }
 
 /** Sends a batch's transactions again: the node could have dropped them, or never received them. */
-async function rebroadcast(context: SignerContext, row: Batch, head: Head): Promise<void> {
+async function rebroadcast(context: SignerContext, row: BatchRow, head: Head): Promise<void> {
   const { memory } = context;
   const at = memory.broadcastAt.get(row.id);
   if (at !== undefined && head.number - at < REBROADCAST_BLOCKS && head.number >= at) return;

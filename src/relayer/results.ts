@@ -3,7 +3,7 @@ import { relayAbi } from "@working-contracts/protocol/abi";
 import { and, arrayOverlaps, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
 import type { Transaction } from "../db/client.js";
-import { APPLIED, batch, operation } from "../db/schema.js";
+import { APPLIED, type BatchRow, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
 import { notifyDone } from "./claim.js";
 import { fenced, type Head, type SignerContext } from "./context.js";
@@ -19,8 +19,6 @@ import { recordBatch } from "./gas-accounts.js";
 import type { OperationRow } from "./outbox.js";
 import { findReceipt, isAncestor } from "./transaction.js";
 
-type Batch = typeof batch.$inferSelect;
-
 /**
  * Records which of the batch's operations were applied and which failed. A failure here does not count for an operation
  * that another batch applied or now carries. A failure counts only once it `isDeep`: before that, a reorg can include
@@ -28,7 +26,7 @@ type Batch = typeof batch.$inferSelect;
  */
 export async function recordReceipt(
   context: SignerContext,
-  batchRow: Batch,
+  batchRow: BatchRow,
   receipt: TransactionReceipt,
   { isDeep = false } = {},
 ): Promise<void> {
@@ -125,7 +123,7 @@ async function endFailed(
 /** Revert data of each failed operation. */
 function failuresIn(
   { deployment }: SignerContext,
-  { operationIds }: Batch,
+  { operationIds }: BatchRow,
   receipt: TransactionReceipt,
 ): Map<bigint, Hex> {
   const logs = receipt.logs.filter(({ address }) => address.toLowerCase() === deployment.relay);
@@ -256,7 +254,7 @@ export async function followAbandoned(context: SignerContext, head: Head): Promi
   await recordApplied(context, await recent.limit(MAX_WATCHED), head);
 }
 
-async function recordApplied(context: SignerContext, batches: Batch[], head: Head): Promise<void> {
+async function recordApplied(context: SignerContext, batches: BatchRow[], head: Head): Promise<void> {
   for (const row of batches) {
     const receipt = await findReceipt(context, row.attempts);
     if (receipt?.status !== "success" || !(await isAncestor(context, receipt, head))) continue;

@@ -4,7 +4,7 @@ import { type Hex, keccak256, parseTransaction } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { isPaused } from "../chain/token.js";
 import { REORG_DEPTH } from "../db/onchain.js";
-import { type BatchAttempt, batch, operation } from "../db/schema.js";
+import { type BatchAttempt, type BatchRow, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
 import { type Claim, claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
@@ -261,11 +261,7 @@ async function signAndSend(
  * whether it did: not without the signer's key, beyond the cap on fees, or if the signer cannot pay for it, each with an
  * alarm.
  */
-export async function replaceIfStuck(
-  context: SignerContext,
-  row: typeof batch.$inferSelect,
-  head: Head,
-): Promise<boolean> {
+export async function replaceIfStuck(context: SignerContext, row: BatchRow, head: Head): Promise<boolean> {
   const { publicClient, account, options, memory, metrics, logger, signer } = context;
   const last = row.attempts.at(-1);
   if (last === undefined) return false;

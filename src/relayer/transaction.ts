@@ -19,7 +19,7 @@ import {
 import { isCanonical, MAX_AHEAD_OF_HEAD } from "../chain/clients.js";
 import { failedExecution } from "../chain/errors.js";
 import { REORG_DEPTH } from "../db/onchain.js";
-import type { BatchAttempt, batch } from "../db/schema.js";
+import type { BatchAttempt, BatchRow } from "../db/schema.js";
 import type { Head, SignerContext } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 
@@ -278,7 +278,7 @@ const PARALLEL_BLOCKS = 4n;
  */
 export async function findNonceUse(
   { publicClient, signer, memory }: SignerContext,
-  { id, accountNonce, attempts }: Pick<typeof batch.$inferSelect, "id" | "accountNonce" | "attempts">,
+  { id, accountNonce, attempts }: Pick<BatchRow, "id" | "accountNonce" | "attempts">,
   head: Head,
 ) {
   const signedAt = BigInt(attempts[0]?.signedAtBlock ?? 0);

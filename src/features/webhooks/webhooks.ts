@@ -8,13 +8,12 @@ import { webhook, webhookRetry } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, conflict, invalidField, notFound } from "../../errors.js";
 import { newestPosition, readPosition, requireReached } from "../../events/log.js";
-import { MAX_RETRIES, wakeSql } from "../../webhooks/deliveries.js";
+import { MAX_RETRIES, type WebhookRow, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { resolveTarget, TargetRefused } from "../../webhooks/target.js";
 import { requireActiveKey } from "../agents/keys.js";
 import { isParty } from "../events/stream-events.js";
 
-type WebhookRow = typeof webhook.$inferSelect;
 type WebhookDraft = Pick<WebhookRow, "url" | "description" | "agent" | "contractId" | "types">;
 
 /** Creates a webhook, or returns that of an earlier call with its id. Throws `invalid_request` for the URL, `too_many_webhooks`. */
