@@ -153,34 +153,42 @@ async function followUnmined(context: SignerContext, head: Head): Promise<void> 
       const result = found[i] as (typeof found)[number];
       if (result.status === "rejected") throw result.reason;
       const receipt = result.value;
-      if (receipt !== null) {
-        if (!ancestors.has(receipt.blockHash)) {
-          inFlight.push(row);
-          continue;
-        }
+      if (receipt !== null && ancestors.has(receipt.blockHash)) {
         memory.missingSince.delete(row.id);
         await crashPoint?.("after_receipt");
         await settleReceipt(context, row, receipt, head);
         await crashPoint?.("after_mined");
         continue;
       }
-      const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
-      if (nonce > row.accountNonce) {
-        await followMissing(context, row, head);
-        continue;
+      if (receipt === null) {
+        const nonce = await publicClient.getTransactionCount({ address: signer, blockNumber: head.number });
+        if (nonce > row.accountNonce) {
+          await followMissing(context, row, head);
+          continue;
+        }
+        if (inFlight.length === 0 && nonce < row.accountNonce) gap = nonce;
+        await resend(context, row, head, { isNext: nonce === row.accountNonce });
       }
-      memory.missingSince.delete(row.id);
-      if (inFlight.length === 0 && nonce < row.accountNonce) gap = nonce;
       inFlight.push(row);
-      if (row.state === "quarantined") await setState(context, row.id, "sent");
-      if (nonce === row.accountNonce && (await replaceIfStuck(context, row, head))) continue;
-      await rebroadcast(context, row, head);
     }
   }
   memory.inFlight = inFlight.length;
   memory.committed = inFlight.reduce((sum, row) => sum + maxCostOf(row.attempts.at(-1)), 0n);
   if (gap === null || gap !== memory.gap?.nonce)
     memory.gap = gap === null ? null : { nonce: gap, since: head.number };
+}
+
+/** Replaces a batch without a receipt if it is the signer's next one and stuck; otherwise sends its bytes again. */
+async function resend(
+  context: SignerContext,
+  row: BatchRow,
+  head: Head,
+  { isNext }: { isNext: boolean },
+): Promise<void> {
+  context.memory.missingSince.delete(row.id);
+  if (row.state === "quarantined") await setState(context, row.id, "sent");
+  if (isNext && (await replaceIfStuck(context, row, head))) return;
+  await rebroadcast(context, row, head);
 }
 
 /**

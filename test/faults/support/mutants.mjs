@@ -373,7 +373,7 @@ const BY_TEST_FILE = {
     },
     "never-sent-again": {
       file: "src/relayer/follow.ts",
-      from: "      if (nonce === row.accountNonce && (await replaceIfStuck(context, row, head))) continue;\n      await rebroadcast(context, row, head);\n",
+      from: "  if (isNext && (await replaceIfStuck(context, row, head))) return;\n  await rebroadcast(context, row, head);\n",
       to: "",
       only: "stored but not broadcast",
     },
@@ -460,7 +460,7 @@ const BY_TEST_FILE = {
   "test/faults/node.test.ts": {
     "dropped-for-good": {
       file: "src/relayer/follow.ts",
-      from: "      if (nonce === row.accountNonce && (await replaceIfStuck(context, row, head))) continue;\n      await rebroadcast(context, row, head);\n",
+      from: "  if (isNext && (await replaceIfStuck(context, row, head))) return;\n  await rebroadcast(context, row, head);\n",
       to: "",
       only: "row 14",
     },
@@ -801,7 +801,7 @@ const BY_TEST_FILE = {
     },
     "no-replacement": {
       file: "src/relayer/follow.ts",
-      from: "if (nonce === row.accountNonce && (await replaceIfStuck(context, row, head))) continue;",
+      from: "if (isNext && (await replaceIfStuck(context, row, head))) return;",
       to: "",
       only: "too cheap",
     },
