@@ -67,27 +67,41 @@ export async function performPaidCall<Action extends PaidAction>(
   }
   const { payment } = decoded;
   try {
-    const authorization = authorizationKey(deps, call, payment);
-    const caller = { caller: call.caller, gasPolicy: deps.config.gasPolicy };
-    const { earlier, ...relaying } = await readOutboxState(deps.db, { ...caller, authorization });
-    // Another address's payment is refused as such, also if it is known here.
-    const isOwn = authorization.payer === call.caller;
-    if (earlier !== null && isOwn)
-      return await resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
-    const paid = await pay(deps, { call, payment, relaying }).catch((error: unknown) => {
-      if (error instanceof AppError && error.status < 500) return error;
-      throw error;
-    });
-    const isRefused = paid instanceof AppError || paid.status === 402;
-    // Of identical calls, a slower one is refused for what a faster one did: its operation was stored before that.
-    const stored = isOwn && isRefused ? await findByAuthorization(deps.db, authorization) : undefined;
-    if (stored !== undefined) return await resume(deps, { call, payment, earlier: stored });
-    if (paid instanceof AppError) throw paid;
-    return paid;
+    return await payOnce(deps, { call, payment });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return recoverDirectTransfer(deps, { call, payment, error });
   }
+}
+
+/** Pays, or resumes the operation that an identical call stored, before this one or while this one was checked. */
+async function payOnce(
+  deps: Deps,
+  { call, payment }: { call: PaidCall; payment: PaymentAuthorization },
+): Promise<StoredResponse> {
+  const authorization = authorizationKey(deps, call, payment);
+  const { earlier, ...relaying } = await readOutboxState(deps.db, {
+    caller: call.caller,
+    gasPolicy: deps.config.gasPolicy,
+    authorization,
+  });
+  // Refused as another address's payment, even if its operation is known here.
+  if (authorization.payer !== call.caller) return pay(deps, { call, payment, relaying });
+  if (earlier !== null)
+    return resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
+
+  // Of identical calls, a slower one is refused for what a faster one did: its operation was stored before that.
+  const resumeStored = async () => {
+    const stored = await findByAuthorization(deps.db, authorization);
+    return stored && resume(deps, { call, payment, earlier: stored });
+  };
+  const paid = await pay(deps, { call, payment, relaying }).catch(async (error: unknown) => {
+    const isRefused = error instanceof AppError && error.status < 500;
+    const resumed = isRefused ? await resumeStored() : undefined;
+    if (resumed === undefined) throw error;
+    return resumed;
+  });
+  return paid.status === 402 ? ((await resumeStored()) ?? paid) : paid;
 }
 
 /** Checks, verifies, stores, waits and responds: a payment that is seen for the first time. */

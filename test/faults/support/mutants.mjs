@@ -111,7 +111,7 @@ const BY_TEST_FILE = {
     },
     "late-copy-refused": {
       file: "src/payments/paid-call.ts",
-      edits: [["isOwn && isRefused ?", "authorization === null ?"]],
+      edits: [["await findByAuthorization(deps.db, authorization);", "undefined;"]],
       only: "a copy of a paid call",
     },
     "stake-answered-forever": {
@@ -379,9 +379,7 @@ const BY_TEST_FILE = {
     },
     "repetition-unknown": {
       file: "src/payments/paid-call.ts",
-      edits: [
-        ["const isOwn = authorization.payer === call.caller;", "const isOwn = authorization === null;"],
-      ],
+      edits: [["if (authorization.payer !== call.caller) return", "if (authorization !== null) return"]],
       only: "repeated request gets the stored response",
     },
     "request-takes-it-along": {
