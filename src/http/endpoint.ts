@@ -59,7 +59,7 @@ export function sendJson(c: Context, result: unknown, status: 200 | 201): Respon
     if (!isUnchanged) limitDownload(text.length);
     c.header("ETag", etag);
     if (isUnchanged) return c.body(null, 304);
-  } else limitDownload(text.length, { isDue: true });
+  } else limitDownload(text.length, "outcome");
   return c.body(text, status, JSON_TYPE);
 }
 
@@ -279,8 +279,8 @@ function declaring(method: Method, tag: string) {
 
 /** Sends the stored response of a relayed action, its bytes unchanged, so that a replay equals the first response. */
 export function sendStored(c: Context, { status, headers, body }: StoredResponse): Response {
-  const isDue = headers["Idempotent-Replay"] === undefined;
-  (c as Context<AppEnv>).get("limitDownload")(body.length, { isDue });
+  const isReplay = headers["Idempotent-Replay"] !== undefined;
+  (c as Context<AppEnv>).get("limitDownload")(body.length, isReplay ? "read" : "outcome");
   return c.body(body, status, { ...JSON_TYPE, ...headers });
 }
 

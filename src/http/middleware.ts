@@ -41,7 +41,7 @@ export interface AppEnv {
     /** Counts the body towards what the client IP can have stored unpaid; throws `429 rate_limited`. Under /v1. */
     limitQuote: () => void;
     /** Counts the response until it closes: see {@link limitDownloads}. */
-    limitDownload: (length?: number, options?: { isDue: boolean }) => void;
+    limitDownload: (length?: number, kind?: Download) => void;
     /** Throws `429 rate_limited` if the client IP has too many responses to calls left to read. */
     limitCalls: () => void;
     /** Set if the body is not a JSON object; onError responds with it. */
@@ -316,42 +316,47 @@ const DOWNLOAD_LENGTH = 16 * 1024;
 /** Characters that one client IP can have left to read, and all together. */
 const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
 const ALL_DOWNLOADS_LENGTH = 256 * 1024 * 1024;
-const ALL = "all";
+
+/** How an unread response counts: a `read` can be refused; the `outcome` of a call that has taken effect never is. */
+type Download = "read" | "outcome";
 
 /**
- * Sets `client`, and limits the memory that one client IP takes by reading slowly ("Limits per IP address"). A response
- * that `isDue`, because the call has taken effect, is counted apart and never refused: `limitCalls` refuses the next call.
+ * Sets `client`, and limits the memory that one client IP takes by reading slowly ("Limits per IP address"). After too
+ * many unread outcomes, `limitCalls` refuses the next call.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
-  const open = createCounts();
-  const requireRoom = (key: string, length: number, hint: string): void => {
-    const pending = open.count(key);
+  const unread = { read: createCounts(), outcome: createCounts() };
+  let all = 0;
+  const requireRoom = (kind: Download, client: string, length: number, hint: string): void => {
+    const pending = unread[kind].count(client);
     if (pending + length <= DOWNLOADS_LENGTH) return;
     throw new AppError("rate_limited", {
       message: `Your IP address has ${pending} characters of unread responses; the maximum is ${DOWNLOADS_LENGTH}. ${hint}.`,
       retryAfterSeconds: 1,
     });
   };
-  const take = (c: Context<AppEnv>, length: number, isDue: boolean): void => {
+  const take = (c: Context<AppEnv>, length: number, kind: Download): void => {
     const { outgoing }: { outgoing?: ServerResponse } = c.env ?? {};
     // A response that has closed already would never be counted down.
     if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
-    const key = `${isDue} ${c.get("client")}`;
-    if (!isDue) {
-      requireRoom(key, length, "Read them first, or read smaller pages with ?limit=");
-      if (open.count(ALL) + length > ALL_DOWNLOADS_LENGTH)
+    const client = c.get("client");
+    if (kind === "read") {
+      requireRoom(kind, client, length, "Read them first, or read smaller pages with ?limit=");
+      if (all + length > ALL_DOWNLOADS_LENGTH)
         throw unavailable("Too many responses are left unread. Retry in a second.", 1);
     }
-    for (const one of [key, ALL]) open.add(one, length);
-    outgoing.once("close", () => {
-      for (const one of [key, ALL]) open.add(one, -length);
-    });
+    const add = (characters: number): void => {
+      unread[kind].add(client, characters);
+      all += characters;
+    };
+    add(length);
+    outgoing.once("close", () => add(-length));
   };
   return createMiddleware<AppEnv>(async (c, next) => {
     c.set("client", clientAddress(c, trustedProxies));
     const share = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient;
-    c.set("limitDownload", (length = share, { isDue } = { isDue: false }) => take(c, length, isDue));
-    c.set("limitCalls", () => requireRoom(`true ${c.get("client")}`, 0, "Read them first"));
+    c.set("limitDownload", (length = share, kind = "read") => take(c, length, kind));
+    c.set("limitCalls", () => requireRoom("outcome", c.get("client"), 0, "Read them first"));
     await next();
   });
 }
