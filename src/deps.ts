@@ -32,7 +32,7 @@ export interface Deps {
   /** Made by createApp: parameters of future contracts, at most a few seconds old. */
   readParameters: ParameterReader;
   /** Made by createApp: quotes take turns, so that payments, which can miss the next block, get ahead of them. */
-  quoting: ConcurrencyLimit;
+  inQuoteTurn: ConcurrencyLimit;
   logger: Logger;
   /** If absent, as in tests, there is no /metrics. */
   metrics?: Metrics | undefined;

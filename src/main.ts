@@ -56,8 +56,8 @@ export async function createService(
   {
     logger = createLogger(config.logLevel),
     routes,
-    quoting,
-  }: { logger?: Logger; routes?: Hono | undefined; quoting?: ConcurrencyLimit } = {},
+    inQuoteTurn,
+  }: { logger?: Logger; routes?: Hono | undefined; inQuoteTurn?: ConcurrencyLimit } = {},
 ): Promise<Service> {
   const closing: (() => Promise<void> | void)[] = [];
   const stop = async (): Promise<void> => {
@@ -162,7 +162,7 @@ export async function createService(
         keys,
         outbox,
         feed,
-        quoting,
+        inQuoteTurn,
         checkpointTrees: createCheckpointTrees(),
       });
     }

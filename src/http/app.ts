@@ -56,17 +56,17 @@ const QUOTE_PATIENCE = { maxCountedMs: 250, maxWaitMs: 10_000 };
 
 /** The HTTP service, ready for `app.fetch` or `app.request`. Opens no connections: they are all in `deps`. */
 export function createApp({
-  quoting = createConcurrencyLimit(QUOTES_AT_ONCE, QUOTE_PATIENCE),
+  inQuoteTurn = createConcurrencyLimit(QUOTES_AT_ONCE, QUOTE_PATIENCE),
   ...given
-}: Omit<Deps, "streams" | "readParameters" | "quoting"> & {
-  quoting?: ConcurrencyLimit | undefined;
+}: Omit<Deps, "streams" | "readParameters" | "inQuoteTurn"> & {
+  inQuoteTurn?: ConcurrencyLimit | undefined;
 }): OpenAPIHono<AppEnv> {
   const { config, readDb: db, feed } = given;
   const deps: Deps = {
     ...given,
     streams: createEventStreams({ db, feed }, { maxStreams: config.eventStreams }),
     readParameters: createParameterReader(given),
-    quoting,
+    inQuoteTurn,
   };
   const app = createRouter();
   app.onError(onError);

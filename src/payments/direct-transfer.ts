@@ -12,7 +12,7 @@ import { balanceOf, isUsed, tokenAbi } from "../chain/token.js";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
-import { admitAnyone } from "../relayer/limits.js";
+import { admitWithinLimits } from "../relayer/limits.js";
 import {
   createOperation,
   creationKey,
@@ -277,7 +277,7 @@ export async function refundDirectTransfer(
     // Its outcome answers the call that is stored with it, so only the creation of this escrow can be that.
     const isOwn = onChain.initiator === payment.from && row.bodyHash === hashOfBody(call.rawBody);
     if (!isOwn || !(await holdsAtLeast(deps, escrow, deposit))) return false;
-    const gasPolicy = await admitAnyone(deps, payment.from, "refund");
+    const gasPolicy = await admitWithinLimits(deps, payment.from, "refund");
     const opening = createOperation({
       deployment,
       escrow,
@@ -309,7 +309,7 @@ async function enqueueRefund(
 ): Promise<OperationRow> {
   const earlier = await findRefund(deps, payment);
   if (earlier !== undefined) return earlier;
-  const gasPolicy = await admitAnyone(deps, payment.from, purpose);
+  const gasPolicy = await admitWithinLimits(deps, payment.from, purpose);
   return (await enqueue(deps.db, { ...refundOf(deps, payment), gasPolicy })).operation;
 }
 

@@ -63,7 +63,7 @@ export async function performPaidCall<Action extends PaidAction>(
   const decoded = decodePayment(call.headers);
   if (decoded === null || !decoded.ok) {
     const find = async () => findOffer(deps, { call, action: await call.check(), rejection: decoded });
-    return respondWith(deps, call, await deps.quoting(find));
+    return respondWith(deps, call, await deps.inQuoteTurn(find));
   }
   const { payment } = decoded;
   try {

@@ -121,11 +121,15 @@ export async function admitCredit(
 ): Promise<GasPolicy | undefined> {
   if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller, "credit");
   const gasPolicy = policyFor(kind, deps.config.gasPolicy);
-  return admitAnyone({ ...deps, config: { gasPolicy } }, caller, "credit");
+  return admitWithinLimits({ ...deps, config: { gasPolicy } }, caller, "credit");
 }
 
 /** Admits by the gas of every account, whatever its history ("Gas accounts"). */
-export async function admitAnyone(deps: LimitDeps, agent: Address, refused: Refused): Promise<GasPolicy> {
+export async function admitWithinLimits(
+  deps: LimitDeps,
+  agent: Address,
+  refused: Refused,
+): Promise<GasPolicy> {
   return requireGas(deps, agent, await readState(deps, agent, refused), refused);
 }
 

@@ -14,8 +14,8 @@ import { openScene, useWorld } from "../support/world.js";
 const query = pg.Client.prototype.query;
 const world = await useWorld();
 /** Turns without a time limit. */
-const quoting = createConcurrencyLimit(4);
-const service = await startApi(world.info, { quoting });
+const inQuoteTurn = createConcurrencyLimit(4);
+const service = await startApi(world.info, { inQuoteTurn });
 const scene = await openScene({ ...world.target, url: service.url });
 const { client, worker } = await newPair(scene);
 

@@ -13,7 +13,7 @@ import { AppError, invalidField, unavailable } from "../../errors.js";
 import { unauthorized } from "../../http/middleware.js";
 import { type PageQuery, pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
-import { admitAnyone } from "../../relayer/limits.js";
+import { admitWithinLimits } from "../../relayer/limits.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
 import { enqueue } from "../../relayer/outbox.js";
 import { type AddressClaim, type AddressProof, invalidChallenge, proveAddress, redeem } from "./challenge.js";
@@ -71,7 +71,7 @@ async function storeKey(
     throw invalidChallenge("The address was revoked on chain after this challenge was issued.");
   }
 
-  if (await isNarrowing(deps.db, proof, deps.clock.now())) await admitAnyone(deps, address, "sign-in");
+  if (await isNarrowing(deps.db, proof, deps.clock.now())) await admitWithinLimits(deps, address, "sign-in");
 
   const keyId = randomUUID();
   await deps.db.transaction(async (tx) => {

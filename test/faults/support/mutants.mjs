@@ -154,7 +154,7 @@ const BY_TEST_FILE = {
     },
     "refund-unthrottled": {
       file: "src/payments/direct-transfer.ts",
-      from: "  const gasPolicy = await admitAnyone(deps, payment.from, purpose);\n  return",
+      from: "  const gasPolicy = await admitWithinLimits(deps, payment.from, purpose);\n  return",
       to: "  const gasPolicy = undefined;\n  return",
       only: "for the refund of a direct transfer",
     },
@@ -215,7 +215,7 @@ const BY_TEST_FILE = {
   "test/e2e/quotes-in-turn.test.ts": {
     "quotes-unlimited": {
       file: "src/payments/paid-call.ts",
-      edits: [["await deps.quoting(find)", "await find()"]],
+      edits: [["await deps.inQuoteTurn(find)", "await find()"]],
       only: "passes quotes that hang",
     },
   },
