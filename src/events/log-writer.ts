@@ -14,7 +14,7 @@ import { escrowEvent, INDEX_CHANGED, type IndexProgress, indexProgress } from ".
 import { event, eventLog, expiredAttempt, terms } from "../db/schema.js";
 import { insertRows, isOneOf, prepare } from "../db/statements.js";
 import { createLoop, type Loop, type Wakers } from "../scheduling.js";
-import { draftsOf, readChainEvents } from "./causes.js";
+import { draftsOf, readChainEvents } from "./chain-events.js";
 import { armDeadlines, CONTRADICTS_TIMEOUT, PHASE_TYPES, takeDueDeadlines } from "./deadlines.js";
 import { EVENTS_APPENDED, type EventDraft, type EventRow } from "./log.js";
 
