@@ -237,7 +237,9 @@ function declaring(method: Method, tag: string) {
         ...(declaration.optionalBody ? [untypedIfEmpty] : []),
       ],
       request: {
-        ...{ params, query, headers },
+        params,
+        query,
+        headers,
         // `required` makes an empty body count as `{}`.
         body: bodySchema && { required: true, content: json(bodySchema) },
       } as never,

@@ -37,7 +37,9 @@ export const contractEndpoints = [
     errors: ["conflict", "duplicate_contract", "too_many_pending_attempts"],
     handle: (deps, { caller, rawBody, body: draft, c }) =>
       createContract(deps, {
-        ...{ caller, rawBody, draft },
+        caller,
+        rawBody,
+        draft,
         headers: c.req.raw.headers,
         limitQuote: c.get("limitQuote"),
       }),

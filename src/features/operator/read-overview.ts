@@ -42,7 +42,9 @@ export async function readOverview(deps: Pick<Deps, "db" | "clock" | "publicClie
 async function readQueue(db: Executor) {
   const rows = await readOpenOperations(db);
   return rows.map(({ state, kind, count, oldest }) => ({
-    ...{ state, kind, count },
+    state,
+    kind,
+    count,
     oldestAt: new Date(oldest * 1000).toISOString(),
   }));
 }
