@@ -224,6 +224,7 @@ function declaring(method: Method, tag: string) {
       // Of the middleware in front of every endpoint.
       ...(["invalid_request", "rate_limited", "internal_error", "unavailable"] as const),
     ];
+    // Hono cannot infer types from a route built conditionally: the schemas in the declaration give `call` its type.
     const route = createRoute({
       method,
       path,
@@ -253,7 +254,6 @@ function declaring(method: Method, tag: string) {
     return {
       mount(router, given) {
         const deps = declaration.longRead ? reading(given) : given;
-        // The schemas in the declaration give `call` its type; hono cannot infer it from a route built conditionally.
         router.openapi(route, (async (c: Context<CallerEnv>) => {
           const valid = (target: "param" | "query" | "header" | "json") => c.req.valid(target as never);
           const call = {

@@ -60,7 +60,10 @@ export async function createContract(deps: Deps, call: CreateCall): Promise<Stor
     beforeQuote: ({ attempt }) => storeQuoted(deps, call, attempt),
     beforeOperation: ({ attempt }, payment) => storePaid(deps, call, attempt, payment),
     restore: () => restoreTexts(deps, call),
-    respond: async ({ escrow }) => ({ data: await viewContract(deps, escrow as Address) }),
+    respond: async ({ escrow }) => {
+      if (escrow === null) throw new Error("A creation has no escrow");
+      return { data: await viewContract(deps, escrow) };
+    },
   });
 }
 
