@@ -34,8 +34,11 @@ export interface GasRefusal {
 }
 
 /**
- * SQL: the {@link GasRefusal} of `caller`, as JSON; null if nothing refuses, or both limits are 0. The gas limits of pending
- * operations count, and those that `beside` selects. Sent operations are found by their batches, as in claim.ts.
+ * SQL: the {@link GasRefusal} of `caller`, as JSON; null if nothing refuses, or both limits are 0. An address is refused if
+ * what it owes and has pending reaches its allowance. It is also refused if the common debt and all that is pending reach
+ * the budget, not counting what addresses in credit have pending, unless its own credit exceeds what it has pending.
+ * Pending are the gas limits of unfinished operations, and those that `beside` selects. Sent operations are found by their
+ * batches, as in claim.ts.
  */
 export const gasRefusalOf = ({
   caller,
@@ -134,6 +137,11 @@ function owedNow({ allowance, budget }: Record<"allowance" | "budget", number | 
 
 const value = sql.placeholder;
 
+/**
+ * `carried`: the change in the batch's gas, shared by gas limits, each charged to the operation's caller or else the
+ * contract's poster. `credited`: what settled contracts earn, once, shared by their parties and voters. `entries`: both by
+ * address, and for all addresses the part of the gas that no credit covered.
+ */
 const recording = prepare(
   "batch_recorded",
   sql`
