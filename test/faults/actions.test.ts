@@ -49,7 +49,7 @@ describe("signed actions and the opening of a vote, when their API processes are
 
 describe("signed actions and the opening of a vote, when their relayer is killed", () => {
   it("before the batch is stored, another batch carries them", async () => {
-    await killAt(cluster, { gate: "batch_insert", isLost: true, start });
+    await killAt(cluster, { gate: "batch_insert", when: "before", start });
     await expectOnce(200);
   });
 
@@ -60,7 +60,7 @@ describe("signed actions and the opening of a vote, when their relayer is killed
   });
 
   it("while it stores the receipt, its successor records them", async () => {
-    await killAt(cluster, { gate: "batch_mined", isLost: true, start });
+    await killAt(cluster, { gate: "batch_mined", when: "before", start });
     await expectOnce(200);
   });
 });

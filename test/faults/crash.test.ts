@@ -18,16 +18,16 @@ const { cluster, customers, clients } = scene;
 
 describe("when an API process is killed", () => {
   it("before the outbox write, nothing is stored, and the repeated request stores the operation", () =>
-    killAt("api", "operation_insert", true));
+    killAt("api", "operation_insert", "before"));
 
   it("after the outbox write, the repeated request finds the operation on another process", () =>
-    killAt("api", "operation_insert", false));
+    killAt("api", "operation_insert", "after"));
 
   it("after indexing but before the response is stored, the repeated request gets a new response", () =>
-    killAt("api", "answer_keep", true));
+    killAt("api", "answer_keep", "before"));
 
   it("with the response stored but not sent, the repeated request gets the stored response", async () => {
-    await killAt("api", "answer_keep", false);
+    await killAt("api", "answer_keep", "after");
     await expectSameReceipt();
   });
 
@@ -42,7 +42,7 @@ describe("when an API process is killed", () => {
 
 describe("when a relayer process is killed", () => {
   it("after signing but before the batch is stored, nothing is sent, and another batch carries the operations", () =>
-    killAt("relayer", "batch_insert", true));
+    killAt("relayer", "batch_insert", "before"));
 
   it("with the batch stored but not broadcast, its successor sends the same bytes", () =>
     killOnCall("eth_sendRawTransaction", "before"));
@@ -53,12 +53,12 @@ describe("when a relayer process is killed", () => {
     killOnCall("eth_getTransactionReceipt", "after"));
 
   it("while it stores the receipt, the write happens completely or not at all", async () => {
-    await killAt("relayer", "batch_mined", true);
+    await killAt("relayer", "batch_mined", "before");
     await expectGasChargedOnce(scene);
   });
 
   it("after it stored the receipt, its successor continues from there", async () => {
-    await killAt("relayer", "batch_mined", false);
+    await killAt("relayer", "batch_mined", "after");
     await expectGasChargedOnce(scene);
   });
 });
@@ -160,8 +160,8 @@ async function expectSameReceipt(): Promise<void> {
 const start: Start = (prepare) => startStory(scene, prepare);
 
 /** Kills the process of that role at the gate, and expects that everything ends well. */
-async function killAt(role: "api" | "relayer", gate: GateName, isLost: boolean): Promise<void> {
-  const victim = await killAtGate(cluster, { gate, isLost, start });
+async function killAt(role: "api" | "relayer", gate: GateName, when: "before" | "after"): Promise<void> {
+  const victim = await killAtGate(cluster, { gate, when, start });
   expect(victim.name).toMatch(new RegExp(`^${role}`));
 }
 

@@ -8,16 +8,16 @@ import type { ServiceProcess } from "./service-process.js";
 /** Starts the activity during the fault once `prepare` is done, and resolves with its end. */
 export type Start = (prepare: () => Promise<void>) => Promise<{ done: Promise<unknown> }>;
 
-/** Kills the process that reaches the gate. If `isLost`, its write never arrives; otherwise it does. */
+/** Kills the process that reaches the gate: before its write, which then never arrives, or after it. */
 export async function killAt(
   cluster: Cluster,
-  { gate, isLost, start }: { gate: GateName; isLost: boolean; start: Start },
+  { gate, when, start }: { gate: GateName; when: "before" | "after"; start: Start },
 ): Promise<ServiceProcess> {
   const { done } = await start(() => cluster.gates.close(gate));
   const writer = await cluster.gates.reached(gate);
   const victim = cluster.processAt(writer.port);
   await victim.kill();
-  if (isLost) await cluster.gates.drop(writer);
+  if (when === "before") await cluster.gates.drop(writer);
   await cluster.gates.open(gate);
   await done;
   return victim;
