@@ -11,7 +11,7 @@ import { createLogWriter, readLogLag, writeLog } from "../../src/events/log-writ
 import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { waitingForLock } from "../support/database.js";
-import { INDEXING_MS, until } from "../support/test-chain.js";
+import { INDEXING_MS, untilTrue } from "../support/test-chain.js";
 import { createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
 import { addressOf, useIndexerNetwork } from "./indexer-network.js";
 
@@ -57,7 +57,7 @@ const logOf = (escrow: Address) =>
   network.db.select().from(event).where(eq(event.contractId, escrow)).orderBy(asc(event.position));
 const typesOf = async (escrow: Address) => (await logOf(escrow)).map(({ type }) => type);
 const untilTypes = async (escrow: Address, types: string[]) => {
-  await until(async () => (await typesOf(escrow)).length >= types.length).catch(() => undefined);
+  await untilTrue(async () => (await typesOf(escrow)).length >= types.length).catch(() => undefined);
   expect(await typesOf(escrow)).toEqual(types);
 };
 
@@ -121,7 +121,7 @@ describe("the event log", () => {
     });
     const overtaken = respondFrom(network.db, target, async () => {
       await removeBlocks(lost.blockNumber);
-      await until(async () => (await rowOf(escrow))?.phase === "created");
+      await untilTrue(async () => (await rowOf(escrow))?.phase === "created");
     });
     await expect(overtaken, "a response built from a removed block").rejects.toMatchObject({
       code: "settlement_pending",
@@ -171,7 +171,7 @@ describe("the event log", () => {
       for (const hash of transactions) raw.push(await rawOf(hash));
     }
     await removeBlocks(before + 1n);
-    await until(async () => (await rowOf(escrow)) === undefined);
+    await untilTrue(async () => (await rowOf(escrow)) === undefined);
     expect(await namesOf(escrow)).toEqual([]);
     const undone = [...MATCHED, "event.reverted", "event.reverted"];
     await untilTypes(escrow, undone);
@@ -197,9 +197,9 @@ describe("the event log", () => {
     await actors.accept(worker, escrow);
     await untilTypes(escrow, MATCHED);
     network.killIndexer();
-    await until(async () => (await indexProgress(network.db)) === null);
+    await untilTrue(async () => (await indexProgress(network.db)) === null);
     await actors.deliver(worker, escrow);
-    await until(async () => (await indexProgress(network.db)) !== null);
+    await untilTrue(async () => (await indexProgress(network.db)) !== null);
     await untilTypes(escrow, [...MATCHED, "contract.delivered"]);
     await indexed();
     expect(await typesOf(escrow)).not.toContain("event.reverted");
@@ -253,7 +253,7 @@ describe("the event log", () => {
       await indexed();
       return readLogLag(network.db, (await indexProgress(network.db))?.timestamp ?? 0);
     };
-    await until(async () => (await lag()) === 0);
+    await untilTrue(async () => (await lag()) === 0);
     await running.pop()?.stop();
 
     await network.testClient.increaseTime({ seconds: 600 });
@@ -266,7 +266,7 @@ describe("the event log", () => {
     expect(await lag()).toBeLessThan(600);
     startWriter();
     await untilTypes(late, ["contract.created"]);
-    await until(async () => (await lag()) === 0);
+    await untilTrue(async () => (await lag()) === 0);
   });
 
   it("gets each event once from several writers, some of which stop in the middle", async () => {
@@ -296,7 +296,7 @@ describe("the event log", () => {
     await Promise.all([...writers, breaker]);
     startWriter();
     for (const escrow of escrows) {
-      await until(
+      await untilTrue(
         async () => (await logOf(escrow)).filter(({ position }) => position !== null).length === 101,
       );
     }
@@ -330,7 +330,7 @@ describe("the event log", () => {
 
     const undone = async (): Promise<number> =>
       (await logOf(escrow)).filter(({ type }) => type === "event.reverted").length;
-    await until(async () => (await undone()) === GONE);
+    await untilTrue(async () => (await undone()) === GONE);
     const rows = await logOf(escrow);
     expect(
       rows.filter(({ blockHash, revertedBy }) => blockHash === goneBlock && revertedBy === null),
@@ -353,7 +353,7 @@ describe("the event log", () => {
       await undoing.query("begin");
       await undoing.query("lock table onchain.working_contract in access exclusive mode");
       const round = writeLog({ db, publicClient, logger });
-      await until(async () => (await waitingForLock(pool)) !== 0);
+      await untilTrue(async () => (await waitingForLock(pool)) !== 0);
       await undoing.query("set local lock_timeout = '5s'");
       await undoing.query("lock table onchain._ponder_checkpoint in access exclusive mode");
       await undoing.query("rollback");
@@ -387,14 +387,14 @@ describe("the event log", () => {
 
     await actors.blacklist(rival.account.address, true);
     await actors.claim(rival, escrow);
-    await until(async () => (await payouts()).length === 2);
+    await untilTrue(async () => (await payouts()).length === 2);
     const [deferred, rewarded] = await payouts();
     expect(deferred).toEqual(["payout.deferred", undefined, expect.any(String)]);
     expect(rewarded).toEqual(["payout.paid", "backup-agent", "0.0"]);
 
     await actors.blacklist(rival.account.address, false);
     await actors.claimDeferred(rival.account.address, escrow);
-    await until(async () => (await payouts()).length === 3);
+    await untilTrue(async () => (await payouts()).length === 3);
     expect((await payouts())[2]).toEqual(["payout.paid", "deferred", deferred?.[2]]);
   });
 
@@ -459,7 +459,7 @@ describe("a reorg", () => {
     );
 
     await removeBlocks(blockNumber);
-    await until(async () => (await stakeOf()).length === 1);
+    await untilTrue(async () => (await stakeOf()).length === 1);
     expect(await stakeOf()).toEqual(before);
   });
 });
@@ -476,7 +476,7 @@ describe("a new block", () => {
     let delays: number[] = [];
     const median = () => delays.toSorted((a, b) => a - b)[delays.length / 2];
     // While the machine is busy, the newest ten can all be late.
-    await until(async () => {
+    await untilTrue(async () => {
       delays = [...delays, await delayOfNextBlock()].slice(-10);
       return delays.length === 10 && Number(median()) < 250;
     }).catch(() => undefined);

@@ -12,7 +12,7 @@ import { createKeeper } from "../../src/keeper/keeper.js";
 import { drawOperation, settleOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
 import type { Loop } from "../../src/scheduling.js";
-import { INDEXING_MS, until, type Wallet } from "../support/test-chain.js";
+import { INDEXING_MS, untilTrue, type Wallet } from "../support/test-chain.js";
 import { createActors, ELIGIBILITY_STAKE, holdTerms } from "./indexer-actors.js";
 import { addressOf, useIndexerNetwork } from "./indexer-network.js";
 import { RELAYER_OPTIONS } from "./relayer-network.js";
@@ -105,7 +105,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     (await network.publicClient.readContract({ ...actors.escrowAt(escrow), functionName: "jury" })).drawn;
 
   const settles = (escrow: Address, status: number) =>
-    until(async () => (await statusOf(escrow)) === status && (await bookedAt(escrow)) === 0n);
+    untilTrue(async () => (await statusOf(escrow)) === status && (await bookedAt(escrow)) === 0n);
 
   const operationsFor = (key: string) =>
     network.db
@@ -129,7 +129,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     const unreviewed = await delivered("unreviewed");
     const cancelled = await create("cancelled");
     await actors.cancel(client, cancelled);
-    await until(async () => (await bookedAt(cancelled)) === 0n);
+    await untilTrue(async () => (await bookedAt(cancelled)) === 0n);
     expect(await statusOf(cancelled)).toBe(CANCELLED_BY_INITIATOR);
 
     await pass(5 * HOUR);
@@ -195,7 +195,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
 
     await pass(HOUR);
 
-    await until(() => isDrawn(escrow));
+    await untilTrue(() => isDrawn(escrow));
     expect((await operationsFor(`draw:${escrow}`)).map(({ onceKey }) => onceKey)).toEqual([
       `draw:${escrow}:0`,
       `draw:${escrow}:1`,
@@ -222,7 +222,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await actors.blacklist(client.account.address, true);
     await actors.cancel(client, escrow);
     const tries = () => operationsFor(`claim-deferred:${escrow}`);
-    await until(async () => (await tries())[0]?.state === "rejected");
+    await untilTrue(async () => (await tries())[0]?.state === "rejected");
     await actors.blacklist(client.account.address, false);
     const later = await delivered("meanwhile");
     await actors.approveDelivery(client, later);
@@ -234,7 +234,7 @@ describe("the keeper", { timeout: 300_000 }, () => {
       .set({ createdAt: sql`created_at - interval '2 hours'` })
       .where(like(operation.onceKey, `claim-deferred:${escrow}%`));
 
-    await until(async () => (await tries()).map(({ state }) => state).join() === "rejected,final");
+    await untilTrue(async () => (await tries()).map(({ state }) => state).join() === "rejected,final");
     expect(await bookedAt(escrow)).toBe(0n);
   });
 });

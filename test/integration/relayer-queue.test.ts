@@ -6,7 +6,7 @@ import { INDEX_CHANGED } from "../../src/db/onchain.js";
 import { acceptOperation, refundDirectTransferOperation } from "../../src/relayer/operations.js";
 import { enqueue, type OperationRow } from "../../src/relayer/outbox.js";
 import { cancellationOf } from "../support/chain.js";
-import { until } from "../support/test-chain.js";
+import { untilTrue } from "../support/test-chain.js";
 import { PRICE, STAKE, useRelayerNetwork } from "./relayer-network.js";
 
 const MATCHED = 2;
@@ -39,7 +39,7 @@ describe("the relayer's queue", () => {
     const [client] = await network.agents(1);
     const row = await network.store(await network.creation(client));
     network.startRelayer({ options: { pollIntervalMs: 600_000 } });
-    await until(async () => {
+    await untilTrue(async () => {
       const batches = await network.batchesOf(network.signer(0));
       const { batchId } = (await network.rowOf(row)) ?? {};
       const hash = batches.find(({ id }) => id === batchId)?.attempts[0]?.hash;
@@ -98,7 +98,7 @@ describe("the relayer's queue", () => {
     network.startRelayer({ options: { maxFeePerGas: 1n } });
     const act = await network.creation(client, { validBefore: (await network.chainTime()) + 100 });
     const row = await network.store(act);
-    await until(() => network.logs.some(({ alarm }) => alarm === "fee_cap_reached"));
+    await untilTrue(() => network.logs.some(({ alarm }) => alarm === "fee_cap_reached"));
     await network.testClient.increaseTime({ seconds: 200 });
 
     expect(await network.outcome(row)).toMatchObject({ state: "rejected", reason: "Expired", batchId: null });
@@ -115,7 +115,7 @@ describe("the relayer's queue", () => {
     await network.setPaused(true);
     const refund = refundDirectTransferOperation({ escrow, caller, amount: STAKE, authorization });
     const row = await network.store(refund);
-    await until(async () => (await network.rowOf(row))?.state !== "queued");
+    await untilTrue(async () => (await network.rowOf(row))?.state !== "queued");
     expect(await network.rowOf(row)).toMatchObject({ state: "held", reason: "TokenPaused" });
 
     await network.setPaused(false);
@@ -131,7 +131,7 @@ describe("the relayer's queue", () => {
     const rows = [];
     for (const client of clients) rows.push(await network.store(await network.creation(client)));
     for (const row of rows) {
-      await until(async () => (await network.rowOf(row))?.state === "held");
+      await untilTrue(async () => (await network.rowOf(row))?.state === "held");
       expect(await network.rowOf(row)).toMatchObject({ reason: "TokenPaused", batchId: null });
     }
     await network.stopRelayers();

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { NewOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { setSignerCall } from "../support/chain.js";
-import { until } from "../support/test-chain.js";
+import { untilTrue } from "../support/test-chain.js";
 import { freezeAt, type Intercept, PRICE, useRelayerNetwork } from "./relayer-network.js";
 
 const CREATED = 1;
@@ -62,14 +62,14 @@ describe("the relayer under faults", () => {
     const frozen = freezeAt(moment);
     network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
     const { acts, rows } = await creations(5);
-    await until(frozen.isReached);
+    await untilTrue(frozen.isReached);
     await network.cutLocks();
 
     network.startRelayer({ signer: signer() });
     await expectAppliedOnce(acts, rows);
 
     frozen.thaw();
-    await until(
+    await untilTrue(
       async () =>
         (await network.publicClient.getTransactionCount(signer())) >=
         (await network.batchesOf(signer())).length,
@@ -82,14 +82,14 @@ describe("the relayer under faults", () => {
     const frozen = freezeAt("after_signing");
     const zombie = network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
     const { acts, rows } = await creations(3);
-    await until(frozen.isReached);
+    await untilTrue(frozen.isReached);
     await network.cutLocks();
     network.startRelayer({ signer: signer() });
     await expectAppliedOnce(acts, rows);
     const before = await network.batchesOf(signer());
 
     frozen.thaw();
-    await until(() => network.logs.some(({ msg }) => msg === "relayer lost its signer"));
+    await untilTrue(() => network.logs.some(({ msg }) => msg === "relayer lost its signer"));
 
     expect(await network.batchesOf(signer())).toEqual(before);
     expect(before).toHaveLength(1);
@@ -122,7 +122,7 @@ describe("the relayer under faults", () => {
     await network.producer.pause();
     network.startRelayer({ signer: signer(), options: { maxInFlight: 1 }, intercept });
     const { acts, rows } = await prepared(2);
-    await until(async () => (await network.batchesOf(signer())).length === 1);
+    await untilTrue(async () => (await network.batchesOf(signer())).length === 1);
     cheap = (await network.batchesOf(signer()))[0]?.attempts[0]?.raw;
     const base = (await network.publicClient.getBlock()).baseFeePerGas as bigint;
     await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: base * 10n + 10n ** 10n });
@@ -157,7 +157,7 @@ describe("the relayer under faults", () => {
 
     network.producer.resume();
 
-    await until(async () => {
+    await untilTrue(async () => {
       const [batch] = await network.batchesOf(signer());
       return batch?.state === "mined" && batch.blockHash !== before?.blockHash;
     });
@@ -171,10 +171,10 @@ describe("the relayer under faults", () => {
     await network.producer.pause();
     network.startRelayer({ signer: signer(), confirmations: 3, options: { maxInFlight: 1 } });
     const { acts, rows } = await prepared(2);
-    await until(async () => (await network.batchesOf(signer())).length === 1);
+    await untilTrue(async () => (await network.batchesOf(signer())).length === 1);
     const [batch] = await network.batchesOf(signer());
     const hash = batch?.attempts[0]?.hash as Address;
-    await until(() => network.knows(hash));
+    await untilTrue(() => network.knows(hash));
     await network.testClient.dropTransaction({ hash });
     const raw = await network.signForeign(signer(), 0);
     await network.publicClient.sendRawTransaction({ serializedTransaction: raw });
@@ -196,19 +196,21 @@ describe("the relayer under faults", () => {
     const sent = [];
     for (const client of clients) {
       sent.push(await stored([client]));
-      await until(async () => (await network.batchesOf(signer())).length === sent.length);
+      await untilTrue(async () => (await network.batchesOf(signer())).length === sent.length);
     }
     const [last] = (await network.batchesOf(signer())).slice(-1);
-    await until(() => network.knows(last?.attempts[0]?.hash as Address));
+    await untilTrue(() => network.knows(last?.attempts[0]?.hash as Address));
     // Ahead of them in the same block, by its tip.
     const refused = network.ownerCall(allow(false));
-    await until(async () => (await network.testClient.getTxpoolStatus()).pending === 4);
+    await untilTrue(async () => (await network.testClient.getTxpoolStatus()).pending === 4);
 
     network.producer.resume();
 
     await refused;
-    await until(async () => (await network.batchesOf(signer())).every(({ state }) => state === "reverted"));
-    await until(() => network.logs.some(({ alarm }) => alarm === "signer_not_allowed"));
+    await untilTrue(async () =>
+      (await network.batchesOf(signer())).every(({ state }) => state === "reverted"),
+    );
+    await untilTrue(() => network.logs.some(({ alarm }) => alarm === "signer_not_allowed"));
     await network.ownerCall(allow(true));
     await expectAppliedOnce(
       sent.flatMap(({ acts }) => acts),
@@ -223,17 +225,17 @@ describe("the relayer under faults", () => {
     const options = { maxInFlight: 1 };
     const { crashPoint } = frozen;
     network.startRelayer({ signer: signer(), options, crashPoint, intercept: withoutSimulateV1 });
-    await until(frozen.isReached);
+    await untilTrue(frozen.isReached);
     await network.ownerCall(allow(false));
     const later = await creations(1);
     frozen.thaw();
-    await until(async () => (await network.batchesOf(signer()))[0]?.state === "reverted");
+    await untilTrue(async () => (await network.batchesOf(signer()))[0]?.state === "reverted");
     expect(await network.rowOf(rows[0] as OperationRow)).toMatchObject({
       state: "held",
       reason: "BatchReverted",
       tries: 1,
     });
-    await until(() => network.logs.some(({ alarm }) => alarm === "signer_not_allowed"));
+    await untilTrue(() => network.logs.some(({ alarm }) => alarm === "signer_not_allowed"));
     // Another one can be pending before: a node can serve a block before its receipts.
     const reverted = network.logs.findLastIndex(({ alarm }) => alarm === "batch_reverted");
     expect(network.logs.slice(reverted).map(({ msg }) => msg)).not.toContain("batch sent");
@@ -270,18 +272,18 @@ describe("the relayer under faults", () => {
     const { rows } = await prepared(1);
     const row = rows[0] as OperationRow;
     const stateOf = async () => (await network.rowOf(row))?.state;
-    await until(async () => (await stateOf()) === "sent");
+    await untilTrue(async () => (await stateOf()) === "sent");
     const [sent] = await network.batchesOf(signer());
-    await until(() => network.knows(sent?.attempts[0]?.hash as Address));
+    await untilTrue(() => network.knows(sent?.attempts[0]?.hash as Address));
     for (let depth = 1; depth < confirmations; depth++) {
       await network.testClient.mine({ blocks: 1 });
-      await until(async () => (await stateOf()) === "mined");
+      await untilTrue(async () => (await stateOf()) === "mined");
       // A few rounds of the relayer, so that an early verdict would show.
       await new Promise((resolve) => setTimeout(resolve, 200));
       expect(await stateOf(), `at depth ${depth}`).toBe("mined");
     }
     await network.testClient.mine({ blocks: 1 });
-    await until(async () => (await stateOf()) === "final");
+    await untilTrue(async () => (await stateOf()) === "final");
   });
 
   it("counts all of this for Prometheus, and logs no signature", async () => {

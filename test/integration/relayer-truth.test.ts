@@ -8,7 +8,7 @@ import type { NewOperation } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { reopenBatches } from "../../src/relayer/results.js";
 import { waitingForLock } from "../support/database.js";
-import { until } from "../support/test-chain.js";
+import { untilTrue } from "../support/test-chain.js";
 import { freezeAt, PRICE, useRelayerNetwork } from "./relayer-network.js";
 
 const MATCHED = 2;
@@ -44,7 +44,7 @@ describe("the relayer's beliefs", () => {
     const frozen = freezeAt("after_commit");
     const relayer = network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
     const operation = await stored();
-    await until(frozen.isReached);
+    await untilTrue(frozen.isReached);
     await network.cutLocks();
     // Stopped first: it would otherwise broadcast the batch when it is back.
     const stopped = relayer.stop();
@@ -86,8 +86,8 @@ describe("the relayer's beliefs", () => {
         throw new Error("the node is slow");
       },
     });
-    await until(async () => (await network.rowOf(row))?.signer === other);
-    await until(() => roundsThatFailedOf("the node is slow") > 0);
+    await untilTrue(async () => (await network.rowOf(row))?.signer === other);
+    await untilTrue(() => roundsThatFailedOf("the node is slow") > 0);
     expect((await network.rowOf(row))?.claimedUntil).not.toBeNull();
     await network.stopRelayers();
     network.startRelayer({ signer: signer() });
@@ -100,7 +100,7 @@ describe("the relayer's beliefs", () => {
     const frozen = freezeAt("before_claim");
     network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
     const decoy = await stored();
-    await until(frozen.isReached);
+    await untilTrue(frozen.isReached);
     nextSigner += 1;
     const other = network.startRelayer({ signer: signer() });
     await expectApplied(decoy.act, decoy.row);
@@ -131,7 +131,7 @@ describe("the relayer's beliefs", () => {
       intercept: async (method) =>
         isBehind && method === "eth_getBlockByNumber" ? { result: old } : undefined,
     });
-    await until(() => network.logs.some(({ msg }) => msg === "the node is behind the outbox"));
+    await untilTrue(() => network.logs.some(({ msg }) => msg === "the node is behind the outbox"));
     expect(await network.rowOf(accepted)).toMatchObject({ state: "queued", reason: null });
 
     isBehind = false;
@@ -143,7 +143,7 @@ describe("the relayer's beliefs", () => {
     const relayer = network.startRelayer({ signer: signer() });
     const { act, row } = await stored();
     await expectApplied(act, row);
-    await until(async () => (await network.batchesOf(signer()))[0]?.state === "final");
+    await untilTrue(async () => (await network.batchesOf(signer()))[0]?.state === "final");
     await relayer.stop();
     const [done] = await network.batchesOf(signer());
     const old = await network.publicClient.request({
@@ -163,7 +163,7 @@ describe("the relayer's beliefs", () => {
 
     const isWaiting = () =>
       network.logs.slice(seen).some(({ msg }) => msg === "the node is behind the outbox");
-    await until(isWaiting);
+    await untilTrue(isWaiting);
     expect((await network.batchesOf(signer()))[0]?.state).toBe("final");
     expect(network.logs.slice(seen).filter(({ alarm }) => alarm !== undefined)).toEqual([]);
 
@@ -188,7 +188,9 @@ describe("the relayer's beliefs", () => {
     nextSigner += 1;
     const seen = network.logs.length;
     network.startRelayer({ signer: signer() });
-    await until(() => network.logs.slice(seen).some(({ msg }) => msg === "the node is behind the outbox"));
+    await untilTrue(() =>
+      network.logs.slice(seen).some(({ msg }) => msg === "the node is behind the outbox"),
+    );
     expect(await network.rowOf(accepted)).toMatchObject({ state: "queued", reason: null });
 
     await setHash(rows[0]?.hash as string);
@@ -229,7 +231,7 @@ describe("the relayer's beliefs", () => {
     const isJudged = async (): Promise<boolean> =>
       (await network.rowOf(row))?.state !== "queued" ||
       network.logs.some(({ msg, signer: by }) => msg === "relayer round failed" && by === own);
-    await until(isJudged);
+    await untilTrue(isJudged);
     expect(await network.rowOf(row)).toMatchObject({ state: "queued", reason: null });
 
     isSplit = false;
@@ -267,7 +269,7 @@ describe("the relayer's beliefs", () => {
     nextSigner += 1;
     network.startRelayer({ signer: signer(), confirmations: 4, crashPoint: frozen.crashPoint });
     const late = await network.store(await network.acceptance(worker, escrow));
-    await until(frozen.isReached);
+    await untilTrue(frozen.isReached);
     // An agent can act on chain without the service.
     const from = rival.address;
     const { target, data } = await network.acceptance(rival, escrow);
@@ -275,16 +277,16 @@ describe("the relayer's beliefs", () => {
     await network.testClient.impersonateAccount({ address: from });
     const transaction = { from, to: target, data, gas: "0xf4240" };
     await network.testClient.request({ method: "eth_sendTransaction", params: [transaction] } as never);
-    await until(async () => (await network.statusOf(escrow)) === MATCHED);
+    await untilTrue(async () => (await network.statusOf(escrow)) === MATCHED);
     await network.producer.pause();
 
     frozen.thaw();
-    await until(async () => {
+    await untilTrue(async () => {
       const hash = (await network.batchesOf(signer()))[0]?.attempts[0]?.hash;
       return hash !== undefined && network.knows(hash);
     });
     await network.testClient.mine({ blocks: 1 });
-    await until(async () => (await network.batchesOf(signer()))[0]?.state === "mined");
+    await untilTrue(async () => (await network.batchesOf(signer()))[0]?.state === "mined");
 
     expect(await network.waiter.waitFor(late.id, { timeoutMs: 1000 })).toBeNull();
     const next = await network.store(await network.acceptance(another, escrow));
@@ -313,7 +315,7 @@ describe("the relayer's beliefs", () => {
     const relayer = network.startRelayer({ signer: signer() });
     const { act, row } = await stored();
     await expectApplied(act, row);
-    await until(async () => (await network.batchesOf(signer()))[0]?.state === "final");
+    await untilTrue(async () => (await network.batchesOf(signer()))[0]?.state === "final");
     await network.producer.pause();
     await relayer.stop();
     const { blockNumber } = await network.outcome(row);
@@ -323,7 +325,7 @@ describe("the relayer's beliefs", () => {
 
     network.startCaretaker();
 
-    await until(async () => (await network.balanceOf(act.escrow as Address)) === PRICE);
+    await untilTrue(async () => (await network.balanceOf(act.escrow as Address)) === PRICE);
     await expectApplied(act, row);
     nextSigner += 1;
     network.startRelayer({ signer: signer() });
@@ -338,7 +340,7 @@ describe("the relayer's beliefs", () => {
     network.producer.resume();
     network.startCaretaker();
 
-    await until(() => alarms("signer_missing") > 0);
+    await untilTrue(() => alarms("signer_missing") > 0);
     await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
     await expectApplied(act, row);
   });
@@ -348,7 +350,7 @@ describe("the relayer's beliefs", () => {
     network.startRelayer({ signer: signer() });
     const { act, row } = await stored();
     await expectApplied(act, row);
-    await until(async () => (await network.batchesOf(signer()))[0]?.state === "final");
+    await untilTrue(async () => (await network.batchesOf(signer()))[0]?.state === "final");
     expect((await network.batchesOf(signer()))[0]?.epoch).toBe(1n);
   });
 
@@ -364,10 +366,10 @@ describe("the relayer's beliefs", () => {
       },
     });
     const { act, row } = await stored();
-    await until(async () => (await network.batchesOf(signer()))[0]?.state === "quarantined");
+    await untilTrue(async () => (await network.batchesOf(signer()))[0]?.state === "quarantined");
     await network.testClient.mine({ blocks: 20 });
     const before = asked;
-    await until(() => asked > before + 2);
+    await untilTrue(() => asked > before + 2);
     expect((await network.rowOf(row))?.state).toBe("sent");
 
     isLying = false;
@@ -393,7 +395,7 @@ describe("the relayer's beliefs", () => {
     }
 
     await network.testClient.mine({ blocks: confirmations });
-    await until(async () => (await network.batchesOf(signer())).every(({ state }) => state === "final"));
+    await untilTrue(async () => (await network.batchesOf(signer())).every(({ state }) => state === "final"));
 
     expect((await network.batchesOf(signer()))[0]?.blockHash).toBe(older?.blockHash);
     expect((await network.rowOf(first.row))?.blockHash).toBe(older?.blockHash);
@@ -426,11 +428,11 @@ describe("the relayer's beliefs", () => {
     network.startRelayer({ signer: signer(), confirmations });
 
     const expected = [...Array(deep).fill("final"), ...Array(newer).fill("mined")];
-    await until(async () => (await states()).includes("final"));
+    await untilTrue(async () => (await states()).includes("final"));
     expect(await states()).toEqual(expected);
     await network.testClient.mine({ blocks: confirmations });
     network.producer.resume();
-    await until(async () => (await states()).every((state) => state === "final"));
+    await untilTrue(async () => (await states()).every((state) => state === "final"));
   });
 
   it("records nothing beside a block that its node does not show", async () => {
@@ -448,11 +450,11 @@ describe("the relayer's beliefs", () => {
     // The relayer sends nothing until the block that it misses is as deep as it looks.
     await network.testClient.mine({ blocks: 64 });
     const secondHash = async () => (await network.batchesOf(signer()))[1]?.attempts[0]?.hash as Hex;
-    await until(async () => (await secondHash()) !== undefined);
+    await untilTrue(async () => (await secondHash()) !== undefined);
     const { blockNumber } = await network.publicClient.waitForTransactionReceipt({
       hash: await secondHash(),
     });
-    await until(async () => (await network.head()) > blockNumber + 5n);
+    await untilTrue(async () => (await network.head()) > blockNumber + 5n);
     expect((await network.rowOf(second.row))?.state).toBe("sent");
 
     hidden = undefined;
@@ -476,9 +478,9 @@ describe("the relayer's beliefs", () => {
     expect(await network.balanceOf(act.escrow as Address)).toBe(0n);
     network.producer.resume();
 
-    await until(async () => (await network.balanceOf(act.escrow as Address)) === PRICE);
+    await untilTrue(async () => (await network.balanceOf(act.escrow as Address)) === PRICE);
 
-    await until(async () => (await network.batchesOf(signer())).every(({ state }) => state === "mined"));
+    await untilTrue(async () => (await network.batchesOf(signer())).every(({ state }) => state === "mined"));
     expect(
       (await network.batchesOf(signer())).map(({ accountNonce, operationIds }) => [
         accountNonce,
@@ -495,7 +497,7 @@ describe("the relayer's beliefs", () => {
     const { act, row } = await stored();
     await network.producer.pause();
     network.startRelayer({ signer: signer(), options: { maxInFlight: 1 } });
-    await until(async () => (await network.batchesOf(signer())).length === 1);
+    await untilTrue(async () => (await network.batchesOf(signer())).length === 1);
     const [sent] = await network.batchesOf(signer());
     const hash = sent?.attempts[0]?.hash as Hex;
     const { gas, maxFeePerGas = 0n } = parseTransaction(sent?.attempts[0]?.raw as Hex);
@@ -512,7 +514,7 @@ describe("the relayer's beliefs", () => {
       }
     })();
     network.producer.resume();
-    await until(() => alarms("signer_without_gas") > 0);
+    await untilTrue(() => alarms("signer_without_gas") > 0);
     await network.testClient.dropTransaction({ hash });
     isDear = false;
     await raising;
@@ -532,7 +534,7 @@ describe("the relayer's beliefs", () => {
       signer: signer(),
       intercept: async (method) => void (method === "eth_getBalance" && asked++),
     });
-    await until(async () => (await network.batchesOf(signer())).length === 1);
+    await untilTrue(async () => (await network.batchesOf(signer())).length === 1);
     const [sent] = await network.batchesOf(signer());
     const { gas = 0n, maxFeePerGas = 0n } = parseTransaction(sent?.attempts[0]?.raw as Hex);
     await network.testClient.setBalance({
@@ -543,7 +545,7 @@ describe("the relayer's beliefs", () => {
     asked = 0;
     const row = await network.store(second);
     // Its balance was not enough, or the operation is in a batch.
-    await until(async () => asked > 0 && (await network.rowOf(row))?.claimedUntil === null);
+    await untilTrue(async () => asked > 0 && (await network.rowOf(row))?.claimedUntil === null);
     expect(await network.batchesOf(signer())).toHaveLength(1);
     expect(alarms("signer_without_gas")).toBe(alarmsBefore);
 
@@ -560,9 +562,9 @@ describe("the relayer's beliefs", () => {
     const row = await network.store(act);
     network.startRelayer({ signer: signer(), options: { maxInFlight: 1 } });
     const sent = async () => (await network.batchesOf(signer()))[0]?.attempts[0]?.hash as Address;
-    await until(async () => (await sent()) !== undefined);
+    await untilTrue(async () => (await sent()) !== undefined);
     const hash = await sent();
-    await until(() => network.knows(hash));
+    await untilTrue(() => network.knows(hash));
     await network.testClient.dropTransaction({ hash });
     const foreign = await network.signForeign(signer(), 0);
     await network.publicClient.sendRawTransaction({ serializedTransaction: foreign });
@@ -579,7 +581,7 @@ describe("the relayer's beliefs", () => {
     await network.reorg(depth);
     network.producer.resume();
 
-    await until(async () =>
+    await untilTrue(async () =>
       (await network.batchesOf(signer())).every(({ state }) => state === "mined" || state === "final"),
     );
     const [first] = await network.batchesOf(signer());
@@ -610,7 +612,7 @@ describe("the relayer's beliefs", () => {
       const rival = await network.store(await network.acceptance(other, escrow));
       network.startRelayer({ signer: signer() });
       // Until it is chosen.
-      await until(async () => (await waitingForLock(pool)) === 1);
+      await untilTrue(async () => (await waitingForLock(pool)) === 1);
       await producer.pause();
       await network.reorg(Number((await network.head()) - (accepted.blockNumber ?? 0n)) + 1);
       // As the first signer's owner does when it sees the block removed.
@@ -624,7 +626,7 @@ describe("the relayer's beliefs", () => {
           ({ msg, signer: by }) =>
             msg === "the node is behind the outbox" && by === network.addressOf(signer()),
         );
-      await until(isJudged);
+      await untilTrue(isJudged);
       expect((await network.rowOf(rival))?.state).toBe("queued");
 
       network.startRelayer({ signer: network.signer(nextSigner - 1) });

@@ -20,9 +20,10 @@ import { startGuardian } from "../../src/indexer/supervision/guardian.js";
 import { LOCAL_CHAIN_ID, startChain } from "../../tools/local/chain.js";
 import { localAccount } from "../../tools/local/network.js";
 import { freePort } from "../../tools/local/ports.js";
+import { until } from "../../tools/local/processes.js";
 import { BLOCK_SECONDS } from "./blocks.js";
 
-/** How long tests wait for the indexer or the relayer. */
+/** How long tests wait for indexer or relayer. Ponder repeats a request for a minute if its node fails to respond. */
 export const INDEXING_MS = 90_000;
 
 export type Wallet = WalletClient<Transport, Chain, LocalAccount>;
@@ -96,17 +97,6 @@ export async function startTestChain({ chainId = LOCAL_CHAIN_ID } = {}) {
   };
 }
 
-/**
- * Polls until the condition holds; a rejection ends the wait. Throws after `timeoutMs`: if its node fails to respond,
- * Ponder repeats the same request for a minute before it continues.
- */
-export async function until(
-  condition: () => Promise<boolean> | boolean,
-  timeoutMs = INDEXING_MS,
-): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`Condition not met within ${timeoutMs} ms: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
+/** {@link until} for a condition whose source says what it is. */
+export const untilTrue = (isTrue: () => Promise<boolean> | boolean): Promise<void> =>
+  until(String(isTrue), async () => isTrue(), { timeoutMs: INDEXING_MS, intervalMs: 20 });

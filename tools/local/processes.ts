@@ -147,17 +147,23 @@ async function launch(options: SupervisedOptions, log: NodeJS.WritableStream) {
   };
 }
 
-/** Polls until `isTrue` resolves to true; a rejection counts as false. Throws after `timeoutMs`, or if `signal` aborts. */
+/** Polls until `isTrue` resolves to true. Throws after `timeoutMs`, caused by its last rejection, or if `signal` aborts. */
 export async function until(
   what: string,
   isTrue: () => Promise<boolean>,
   { timeoutMs, intervalMs = 50, signal }: { timeoutMs: number; intervalMs?: number; signal?: AbortSignal },
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;
-  while (!(await isTrue().catch(() => false))) {
+  let cause: unknown;
+  const isMet = () =>
+    isTrue().catch((error: unknown) => {
+      cause = error;
+      return false;
+    });
+  while (!(await isMet())) {
     if (signal?.aborted) throw new Error(`Aborted while waiting until ${what}.`);
     if (performance.now() > deadline)
-      throw new Error(`Timed out after ${timeoutMs / 1000} s waiting until ${what}.`);
+      throw new Error(`Timed out after ${timeoutMs / 1000} s waiting until ${what}.`, { cause });
     await delay(intervalMs);
   }
 }
