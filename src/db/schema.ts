@@ -85,7 +85,7 @@ export const terms = app.table(
     document: text("document").notNull(),
     title: text("title").notNull(),
     taskDescription: text("task_description").notNull(),
-    /** Words of title and description (features/contracts/list-contracts.ts). */
+    /** Words of title and description (features/contracts/text-search.ts). */
     words: wordSet("words").notNull().default(""),
     acceptanceCriteria: jsonb("acceptance_criteria").$type<string[]>().notNull(),
     supplementaryMaterials: text("supplementary_materials"),

@@ -28,8 +28,8 @@ import {
 } from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
 import { encryptWithNewKey } from "../references/vault.js";
-import { toWords, wordsOf } from "./list-contracts.js";
 import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./schema.js";
+import { toWords, wordsOf } from "./text-search.js";
 import { viewContract } from "./view.js";
 
 interface CreateCall {

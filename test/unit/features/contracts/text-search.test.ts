@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { toQuery, wordsOf } from "../../../../src/features/contracts/list-contracts.js";
+import { toQuery, wordsOf } from "../../../../src/features/contracts/text-search.js";
 
 it.each([
   ["Draw 100% of a_map, of\na Map", ["draw", "100", "of", "a", "map"]],
