@@ -6,14 +6,16 @@ import { getRequestListener, RequestError } from "@hono/node-server";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import type { Hono } from "hono";
+import type { Pool } from "pg";
 import type { Logger } from "pino";
-import { privateKeyToAccount } from "viem/accounts";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { createChainClients, createChainClock } from "./chain/clients.js";
 import { readDeployment, signerFaults, verifyDeployment, verifyNode } from "./chain/deployment.js";
 import { type Config, ConfigError } from "./config.js";
-import { createDatabase, createNotifications, databaseOn, migrate } from "./db/client.js";
+import { createDatabase, createNotifications, databaseOn, migrate, type Notifications } from "./db/client.js";
 import { INDEX_CHANGED, lookWhenIndexed } from "./db/onchain.js";
 import { readsFrom } from "./db/replica.js";
+import type { Deps } from "./deps.js";
 import { createEventFeed } from "./events/log.js";
 import { createLogWriter } from "./events/log-writer.js";
 import { createKeyOwners } from "./features/agents/key-owners.js";
@@ -22,7 +24,7 @@ import { createApp, createProbeApp } from "./http/app.js";
 import { createKeeper } from "./keeper/keeper.js";
 import { createPurger } from "./keeper/purge.js";
 import { createLogger } from "./logger.js";
-import { createMetrics } from "./metrics.js";
+import { createMetrics, type Metrics } from "./metrics.js";
 import { createOutboxWaiter } from "./relayer/outbox.js";
 import { createCaretaker, createRelayer } from "./relayer/relayer.js";
 import type { ConcurrencyLimit, Loop } from "./scheduling.js";
@@ -40,6 +42,9 @@ const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "
 const DRAIN_MS = 10_000;
 /** The last part of it, in which calls that still wait for their operation answer that the outcome is unknown. */
 const LAST_ANSWERS_MS = 2_000;
+
+/** Called in reverse order when the service stops. */
+type Closing = (() => Promise<void> | void)[];
 
 export interface Service {
   url: string;
@@ -59,45 +64,15 @@ export async function createService(
     inQuoteTurn,
   }: { logger?: Logger; routes?: Hono | undefined; inQuoteTurn?: ConcurrencyLimit } = {},
 ): Promise<Service> {
-  const closing: (() => Promise<void> | void)[] = [];
+  const closing: Closing = [];
   const stop = async (): Promise<void> => {
     for (const close of closing.splice(0).reverse()) await close();
   };
 
   try {
-    const deployment = readDeployment(config.deploymentPath);
-    const { chainId, domain } = deployment;
-    const { host, hostname } = new URL(config.baseUrl);
-    // Clients sign in at no other host. On one machine they expect `localhost`.
-    if (config.roles.has("api") && host !== domain && !LOOPBACK_HOSTS.has(hostname)) {
-      logger.warn(
-        { host, domain },
-        "the host of BASE_URL is not the deployment's domain: clients cannot sign in",
-      );
-    }
-    const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId });
-    const accounts = config.relayerPrivateKeys.map((key) => privateKeyToAccount(key));
-    const addresses = accounts.map(({ address }) => address);
-    await verifyDeployment({ publicClient, deployment });
-    const refused = await signerFaults({ publicClient, deployment, signers: addresses });
-    // One that the Relay does not allow must not keep the others from their work; its loop raises an alarm.
-    if (refused.length > 0 && refused.length === addresses.length) throw new ConfigError(refused.join("\n"));
-    await verifyNode(publicClient);
-
-    const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");
-    const connect = (
-      options: { maxConnections: number; statementTimeoutMs?: number },
-      url = config.databaseUrl,
-    ) => {
-      const database = createDatabase(url, { ...options, onError });
-      closing.push(() => database.pool.end());
-      return database;
-    };
-    const { api, read, work } = config.databaseConnections;
-    const { statementTimeoutMs } = config;
-    const { pool, db } = connect({ maxConnections: work });
-    await migrate(pool);
-    const notifications = createNotifications({ pool });
+    const { deployment, publicClient, accounts } = await openChain(config, logger);
+    const { db, apiDb, readDb, pools } = await openDatabases(config, logger, closing);
+    const notifications = createNotifications({ pool: pools.work });
     closing.push(() => notifications.stop());
 
     const clock = createChainClock({ publicClient });
@@ -105,53 +80,23 @@ export async function createService(
     await clock.refresh();
     notifications.listen(INDEX_CHANGED, { onNotification: clock.lookSoon });
 
-    const signers = addresses.map((address) => address.toLowerCase() as Address);
-    const serving = connect({ maxConnections: api, statementTimeoutMs });
-    const reading = { maxConnections: read, statementTimeoutMs };
-    const { pool: readPool, db: primaryReadDb } = connect(reading);
-    const { databaseReadUrl } = config;
-    const readDb =
-      databaseReadUrl === undefined
-        ? primaryReadDb
-        : databaseOn(readsFrom(connect(reading, databaseReadUrl).pool, readPool));
-    const pools = { work: pool, api: serving.pool, read: readPool };
-    const { confirmations, maxFeePerGas, maxPriorityFeePerGas, maxBatchSize, gasPolicy, roles } = config;
+    const { maxFeePerGas, gasPolicy, roles } = config;
+    const signers = accounts.map(({ address }) => address.toLowerCase() as Address);
     const metrics = createMetrics({ db, pools, publicClient, signers, maxFeePerGas, gasPolicy });
-    const run = (loop: Loop): void => {
+    const parts = { config, publicClient, clock, deployment, logger, metrics };
+    for (const loop of createLoops({ ...parts, db, pool: pools.work, notifications, accounts })) {
       closing.push(() => loop.stop());
       loop.start();
-    };
-    if (roles.has("relayer")) {
-      const relaying = {
-        db,
-        pool,
-        publicClient,
-        clock,
-        deployment,
-        options: { confirmations, maxFeePerGas, maxPriorityFeePerGas, maxBatchSize, gasPolicy },
-        logger,
-        metrics: metrics.relayer,
-      };
-      run(createCaretaker(relaying));
-      for (const account of accounts) run(createRelayer({ ...relaying, account, notifications }));
-    }
-    if (roles.has("worker")) {
-      run(createLogWriter({ db, publicClient, notifications, logger }));
-      const policy = { allowPrivate: config.webhooksToPrivateAddresses };
-      run(createWebhookSender({ db, keys: config, policy, notifications, logger }));
-      const wakers = { notifications, channels: [INDEX_CHANGED] };
-      run(createKeeper({ db, clock, deployment, logger, intervalMs: KEEPER_INTERVAL_MS, wakers }));
-      run(createPurger({ db, logger }));
     }
 
-    const shared = { config, db: serving.db, readDb, publicClient, clock, deployment, logger, metrics };
+    const shared = { ...parts, db: apiDb, readDb };
     let app = createProbeApp(shared);
     let endStreams = (): void => {};
     let endWaits = (): void => {};
     if (roles.has("api")) {
-      const keys = createKeyOwners(serving.db, notifications);
-      const outbox = createOutboxWaiter({ db: serving.db, notifications });
-      lookWhenIndexed(serving.db, notifications);
+      const keys = createKeyOwners(apiDb, notifications);
+      const outbox = createOutboxWaiter({ db: apiDb, notifications });
+      lookWhenIndexed(apiDb, notifications);
       endWaits = () => outbox.stop();
       closing.push(endWaits);
       const feed = await createEventFeed({ db, notifications, logger });
@@ -177,6 +122,87 @@ export async function createService(
     await stop();
     throw error;
   }
+}
+
+/** Throws ConfigError if the node, the deployment or all signers are unusable. */
+async function openChain(
+  { deploymentPath, baseUrl, roles, rpcUrl, relayerPrivateKeys }: Config,
+  logger: Logger,
+) {
+  const deployment = readDeployment(deploymentPath);
+  const { chainId, domain } = deployment;
+  const { host, hostname } = new URL(baseUrl);
+  // Clients sign in at no other host. On one machine they expect `localhost`.
+  if (roles.has("api") && host !== domain && !LOOPBACK_HOSTS.has(hostname)) {
+    logger.warn(
+      { host, domain },
+      "the host of BASE_URL is not the deployment's domain: clients cannot sign in",
+    );
+  }
+  const { publicClient } = createChainClients({ rpcUrl, chainId });
+  const accounts = relayerPrivateKeys.map((key) => privateKeyToAccount(key));
+  const signers = accounts.map(({ address }) => address);
+  await verifyDeployment({ publicClient, deployment });
+  const refused = await signerFaults({ publicClient, deployment, signers });
+  // One that the Relay does not allow must not keep the others from their work; its loop raises an alarm.
+  if (refused.length > 0 && refused.length === signers.length) throw new ConfigError(refused.join("\n"));
+  await verifyNode(publicClient);
+  return { deployment, publicClient, accounts };
+}
+
+/** Connects for background work, for calls, and for reads, which a replica can serve; migrates the database. */
+async function openDatabases(config: Config, logger: Logger, closing: Closing) {
+  const { databaseUrl, databaseReadUrl, statementTimeoutMs } = config;
+  const { api, read, work } = config.databaseConnections;
+  const onError = (error: Error): void => logger.warn({ error }, "a database connection broke");
+  const connect = (options: { maxConnections: number; statementTimeoutMs?: number }, url = databaseUrl) => {
+    const database = createDatabase(url, { ...options, onError });
+    closing.push(() => database.pool.end());
+    return database;
+  };
+  const working = connect({ maxConnections: work });
+  await migrate(working.pool);
+  const serving = connect({ maxConnections: api, statementTimeoutMs });
+  const toRead = { maxConnections: read, statementTimeoutMs };
+  const reading = connect(toRead);
+  const readDb =
+    databaseReadUrl === undefined
+      ? reading.db
+      : databaseOn(readsFrom(connect(toRead, databaseReadUrl).pool, reading.pool));
+  const pools = { work: working.pool, api: serving.pool, read: reading.pool };
+  return { db: working.db, apiDb: serving.db, readDb, pools };
+}
+
+/** The loops of this process's roles. */
+function createLoops({
+  config,
+  accounts,
+  ...parts
+}: Pick<Deps, "config" | "db" | "publicClient" | "clock" | "deployment" | "logger"> & {
+  pool: Pool;
+  metrics: Metrics;
+  notifications: Notifications;
+  accounts: readonly PrivateKeyAccount[];
+}): Loop[] {
+  const { confirmations, maxFeePerGas, maxPriorityFeePerGas, maxBatchSize, gasPolicy, roles } = config;
+  const loops: Loop[] = [];
+  if (roles.has("relayer")) {
+    const options = { confirmations, maxFeePerGas, maxPriorityFeePerGas, maxBatchSize, gasPolicy };
+    const relaying = { ...parts, options, metrics: parts.metrics.relayer };
+    loops.push(createCaretaker(relaying));
+    for (const account of accounts) loops.push(createRelayer({ ...relaying, account }));
+  }
+  if (roles.has("worker")) {
+    const policy = { allowPrivate: config.webhooksToPrivateAddresses };
+    const wakers = { notifications: parts.notifications, channels: [INDEX_CHANGED] };
+    loops.push(
+      createLogWriter(parts),
+      createWebhookSender({ ...parts, keys: config, policy }),
+      createKeeper({ ...parts, intervalMs: KEEPER_INTERVAL_MS, wakers }),
+      createPurger(parts),
+    );
+  }
+  return loops;
 }
 
 /** The response to a request that does not reach the app. */
