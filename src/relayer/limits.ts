@@ -50,7 +50,7 @@ const failedAge = (caller: SQL | Placeholder) =>
 const throttlingFailure = (caller: SQL) => sql`least(
   ${failedAge(caller)}, ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, LIMITS.refusedOperationsPerHour)})`;
 
-const readSignerState = prepare<RelayingState & { isProven: boolean; delegatedLately: boolean }>(
+const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: boolean }>(
   "signer_state",
   // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver. The first of
   // the two conditions on `kind` is the partial index's.
@@ -62,7 +62,7 @@ const readSignerState = prepare<RelayingState & { isProven: boolean; delegatedLa
     exists (
       select 1 from app.operation
       where caller = ${CALLER} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
-        and (state <> 'rejected' or block_number is not null) and created_at > now() - interval '30 days') as "delegatedLately"`,
+        and (state <> 'rejected' or block_number is not null) and created_at > now() - interval '1 day') as "wasToday"`,
 );
 
 interface LimitDeps {
@@ -133,10 +133,10 @@ export async function admitWithinLimits(
   return requireGas(deps, agent, await readState(deps, agent, refused), refused);
 }
 
-/** As {@link admitSigned}, for a delegation. A second one within 30 days has to stay within the limits, whoever signs. */
+/** As {@link admitSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
 export async function admitDelegation(deps: LimitDeps, agent: Address): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, "action");
-  if (!state.delegatedLately && (state.isProven || !(await isContract(deps, agent)))) return undefined;
+  if (!state.wasToday && (state.isProven || !(await isContract(deps, agent)))) return undefined;
   return requireGas(deps, agent, state, "action");
 }
 
