@@ -62,7 +62,9 @@ const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: b
     exists (
       select 1 from app.operation
       where caller = ${CALLER} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
-        and (state <> 'rejected' or block_number is not null) and created_at > now() - interval '1 day') as "wasToday"`,
+        and case when state = 'rejected' then block_number is not null
+          else once_key is distinct from ${sql.placeholder("registering")} end
+        and created_at > now() - interval '1 day') as "wasToday"`,
 );
 
 interface LimitDeps {
@@ -75,10 +77,10 @@ interface LimitDeps {
 const REFUSALS = {
   action: {
     fate: "This action was not relayed.",
-    hint: "You can also send it from your own account: the escrow takes it from its agent.",
+    hint: "Sign the action itself (Action-Signature): an ordinary account's signed action is relayed at any balance. You can also send it from your own account: the escrow takes it from its agent.",
   },
   "sign-in": {
-    fate: "This sign-in is narrower than your current delegation, so it has to be registered on chain. No key was issued.",
+    fate: "This sign-in is narrower than your current delegation, or than one that is pending, so it has to be registered on chain. No key was issued.",
     hint: "Sign in with your current delegation, or revoke all keys first, or register the narrower one on chain yourself (`onChain.register` of the client).",
   },
   credit: {
@@ -133,16 +135,22 @@ export async function admitWithinLimits(
   return requireGas(deps, agent, await readState(deps, agent, refused), refused);
 }
 
-/** As {@link admitSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs. */
-export async function admitDelegation(deps: LimitDeps, agent: Address): Promise<GasPolicy | undefined> {
-  const state = await readState(deps, agent, "action");
+/**
+ * As {@link admitSigned}, for a delegation. A second one within a day has to stay within the limits, whoever signs; the
+ * same one that is stored already, by its once-key, is no second one.
+ */
+export async function admitDelegation(
+  deps: LimitDeps,
+  { agent, onceKey }: { agent: Address; onceKey: string | undefined },
+): Promise<GasPolicy | undefined> {
+  const state = await readState(deps, agent, "action", onceKey);
   if (!state.wasToday && (state.isProven || !(await isContract(deps, agent)))) return undefined;
   return requireGas(deps, agent, state, "action");
 }
 
-async function readState({ db, config }: LimitDeps, caller: Address, refused: Refused) {
+async function readState({ db, config }: LimitDeps, caller: Address, refused: Refused, registering?: string) {
   const { allowance, budget } = config.gasPolicy;
-  const [state] = await readSignerState(db, { caller, allowance, budget });
+  const [state] = await readSignerState(db, { caller, allowance, budget, registering: registering ?? null });
   if (state === undefined) throw new Error("A select without a table returned no row");
   assertNotThrottled(caller, state.failureAge, REFUSALS[refused]);
   return state;

@@ -4,6 +4,7 @@
  * parties still get every unit out of the escrows.
  */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
@@ -519,19 +520,43 @@ describe("gas accounts", { timeout: 300_000 }, () => {
     expect((await gasPaid()) - before).toBeLessThan(bound + CYCLE);
   });
 
-  test("let an address without gas delegate once a day, for the contracts that it has", async () => {
-    let worker = await world.newAgent();
+  /** A Worker that has used up its gas. */
+  async function newDebtor(): Promise<Agent> {
+    const debtor = await world.newAgent();
     await world.query("insert into app.gas_account (address, used, earned, owed) values ($1, $2, 0, $2)", [
-      worker.address,
+      debtor.address,
       10 * ALLOWANCE,
     ]);
     await world.query("delete from app.gas_account where address = '*'");
-    const decline = async () => {
-      const client = await world.newAgent({ usd: "1" });
-      const reserved = { ...small, awardMethod: "direct_award", worker: worker.address };
-      const { id } = await created<{ id: string }>(world, client, reserved);
-      return worker.post(`/v1/contracts/${id}/accept`, { accept: false });
-    };
+    return debtor;
+  }
+
+  /** Creates a contract for `debtor`. The returned function declines it. */
+  async function offerTo(debtor: Agent): Promise<() => Promise<ApiResponse>> {
+    const client = await world.newAgent({ usd: "1" });
+    const reserved = { ...small, awardMethod: "direct_award", worker: debtor.address };
+    const { id } = await created<{ id: string }>(world, client, reserved);
+    return () => debtor.post(`/v1/contracts/${id}/accept`, { accept: false });
+  }
+
+  test("let an address without gas act again while its delegation is pending", async () => {
+    const debtor = await newDebtor();
+    const declines = [await offerTo(debtor), await offerTo(debtor)] as const;
+    const answers: Promise<ApiResponse>[] = [];
+    await withoutBlocks(async () => {
+      answers.push(declines[0]());
+      const delegations = "select 1 from app.operation where caller = $1 and kind = 'delegate'";
+      await eventually(async () => (await world.query(delegations, [debtor.address])).length, 1);
+      answers.push(declines[1]());
+      // A refusal comes at once.
+      await delay(500);
+    });
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  test("let an address without gas delegate once a day, for the contracts that it has", async () => {
+    let worker = await newDebtor();
+    const decline = async () => (await offerTo(worker))();
     expect((await decline()).status).toBe(200);
     ok(await revokeAll(worker));
     await gasPaid();

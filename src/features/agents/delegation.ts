@@ -127,13 +127,15 @@ export async function ensureDelegation(
   const mayRegister = (proof: Proof | null): proof is Proof =>
     proof !== null && permits({ ...proof, revokedAt: 0 }, action, now);
   const isGranted = permits(grant, action, now);
+  let limits = gasPolicy;
   if (isGranted || gasPolicy === undefined) {
     const newest = await newestProof(deps.db, agent, grant.revokedAt);
     const isNewer = newest !== null && newest.issuedAt > grant.issuedAt;
     if (isGranted && (!isNewer || mayRegister(newest))) return true;
     if (!mayRegister(newest)) return false;
+    const { onceKey } = registration(deps, newest);
+    limits ??= await admitDelegation(deps, { agent, onceKey });
   }
-  const limits = gasPolicy ?? (await admitDelegation(deps, agent));
 
   const operation = await deps.db.transaction(async (tx) => {
     const proof = await lockNewestProof(tx, agent, grant.revokedAt);
