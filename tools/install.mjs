@@ -105,7 +105,7 @@ function isPart(dir, wanted) {
 const requiredPackages = () =>
   packages(join(ROOT, "package-lock.json")).filter(([, entry]) => entry.optional !== true);
 
-/** What `npm start` installs: paths and lockfile entries. */
+/** What `npm start` installs, without binaries for one platform: paths and lockfile entries. */
 export function packagesOfStart() {
   const needed = reachable(readLockfile(join(ROOT, "package-lock.json")), START);
   return requiredPackages().filter(([path]) => needed.has(path));

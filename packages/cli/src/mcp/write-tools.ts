@@ -140,7 +140,7 @@ function addBackupAgentTools(tool: AddTool, { agent, outputs }: Served): void {
 /**
  * Adds tools that sign each payment only once. If the outcome of a call is unknown or not on chain, or its caller
  * cancelled it before the result, the same tool with the same input resumes the call instead of paying again.
- * `resume_call` resumes a call of unknown outcome by its id.
+ * `resume_call` resumes such a call by its id.
  */
 function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
   const follow = async (call: UnfinishedCall, signal: AbortSignal): Promise<CallToolResult> => {
@@ -177,7 +177,7 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
   server.registerTool(
     "resume_call",
     {
-      description: "Resume a paid call whose outcome is not known yet; signs nothing new",
+      description: "Resume a paid call whose outcome is not known, or not on chain, yet; signs nothing new",
       inputSchema: { resumeId: z.uuid() },
       annotations: CHANGES,
     },
