@@ -24,11 +24,13 @@ abstract contract AgentDelegation is IAgentDelegation {
     /// @dev How far the service's clock is allowed to run ahead of the chain's.
     uint256 private constant CLOCK_TOLERANCE = 15 minutes;
 
+    /// @inheritdoc IAgentDelegation
     address public immutable FACTORY;
 
-    /// @notice Name of the service, as it appears in the signed text.
+    /// @inheritdoc IAgentDelegation
     string public domain;
 
+    /// @inheritdoc IAgentDelegation
     mapping(address agent => mapping(address operator => Grant)) public grants;
 
     constructor(address factory, string memory domain_) {

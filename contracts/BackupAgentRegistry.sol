@@ -17,24 +17,18 @@ contract BackupAgentRegistry is IBackupAgentRegistry, AgentSignatures, Reentranc
     using Checkpoints for Checkpoints.Trace160;
     using SafeERC20 for IERC20;
 
-    struct Stake {
-        uint96 amount;
-        /// When the stake last grew; the agent can vote only on contracts matched later.
-        uint40 since;
-        uint40 lockedUntil;
-        /// Zero while not unbonding.
-        uint40 releasableAt;
-        /// The agent's pool slot plus one; zero if the agent is not in the pool.
-        uint40 poolSlot;
-    }
-
+    /// @inheritdoc IBackupAgentRegistry
     uint40 public constant UNBONDING_PERIOD = 48 hours;
     uint256 private constant TOKEN_UNIT = 1e18;
 
+    /// @inheritdoc IBackupAgentRegistry
     IEIP3009 public immutable TOKEN;
+    /// @inheritdoc IBackupAgentRegistry
     IWorkingContractFactory public immutable FACTORY;
+    /// @inheritdoc IBackupAgentRegistry
     address public immutable OPERATOR;
 
+    /// @inheritdoc IBackupAgentRegistry
     mapping(address agent => Stake) public stakes;
 
     /// @dev Which agent holds each pool slot, and how many slots are in use, over time. A draw uses the pool as it was

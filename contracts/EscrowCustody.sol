@@ -28,10 +28,10 @@ abstract contract EscrowCustody is EscrowState {
     uint40 private constant BOOKED_PAYER_REFUND_DELAY = 7 days;
     uint40 private constant REFUND_DELAY = 14 days;
 
-    /// @notice Amount that a payee could not receive at settlement.
+    /// @inheritdoc IWorkingContractEscrow
     mapping(address payee => uint256) public deferred;
 
-    /// @notice Authorizations credited or refunded after someone used them directly at the token.
+    /// @inheritdoc IWorkingContractEscrow
     mapping(address payer => mapping(bytes32 nonce => bool)) public directTransferSpent;
 
     /// @dev Whether a direct transfer can pay for the current action.

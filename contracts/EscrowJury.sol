@@ -37,6 +37,7 @@ abstract contract EscrowJury is EscrowCustody {
     uint256 private constant REWARD_PER_FEE = 200;
 
     mapping(address backupAgent => uint256) private _ballots;
+    /// @inheritdoc IWorkingContractEscrow
     mapping(address backupAgent => bool) public isDrawn;
     uint256 private _counts;
 
@@ -214,17 +215,17 @@ abstract contract EscrowJury is EscrowCustody {
         }
     }
 
-    /// @notice A Backup Agent's ballot: its commitment while sealed, then the packed votes with bit 24 set.
+    /// @inheritdoc IWorkingContractEscrow
     function ballotOf(address backupAgent) external view returns (uint256) {
         return _ballots[backupAgent];
     }
 
-    /// @notice State of the dispute.
+    /// @inheritdoc IWorkingContractEscrow
     function jury() external view returns (Jury memory) {
         return _jury;
     }
 
-    /// @notice Ballots opened so far.
+    /// @inheritdoc IWorkingContractEscrow
     function openedVotes() external view returns (uint256) {
         return _counts >> OPENED_COUNTER;
     }

@@ -7,21 +7,11 @@ import {IAgentDelegation} from "./interfaces/IAgentDelegation.sol";
 import {IBackupAgentRegistry} from "./interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "./interfaces/IEIP3009.sol";
 import {IProtocolToken} from "./interfaces/IProtocolToken.sol";
-import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
+import {Dependencies, IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
 import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
 import {AgentAction, Outcome, Phase, Status, Terms} from "./types/Types.sol";
-
-/// @notice The contracts that every escrow of a deployment shares.
-struct Dependencies {
-    IWorkingContractFactory factory;
-    IEIP3009 asset;
-    /// The Relay: it acts for agents, and knows which of them delegated to it.
-    address operator;
-    IBackupAgentRegistry registry;
-    IProtocolToken rewardToken;
-}
 
 /// @notice Terms, facts, and the status that follows from them and the time. Moves no money.
 abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, ReentrancyGuardTransient {
@@ -39,17 +29,6 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
         bool settled;
         /// The deposit arrived before `open`: one authorization of the initiator for it must still be marked spent.
         bool openedFromBalance;
-    }
-
-    /// @dev One storage slot, empty without a dispute.
-    struct Jury {
-        uint40 disputedAt;
-        /// Block whose hash seeds the draw.
-        uint40 drawBlock;
-        uint16 sealedVotes;
-        bool drawn;
-        /// Money owed to voters and to payees that could not be paid.
-        uint96 held;
     }
 
     /// @dev Bytes of code in front of the arguments of OpenZeppelin's clones.
@@ -75,8 +54,8 @@ abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, Reentr
         REWARD_TOKEN = d.rewardToken;
     }
 
-    /// @notice The contracts that this escrow calls. One getter for all: each further function adds 22 gas to every
-    /// call with a higher selector.
+    /// @inheritdoc IWorkingContractEscrow
+    /// @dev One getter for all: each further function adds 22 gas to every call with a higher selector.
     function dependencies() external view returns (Dependencies memory) {
         return Dependencies({
             factory: FACTORY, asset: ASSET, operator: OPERATOR, registry: REGISTRY, rewardToken: REWARD_TOKEN

@@ -11,9 +11,9 @@ import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol"
 /// @notice See {IProtocolToken}. ERC-20 with EIP-3009 and EIP-2612. Until the owner opens transfers, tokens move only
 /// by minting and to and from the Backup Agent registry. Only the registry's own calls can ever move tokens to it.
 contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Step {
-    /// @notice Limits of the owner's power over the supply, in base units: initial grants in total and
-    /// per week, and rewards per day.
+    /// @inheritdoc IProtocolToken
     uint256 public constant MAX_GRANTS = 1_000_000e18;
+    /// @inheritdoc IProtocolToken
     uint256 public constant MAX_WEEKLY_GRANTS = 50_000e18;
     uint256 private constant MIN_DAILY_CAP = 1000e18;
     uint256 private constant MAX_DAILY_CAP = 100_000e18;
@@ -29,32 +29,34 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         uint40 applicableAt;
     }
 
+    /// @inheritdoc IProtocolToken
     IWorkingContractFactory public immutable FACTORY;
+    /// @inheritdoc IProtocolToken
     address public immutable REGISTRY;
-    /// @notice Seconds between the announcement of a grant or a higher daily cap and its effect. Zero, on test networks
-    /// only, mints and raises at once, and without the weekly limit.
+    /// @inheritdoc IProtocolToken
     uint40 public immutable GRANT_DELAY;
 
+    /// @inheritdoc IProtocolToken
     bool public transfersOpen;
 
-    /// @notice Granted so far, in base units, including announced grants.
+    /// @inheritdoc IProtocolToken
     uint256 public granted;
     uint256 private _grantedThisWeek;
     uint40 private _grantWeek;
 
-    /// @notice Announced grants by id, from 1; empty once minted.
+    /// @inheritdoc IProtocolToken
     mapping(uint256 id => AnnouncedGrant) public announcedGrants;
-    /// @notice Announced and not minted yet, in base units.
+    /// @inheritdoc IProtocolToken
     uint256 public tokensAnnounced;
     uint256 private _lastGrant;
 
-    /// @notice Maximum that escrows can mint per UTC day, in base units.
+    /// @inheritdoc IProtocolToken
     uint128 public dailyCap;
     uint40 private _mintDay;
     /// @dev At most the highest daily cap, which fits.
     uint88 private _mintedToday;
 
-    /// @notice The announced higher daily cap; empty if there is none.
+    /// @inheritdoc IProtocolToken
     AnnouncedCap public announcedRaise;
 
     constructor(address owner_, IWorkingContractFactory factory, address registry, uint128 dailyCap_, uint40 grantDelay)
@@ -81,8 +83,7 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         _mint(backupAgent, amount);
     }
 
-    /// @notice Announces a grant of initial tokens, so that the first Backup Agents can stake. Not possible once
-    /// transfers are open.
+    /// @inheritdoc IProtocolToken
     function grant(address to, uint256 amount) external onlyOwner {
         granted += amount;
         require(!transfersOpen && granted <= MAX_GRANTS, GrantsExhausted(granted, MAX_GRANTS));
@@ -113,14 +114,13 @@ contract ProtocolToken is IProtocolToken, EIP3009Token, ERC20Permit, Ownable2Ste
         _mint(announced.to, announced.amount);
     }
 
-    /// @notice Lets everyone transfer, permanently.
+    /// @inheritdoc IProtocolToken
     function openTransfers() external onlyOwner {
         transfersOpen = true;
         emit TransfersOpened();
     }
 
-    /// @notice Sets the daily cap on minted rewards, in base units. A lower one applies at once, a higher one is
-    /// announced. Replaces the announced one.
+    /// @inheritdoc IProtocolToken
     function setDailyCap(uint128 cap) external onlyOwner {
         _requireWithinBounds(cap);
         delete announcedRaise;

@@ -18,6 +18,7 @@ contract Relay is IRelay, AgentDelegation, Ownable2Step {
     /// @dev Bytes in front of an operation's calldata.
     uint256 private constant HEADER_LENGTH = 27;
 
+    /// @inheritdoc IRelay
     mapping(address account => bool) public isSigner;
 
     constructor(address owner_, address factory, string memory domain_)
@@ -25,7 +26,7 @@ contract Relay is IRelay, AgentDelegation, Ownable2Step {
         Ownable(owner_)
     {}
 
-    /// @notice Adds or removes an account that may send batches.
+    /// @inheritdoc IRelay
     function setSigner(address signer, bool allowed) external onlyOwner {
         isSigner[signer] = allowed;
         emit SignerChanged(signer, allowed);

@@ -2,8 +2,8 @@
 pragma solidity 0.8.37;
 
 import {EscrowJury} from "./EscrowJury.sol";
-import {Dependencies, EscrowState} from "./EscrowState.sol";
-import {IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
+import {EscrowState} from "./EscrowState.sol";
+import {Dependencies, IWorkingContractEscrow} from "./interfaces/IWorkingContractEscrow.sol";
 import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
 import {AgentAction, Authorization, Phase, Status} from "./types/Types.sol";

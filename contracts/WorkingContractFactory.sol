@@ -5,10 +5,10 @@ import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step
 import {Create2} from "@openzeppelin/contracts/utils/Create2.sol";
 import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
 import {WorkingContractEscrow} from "./WorkingContractEscrow.sol";
+import {Dependencies} from "./interfaces/IWorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "./interfaces/IWorkingContractFactory.sol";
 import {Settlement} from "./libraries/Settlement.sol";
 import {TermsCodec} from "./libraries/TermsCodec.sol";
-import {Dependencies} from "./EscrowState.sol";
 import {Authorization, Parameters, Terms} from "./types/Types.sol";
 
 /// @notice See {IWorkingContractFactory}. The owner sets the Treasury, the reviewer and, within hard bounds, the
@@ -29,14 +29,16 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
     /// @dev How long a quote made under replaced parameters can still be paid.
     uint40 private constant PARAMETERS_GRACE = 1 days;
 
-    /// @notice The implementation behind every escrow's proxy.
+    /// @inheritdoc IWorkingContractFactory
     address public immutable IMPLEMENTATION;
 
+    /// @inheritdoc IWorkingContractFactory
     address public treasury;
+    /// @inheritdoc IWorkingContractFactory
     address public reviewer;
     Parameters private _parameters;
 
-    /// @notice Time (seconds) until which contracts can be created under these packed parameters; zero if unknown.
+    /// @inheritdoc IWorkingContractFactory
     mapping(bytes29 packedParameters => uint40) public parametersValidUntil;
 
     constructor(
@@ -76,18 +78,18 @@ contract WorkingContractFactory is IWorkingContractFactory, Ownable2Step {
         return TermsCodec.pack(terms);
     }
 
-    /// @notice Sets the parameters of future contracts.
+    /// @inheritdoc IWorkingContractFactory
     function setParameters(Parameters calldata parameters_) external onlyOwner {
         parametersValidUntil[TermsCodec.packParameters(_parameters)] = uint40(block.timestamp) + PARAMETERS_GRACE;
         _setParameters(parameters_);
     }
 
-    /// @notice Sets the Treasury, which receives fees and its share of slashed stakes.
+    /// @inheritdoc IWorkingContractFactory
     function setTreasury(address treasury_) external onlyOwner {
         _setTreasury(treasury_);
     }
 
-    /// @notice Sets who may release held payouts early.
+    /// @inheritdoc IWorkingContractFactory
     function setReviewer(address reviewer_) external onlyOwner {
         _setReviewer(reviewer_);
     }

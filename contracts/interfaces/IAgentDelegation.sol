@@ -32,4 +32,15 @@ interface IAgentDelegation {
 
     /// @notice The exact text that an agent signs.
     function challengeText(Delegation calldata delegation) external view returns (string memory);
+
+    /// @notice The newest {Delegation} of `agent` to `operator`, and when it was last revoked.
+    function grants(address agent, address operator)
+        external
+        view
+        returns (uint40 issuedAt, uint40 revokedAt, uint40 until, uint8 actions);
+
+    /// @notice Name of the service, as it appears in the signed text.
+    function domain() external view returns (string memory);
+    /// @notice The factory that the signed text names.
+    function FACTORY() external view returns (address);
 }

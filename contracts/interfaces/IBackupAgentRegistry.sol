@@ -3,9 +3,22 @@ pragma solidity 0.8.37;
 
 import {Authorization} from "../types/Types.sol";
 import {IAgentSignatures} from "./IAgentSignatures.sol";
+import {IEIP3009} from "./IEIP3009.sol";
+import {IWorkingContractFactory} from "./IWorkingContractFactory.sol";
 
 /// @notice Eligibility stakes of Backup Agents, in protocol tokens, and the pool that panels are drawn from.
 interface IBackupAgentRegistry is IAgentSignatures {
+    struct Stake {
+        uint96 amount;
+        /// When the stake last grew; the agent can vote only on contracts matched later.
+        uint40 since;
+        uint40 lockedUntil;
+        /// Zero while not unbonding.
+        uint40 releasableAt;
+        /// The agent's pool slot plus one; zero if the agent is not in the pool.
+        uint40 poolSlot;
+    }
+
     event Staked(address indexed agent, uint256 amount, uint256 total);
     event UnstakeRequested(address indexed agent, uint256 amount, uint40 releasableAt);
     event Unstaked(address indexed agent, uint256 amount);
@@ -61,4 +74,19 @@ interface IBackupAgentRegistry is IAgentSignatures {
 
     /// @notice The agent in slot `slot` of that pool; slots count from zero.
     function poolAt(uint256 slot, uint40 before) external view returns (address);
+
+    /// @notice The members of `agent`'s {Stake}.
+    function stakes(address agent)
+        external
+        view
+        returns (uint96 amount, uint40 since, uint40 lockedUntil, uint40 releasableAt, uint40 poolSlot);
+
+    /// @notice Minimum seconds between {requestUnstake} and {withdrawStake}.
+    function UNBONDING_PERIOD() external view returns (uint40);
+    /// @notice The protocol token.
+    function TOKEN() external view returns (IEIP3009);
+    /// @notice The factory whose escrows lock stakes.
+    function FACTORY() external view returns (IWorkingContractFactory);
+    /// @notice The operator's Relay.
+    function OPERATOR() external view returns (address);
 }

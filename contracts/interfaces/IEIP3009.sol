@@ -8,7 +8,6 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 interface IEIP3009 is IERC20 {
     function authorizationState(address authorizer, bytes32 nonce) external view returns (bool);
 
-    /// forge-lint: disable-next-line(mixed-case-function)
     function DOMAIN_SEPARATOR() external view returns (bytes32);
 
     function transferWithAuthorization(

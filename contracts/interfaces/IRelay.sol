@@ -22,4 +22,10 @@ interface IRelay {
     /// - Enough gas is left to give each operation its full limit.
     /// - No operation is truncated; otherwise the call reverts without a reason.
     function execute(bytes calldata operations) external;
+
+    /// @notice Adds or removes an account that may send batches. Only the owner can call.
+    function setSigner(address signer, bool allowed) external;
+
+    /// @notice Whether `account` may send batches.
+    function isSigner(address account) external view returns (bool);
 }

@@ -4,6 +4,20 @@ pragma solidity 0.8.37;
 import {Authorization, Outcome, Status, Terms} from "../types/Types.sol";
 import {Settlement} from "../libraries/Settlement.sol";
 import {IAgentSignatures} from "./IAgentSignatures.sol";
+import {IBackupAgentRegistry} from "./IBackupAgentRegistry.sol";
+import {IEIP3009} from "./IEIP3009.sol";
+import {IProtocolToken} from "./IProtocolToken.sol";
+import {IWorkingContractFactory} from "./IWorkingContractFactory.sol";
+
+/// @notice The contracts that every escrow of a deployment shares.
+struct Dependencies {
+    IWorkingContractFactory factory;
+    IEIP3009 asset;
+    /// The Relay: it acts for agents, and knows which of them delegated to it.
+    address operator;
+    IBackupAgentRegistry registry;
+    IProtocolToken rewardToken;
+}
 
 /// @notice The escrow of one Working Contract: its money, its facts and its rules.
 ///
@@ -14,17 +28,32 @@ import {IAgentSignatures} from "./IAgentSignatures.sol";
 /// A direct transfer is money that reached the escrow outside its own calls, for example because someone broadcast a
 /// payer's authorization at the token. The escrow's balance beyond {booked} is called unbooked.
 interface IWorkingContractEscrow is IAgentSignatures {
+    /// @dev One storage slot, empty without a dispute.
+    struct Jury {
+        uint40 disputedAt;
+        /// Block whose hash seeds the draw.
+        uint40 drawBlock;
+        uint16 sealedVotes;
+        bool drawn;
+        /// Money owed to voters and to payees that could not be paid.
+        uint96 held;
+    }
+
     event WorkingContractCreated(uint256 deposit);
     event WorkingContractMatched(address indexed counterparty, uint256 deposit);
     event WorkingContractDeclined();
     event WorkingContractCancelled();
     event WorkingContractWithdrawn();
+    /// @param outcomes One packed {Outcome} per criterion; zero unless criteria are computed.
     event WorkingContractDelivered(bytes32 deliveryHash, bytes32 checkpointsRoot, uint24 outcomes);
+    /// @param outcomes One packed {Outcome} per criterion.
     event WorkingContractApproved(uint24 outcomes);
     event WorkingContractDisputed(uint256 bond, uint40 votingClosesAt);
     event BackupAgentsDrawn(address[] backupAgents);
     event VoteSealed(address indexed backupAgent, bytes32 commitment, uint256 bond);
+    /// @param votes One packed {Outcome} per criterion.
     event VoteOpened(address indexed backupAgent, uint24 votes);
+    /// @param outcomes One packed {Outcome} per criterion.
     event WorkingContractTallied(uint24 outcomes);
     event WorkingContractSettled(
         Status indexed status, address client, address worker, address treasury, Settlement.Payout payout
@@ -232,4 +261,26 @@ interface IWorkingContractEscrow is IAgentSignatures {
 
     /// @notice Money that is booked; the balance is never below it.
     function booked() external view returns (uint256);
+
+    /// @notice Amount that `payee` could not receive; {claimDeferred} pays it.
+    function deferred(address payee) external view returns (uint256);
+
+    /// @notice Whether an authorization was credited or refunded after someone used it directly at the token.
+    function directTransferSpent(address payer, bytes32 nonce) external view returns (bool);
+
+    /// @notice State of the dispute.
+    function jury() external view returns (Jury memory);
+
+    /// @notice Whether {draw} gave a Backup Agent a seat.
+    function isDrawn(address backupAgent) external view returns (bool);
+
+    /// @notice A Backup Agent's ballot: its commitment while sealed, then the packed votes with bit 24 set, bit 25 once
+    /// claimed, and bit 26 once no reward is left to claim.
+    function ballotOf(address backupAgent) external view returns (uint256);
+
+    /// @notice Ballots opened so far.
+    function openedVotes() external view returns (uint256);
+
+    /// @notice The contracts that this escrow calls.
+    function dependencies() external view returns (Dependencies memory);
 }

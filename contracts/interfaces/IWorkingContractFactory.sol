@@ -33,6 +33,19 @@ interface IWorkingContractFactory {
     ///   earlier parameters are valid, so that money sent to the address can be refunded.
     function deploy(bytes calldata packedTerms) external returns (address escrow);
 
+    /// @notice Sets the parameters of future contracts.
+    ///
+    /// Requirements:
+    /// - The caller is the owner.
+    /// - Each parameter is within its bounds.
+    function setParameters(Parameters calldata parameters_) external;
+
+    /// @notice Sets the {treasury}. Only the owner can call, and not with zero.
+    function setTreasury(address treasury_) external;
+
+    /// @notice Sets the {reviewer}. Only the owner can call, and not with zero.
+    function setReviewer(address reviewer_) external;
+
     /// @notice The immutable bytes that follow the proxy code of an escrow with `terms`.
     function pack(Terms calldata terms) external pure returns (bytes memory packedTerms);
 
@@ -48,4 +61,8 @@ interface IWorkingContractFactory {
     function treasury() external view returns (address);
     /// @notice The account that may release held payouts early.
     function reviewer() external view returns (address);
+    /// @notice Time (seconds) until which contracts can be created under these packed parameters; zero if unknown.
+    function parametersValidUntil(bytes29 packedParameters) external view returns (uint40);
+    /// @notice The implementation behind every escrow's proxy.
+    function IMPLEMENTATION() external view returns (address);
 }

@@ -4,13 +4,13 @@ pragma solidity 0.8.37;
 import {Test} from "forge-std/Test.sol";
 import {AgentDelegation} from "../../contracts/AgentDelegation.sol";
 import {BackupAgentRegistry} from "../../contracts/BackupAgentRegistry.sol";
-import {Dependencies} from "../../contracts/EscrowState.sol";
 import {ProtocolToken} from "../../contracts/ProtocolToken.sol";
 import {Relay} from "../../contracts/Relay.sol";
 import {WorkingContractFactory} from "../../contracts/WorkingContractFactory.sol";
 import {IBackupAgentRegistry} from "../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IEIP3009} from "../../contracts/interfaces/IEIP3009.sol";
 import {IProtocolToken} from "../../contracts/interfaces/IProtocolToken.sol";
+import {Dependencies} from "../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {IWorkingContractFactory} from "../../contracts/interfaces/IWorkingContractFactory.sol";
 import {Authorization, Delegation, Parameters} from "../../contracts/types/Types.sol";
 
