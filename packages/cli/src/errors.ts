@@ -20,7 +20,7 @@ Exit codes:
   4  no payment was used, says the service: rejected, over the limit, or a wrong quote. If one was signed, the message
      says until when it can still be used: do not post again before that
   5  no response from the service or the node, or a 5xx, or the outcome of a payment is unknown: run the same command
-     again. An action that had taken effect is refused with 409 then; \`wcontract show\` says so.
+     again. If an action already took effect, it is refused with 409, and \`wcontract show\` says so.
      But a post and a stake pay each time: before you repeat one, check \`wcontract list --client <your address>\` or
      \`GET /v1/agents/<your address>/stake\``;
 
