@@ -31,6 +31,7 @@ const queries = [
 ];
 const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8");
 
+const METRIC = /\b(?:working_contracts|process|nodejs)_\w+|\bup\b/g;
 /** The end of a histogram's series. */
 const SERIES = /_(?:bucket|count|sum)$/;
 /** Prometheus provides this metric. */
@@ -43,13 +44,19 @@ test("every metric in a query is exposed by the service", async () => {
     for (const part of ["bucket", "count", "sum"]) exposed.add(`${histogram[1]}_${part}`);
   }
   for (const { name, expr } of queries) {
-    const used = [...expr.matchAll(/\b(?:working_contracts|process|nodejs)_\w+|\bup\b/g)].map(
-      ([metric]) => metric,
-    );
+    const used = [...expr.matchAll(METRIC)].map(([metric]) => metric);
     expect(used.length, name).toBeGreaterThan(0);
     for (const metric of used)
       expect(exposed.has(metric) || BUILT_IN.has(metric), `${name}: ${metric}`).toBe(true);
   }
+});
+
+test("the dashboard shows every metric that an alert watches", () => {
+  const shown = new Set(
+    panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => expr.match(METRIC) ?? [])),
+  );
+  const watched = rules.flatMap(({ expr }) => expr.match(METRIC) ?? []);
+  expect(watched.filter((metric) => !shown.has(metric) && !BUILT_IN.has(metric))).toEqual([]);
 });
 
 test("every label in a query belongs to its metric", async () => {
