@@ -43,11 +43,11 @@ Settings, as environment variables:
                    key of the protocol token's owner, the chain and its deployment file (grants; set all three,
                    or none while npm start is running on this machine)
 
-To rotate the master key without downtime:
-  1. Add the new key to MASTER_KEYS_OLD and restart every process, so that all of them can read it.
-  2. Restart every process with MASTER_KEY=<new> and MASTER_KEYS_OLD=<old>.
+To rotate the master key without downtime (the indexer has none and keeps running):
+  1. Add the new key to MASTER_KEYS_OLD and restart every API, relayer and worker, so that all of them can read it.
+  2. Restart them with MASTER_KEY=<new> and MASTER_KEYS_OLD=<old>.
   3. Run master-key rotate with the settings of step 2. If it is interrupted, repeat it until it reports nothing left.
-  4. Restart every process without MASTER_KEYS_OLD, and run master-key rotate again. Destroy the old key only if this
+  4. Restart them without MASTER_KEYS_OLD, and run master-key rotate again. Destroy the old key only if this
      says that MASTER_KEYS_OLD is empty and that MASTER_KEY reads every secret. If it says "Done", it had other settings.
 A container has new settings once it was created again: docs/runbook.md has the commands.`;
 
