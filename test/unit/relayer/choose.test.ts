@@ -170,11 +170,6 @@ describe("choosing a batch", () => {
     expect(choose([delegate, deliver, other], { batchGasLimit: 1_000_000 })).toEqual([3]);
   });
 
-  it("waits for an agent's operation that another signer is sending", () => {
-    const busy: BusyOperation[] = [{ kind: "delegate", escrow: null, caller: "agent" }];
-    expect(choose([candidate(1, { caller: "agent" })], { busy })).toEqual([]);
-  });
-
   it("prefers the sooner deadline when not all fit, and makes an agent's earlier actions as urgent", () => {
     const gas = operationGas(candidate(0)) * 2 + 1;
     const late = candidate(1, { notAfter: 1100 });
