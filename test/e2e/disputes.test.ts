@@ -97,7 +97,7 @@ describe("after the tally", () => {
       const own = votes.filter(({ backupAgent }) => backupAgent === address);
       expect(own.map((vote) => vote.vote)).toEqual(ballots[i]);
       expect(own.map((vote) => vote.majorityOutcome)).toEqual(criteriaMet);
-      if (story.bonds !== undefined)
+      if (story.bonds !== "")
         expect(own.map((vote) => vote.bondOutcome)).toEqual(bondOutcomesOf(story.bonds)[i]);
       expect(own.reduce((sum, { reward }) => sum + (reward ?? Number.NaN), 0)).toBe(story.tokens[i]);
     }
