@@ -27,6 +27,8 @@ import { startTestChain } from "../support/test-chain.js";
 const PRICE = 50_000_000n;
 const ESCROW = "0x00000000000000000000000000000000000e5c01";
 const STRANGER = "0x00000000000000000000000000000000000000aa";
+const SIGNATURE = "invalid_exact_evm_payload_signature";
+const AUTHORIZATION = "invalid_exact_evm_payload_authorization";
 
 let node: Awaited<ReturnType<typeof startTestChain>>;
 let quote: PaymentQuote;
@@ -46,38 +48,26 @@ afterAll(() => node?.stop());
 
 describe("a payment is rejected when", () => {
   const cases: [name: string, reason: string, change: PaymentChange][] = [
-    ["it was signed for another token", "invalid_exact_evm_payload_signature", { tokenName: "USD Coin" }],
+    ["it was signed for another token", SIGNATURE, { tokenName: "USD Coin" }],
     ["it echoes another chain", "invalid_network", { accepted: { network: "eip155:8453" } }],
     ["it echoes another scheme", "invalid_scheme", { accepted: { scheme: "upto" } }],
     ["it echoes another token", "invalid_payment_requirements", { accepted: { asset: ESCROW } }],
-    [
-      "it echoes another amount",
-      "invalid_exact_evm_payload_authorization_value",
-      { accepted: { amount: "1" } },
-    ],
+    ["it echoes another amount", `${AUTHORIZATION}_value`, { accepted: { amount: "1" } }],
     [
       "it echoes another recipient",
       "invalid_exact_evm_payload_recipient_mismatch",
       { accepted: { payTo: STRANGER } },
     ],
-    [
-      "it expires before it can settle",
-      "invalid_exact_evm_payload_authorization_valid_before",
-      { validBeforeIn: 4 },
-    ],
-    ["it is not valid yet", "invalid_exact_evm_payload_authorization_valid_after", { validAfterIn: 1_000 }],
-    ["its signature was tampered with", "invalid_exact_evm_payload_signature", { tamper: flipBit }],
-    ["its signature is cut", "invalid_exact_evm_payload_signature", { tamper: (hex) => slice(hex, 0, 64) }],
-    ["its signature is a single zero byte", "invalid_exact_evm_payload_signature", { tamper: () => "0x00" }],
-    ["its signature is the malleable twin", "invalid_exact_evm_payload_signature", { tamper: highS }],
-    [
-      "its recovery byte is invalid",
-      "invalid_exact_evm_payload_signature",
-      { tamper: (hex) => withV(hex, 29) },
-    ],
+    ["it expires before it can settle", `${AUTHORIZATION}_valid_before`, { validBeforeIn: 4 }],
+    ["it is not valid yet", `${AUTHORIZATION}_valid_after`, { validAfterIn: 1_000 }],
+    ["its signature was tampered with", SIGNATURE, { tamper: flipBit }],
+    ["its signature is cut", SIGNATURE, { tamper: (hex) => slice(hex, 0, 64) }],
+    ["its signature is a single zero byte", SIGNATURE, { tamper: () => "0x00" }],
+    ["its signature is the malleable twin", SIGNATURE, { tamper: highS }],
+    ["its recovery byte is invalid", SIGNATURE, { tamper: (hex) => withV(hex, 29) }],
     [
       "its wallet is not deployed yet (ERC-6492)",
-      "invalid_exact_evm_payload_signature",
+      SIGNATURE,
       { tamper: (hex) => concat([hex, `0x${"6492".repeat(16)}`]) },
     ],
   ];
@@ -107,7 +97,7 @@ describe("a payment is rejected when", () => {
     const head = Number((await node.publicClient.getBlock()).timestamp);
     const payment = await sign(payer, { validAfter: head + 30 });
     expect(await verify(payment, { now: head + 35 })).toMatchObject({
-      reason: "invalid_exact_evm_payload_authorization_valid_after",
+      reason: `${AUTHORIZATION}_valid_after`,
     });
   });
 
@@ -123,7 +113,7 @@ describe("a payment is rejected when", () => {
       const now = Math.floor(Date.now() / 1000) + ahead;
       const expired = await sign(payer, { validBefore: BigInt(now - 60) });
       expect(await verify(expired, { now })).toMatchObject({
-        reason: "invalid_exact_evm_payload_authorization_valid_before",
+        reason: `${AUTHORIZATION}_valid_before`,
         message: expect.stringMatching(
           new RegExp(`clock is ${words} ahead of the real time.*npm start -- --reset`),
         ),
@@ -162,7 +152,7 @@ describe("a payment that only its payee can use", () => {
     const payment = await sign(payer, { kind: "ReceiveWithAuthorization" });
     expect(await verify(payment, { isReceivable: true })).toMatchObject({ ok: true });
     expect(await verify(payment, { isReceivable: false })).toMatchObject({
-      reason: "invalid_exact_evm_payload_signature",
+      reason: SIGNATURE,
     });
   });
 });
@@ -173,7 +163,7 @@ describe("a contract wallet", () => {
     const stranger = privateKeyToAccount(generatePrivateKey());
     const wallet = await node.deployCompiled("ContractWallet", [owner.address]);
     await write("mint", [wallet, PRICE]);
-    await expectRefused({ address: wallet, signer: stranger }, {}, "invalid_exact_evm_payload_signature");
+    await expectRefused({ address: wallet, signer: stranger }, {}, SIGNATURE);
     await settle(await sign({ address: wallet, signer: owner }, {}));
     expect(await balanceOf(wallet)).toBe(0n);
   });
@@ -182,7 +172,7 @@ describe("a contract wallet", () => {
     const wrap = (_hex: Hex, digest: Hex) => concat([digest, `0x${"6492".repeat(16)}`]);
     for (const payer of [await fundedPayer(), await walletThatWantsTheDigestFirst()]) {
       expect(await verify(await sign(payer, { tamper: wrap }))).toMatchObject({
-        reason: "invalid_exact_evm_payload_signature",
+        reason: SIGNATURE,
         message: expect.stringContaining(`Deploy the wallet ${payer.address.toLowerCase()} first`),
       });
     }
@@ -211,7 +201,7 @@ describe("a contract wallet", () => {
     const stranger = privateKeyToAccount(generatePrivateKey());
     const delegate = await node.deployCompiled("ContractWallet", [stranger.address]);
     await node.testClient.setCode({ address: payer.address, bytecode: concat(["0xef0100", delegate]) });
-    await expectRefused(payer, {}, "invalid_exact_evm_payload_signature");
+    await expectRefused(payer, {}, SIGNATURE);
     await settle(await sign({ address: payer.address, signer: stranger }, {}));
   });
 });
