@@ -97,52 +97,31 @@ test.concurrent("the key of an account that runs code without ERC-1271 (EIP-7702
 });
 
 describe.concurrent("an agent that leaves nothing to the operator", () => {
-  const paths: [string, () => Promise<{ path: string; body?: Json; agent: Agent; status?: number }>][] = [
-    ["approves", async () => ({ path: approval((await underReview()).id), agent: client })],
-    [
-      "delivers",
-      async () => {
-        const { id } = await matched(world, { client, worker });
-        return { path: `/v1/contracts/${id}/delivery`, body: { delivery: "ipfs://output" }, agent: worker };
-      },
-    ],
-    [
-      "withdraws",
-      async () => ({
-        path: `/v1/contracts/${(await matched(world, { client, worker })).id}/withdraw`,
-        agent: worker,
-      }),
-    ],
-    [
-      "cancels",
-      async () => ({ path: `/v1/contracts/${(await created(world, client)).id}/cancel`, agent: client }),
-    ],
-    [
-      "declines",
-      async () => {
-        const { id } = await created(world, client, { worker: worker.address, awardMethod: "direct_award" });
-        return { path: `/v1/contracts/${id}/accept`, body: { accept: false }, agent: worker };
-      },
-    ],
-    [
-      "unstakes",
-      async () => {
-        const juror = await signInAs(await newJuror(world));
-        return { path: "/v1/agents/me/unstake", agent: juror };
-      },
-    ],
-    [
-      "complains",
-      async () => ({
-        path: `/v1/contracts/${(await matched(world, { client, worker })).id}/complaints`,
-        body: { evidence: { what: "late" } },
-        agent: client,
-        status: 201,
-      }),
-    ],
-  ];
+  type Action = () => Promise<{ path: string; body?: Json; agent: Agent; status?: number }>;
+  const running = () => matched<{ id: Address }>(world, { client, worker });
+  const actions: Record<string, Action> = {
+    approves: async () => ({ path: approval((await underReview()).id), agent: client }),
+    async delivers() {
+      const { id } = await running();
+      return { path: `/v1/contracts/${id}/delivery`, body: { delivery: "ipfs://output" }, agent: worker };
+    },
+    withdraws: async () => ({ path: `/v1/contracts/${(await running()).id}/withdraw`, agent: worker }),
+    async cancels() {
+      const { id } = await created(world, client);
+      return { path: `/v1/contracts/${id}/cancel`, agent: client };
+    },
+    async declines() {
+      const { id } = await created(world, client, { worker: worker.address, awardMethod: "direct_award" });
+      return { path: `/v1/contracts/${id}/accept`, body: { accept: false }, agent: worker };
+    },
+    unstakes: async () => ({ path: "/v1/agents/me/unstake", agent: await signInAs(await newJuror(world)) }),
+    async complains() {
+      const body = { evidence: { what: "late" } };
+      return { path: `/v1/contracts/${(await running()).id}/complaints`, body, agent: client, status: 201 };
+    },
+  };
 
-  test.each(paths)("%s only with its signature for it", async (_, prepare) => {
+  test.each(Object.entries(actions))("%s only with its signature for it", async (_, prepare) => {
     const { path, body, agent, status = 200 } = await prepare();
     const unsigned = await agent.post(path, body);
     expect(unsigned).toMatchObject({ status: 403, error: { code: "forbidden" } });
