@@ -34,6 +34,12 @@ const { client, worker } = await newPair(world);
 const [strictClient, strictWorker] = await Promise.all([strict(), strict()]);
 afterAll(() => console.log(table()));
 
+/** A row of the table. Throws if an attack has another result against the trusting agent, or against the strict one. */
+function record(attack: string, results: string[], expected: string[]): void {
+  rows.push([attack, ...results]);
+  expect(results).toEqual(expected);
+}
+
 const table = () => markdownOf(["Attack", "Agent that trusts the service", "Agent that does not"], rows);
 
 type Strict = StrictAgent & { account: Agent["account"] };
@@ -142,17 +148,13 @@ describe("votes", () => {
       { commitment, ...changes }: { commitment: Hex; nonce?: Hex },
     ) => {
       const payer = { account, address: account.address } as Agent;
-      const { from, signature, nonce, validAfter, validBefore } = await authorize(payer, quote, {
-        chainId: world.deployment.chainId,
-        changes,
-      });
-      const args = [from, commitment, { validAfter, validBefore, nonce, signature }] as const;
+      const payment = await authorize(payer, quote, { chainId: world.deployment.chainId, changes });
+      const args = [payment.from, commitment, payment] as const;
       return operator.relayed(id, encodeFunctionData({ abi: escrowAbi, functionName: "vote", args }));
     };
     await operator.relayed(world.deployment.delegation, await operator.delegationOf(trusting));
     const results = [await attack(trusting, { commitment }), await attack(cautious, { commitment, nonce })];
-    rows.push(["submit other votes with its bond", ...results]);
-    expect(results).toEqual(["succeeds", "`NotParty`"]);
+    record("submit other votes with its bond", results, ["succeeds", "`NotParty`"]);
     // A nonce drawn at random, as by a stock client, is no commitment: no one could open such a vote.
     expect(await attack(cautious, { commitment: nonce, nonce })).toBe("`NotParty`");
   });
@@ -187,8 +189,7 @@ describe("votes", () => {
       return operator.relayed(id, encodeFunctionData({ abi: escrowAbi, functionName: "openVote", args }));
     };
     const changed = [await open(plain.address, plainSalt), await open(careful.address, zeroHash)];
-    rows.push(["open its vote with other votes", ...changed]);
-    expect(changed).toEqual(["`CommitmentMismatch`", "`CommitmentMismatch`"]);
+    record("open its vote with other votes", changed, ["`CommitmentMismatch`", "`CommitmentMismatch`"]);
 
     const forgetful = await connect({ baseUrl: world.url, account: careful.account, fetch: hidden });
     const noticed = (agent: StrictAgent) =>
@@ -198,8 +199,7 @@ describe("votes", () => {
       );
     isHiding = true;
     const results = [await noticed(forgetful), await noticed(careful)];
-    rows.push(["hide its vote until the bond is lost", ...results]);
-    expect(results).toEqual(["succeeds", "it notices"]);
+    record("hide its vote until the bond is lost", results, ["succeeds", "it notices"]);
 
     await openOnChain(world, plain, { id, packed: packOutcomes(WORDS), salt: plainSalt });
     await (await alone(world, careful)).openVote(id);
@@ -279,8 +279,7 @@ describe.concurrent("an action", () => {
         ({ name, message }: Error) => (name === "NotOnChain" ? "it notices" : message),
       ),
     );
-    rows.push(["pretend an action, such as its dispute", ...results]);
-    expect(results).toEqual(["succeeds", "it notices"]);
+    record("pretend an action, such as its dispute", results, ["succeeds", "it notices"]);
   });
 });
 
@@ -302,8 +301,7 @@ describe.concurrent("a narrower sign-in", () => {
       );
     };
     const results = [await attack(NO_NODE), await attack({})];
-    rows.push(["use a wider sign-in that it kept back", ...results]);
-    expect(results).toEqual(["succeeds", "it notices"]);
+    record("use a wider sign-in that it kept back", results, ["succeeds", "it notices"]);
   });
 
   test.each(["revoke", "register"] as const)(
@@ -331,12 +329,9 @@ describe.concurrent("a payment", () => {
       const id = contract.id as Address;
       const before = await world.usdOf(payer.address);
       const quote = quoteOf(await payer.post(`/v1/contracts/${id}/accept`, { accept: true }));
-      const { chainId } = world.deployment;
-      const { from, signature, nonce, validAfter, validBefore } = await authorize(payer, quote, {
-        chainId,
-      });
+      const payment = await authorize(payer, quote, { chainId: world.deployment.chainId });
       await cancel();
-      const args = [from, { validAfter, validBefore, nonce, signature }] as const;
+      const args = [payment.from, payment] as const;
       const data = encodeFunctionData({ abi: escrowAbi, functionName: "accept", args });
       const result = await operator.relayed(id, data);
       expect(await world.usdOf(payer.address)).toBe(before);
@@ -350,8 +345,7 @@ describe.concurrent("a payment", () => {
       await reordered(payer, contract, () => client.post(`/v1/contracts/${contract.id}/cancel`)),
       await reordered(payer, sealed, () => strictClient.cancel(sealed.id)),
     ];
-    rows.push(["carry another action before a payment", ...results]);
-    expect(results).toEqual(["`WrongStatus`", "`WrongStatus`"]);
+    record("carry another action before a payment", results, ["`WrongStatus`", "`WrongStatus`"]);
   });
 
   test("is not used to accept a contract in the voter's name if it is for a vote", async () => {
@@ -375,16 +369,12 @@ describe.concurrent("a payment", () => {
       const refused = await voter.vote(id, ["met"]).then(() => "succeeds", refusal);
       if (signed === null) return refused;
       const { signature, authorization } = JSON.parse(atob(signed)).payload;
-      const { from, validAfter, validBefore, nonce } = authorization;
-      const args = [from, { validAfter, validBefore, nonce, signature }] as const;
-      return operator.relayed(
-        id as Address,
-        encodeFunctionData({ abi: escrowAbi, functionName: "accept", args }),
-      );
+      const args = [authorization.from, { ...authorization, signature }] as const;
+      const data = encodeFunctionData({ abi: escrowAbi, functionName: "accept", args });
+      return operator.relayed(id as Address, data);
     };
     const results = [await attack(NO_NODE), await attack({})];
-    rows.push(["accept a contract with the payment of its vote", ...results]);
-    expect(results).toEqual(["succeeds", "`RefusedToSign`"]);
+    record("accept a contract with the payment of its vote", results, ["succeeds", "`RefusedToSign`"]);
   });
 });
 
@@ -402,8 +392,7 @@ describe.concurrent("a delivery", () => {
     const sealed = await strictlyMatched();
     await strictWorker.deliver(sealed, REFERENCE, { seal: true });
     const results = [await readable(id), await readable(sealed)];
-    rows.push(["read its delivery with the master key", ...results]);
-    expect(results).toEqual(["succeeds", "finds nothing"]);
+    record("read its delivery with the master key", results, ["succeeds", "finds nothing"]);
     for (const party of [strictClient, strictWorker])
       expect(await party.readReference(sealed, "delivery")).toBe(REFERENCE);
   });
@@ -424,12 +413,10 @@ describe.concurrent("a delivery", () => {
     };
     const hidden = await shownKey({ key: null, signature: null });
     const none = [await attack(hidden, {}), await attack(hidden, { seal: true })];
-    rows.push(["hide the encryption key of the Client", ...none]);
-    expect(none).toEqual(["succeeds", "`RefusedToSign`"]);
+    record("hide the encryption key of the Client", none, ["succeeds", "`RefusedToSign`"]);
     const falsified = await shownKey({ key: await encryptionKeyOf(strictWorker) });
     const results = [await attack(falsified, { seal: false }), await attack(falsified, { seal: true })];
-    rows.push(["name a false encryption key of the Client", ...results]);
-    expect(results).toEqual(["succeeds", "`RefusedToSign`"]);
+    record("name a false encryption key of the Client", results, ["succeeds", "`RefusedToSign`"]);
     expect(await attack(falsified, {})).toBe("`RefusedToSign`");
   });
 
@@ -488,13 +475,12 @@ describe.concurrent("a delivery", () => {
         ? "succeeds"
         : "finds nothing";
     const asClient = [await releasedIf(`client = '${accomplice.address}'`), await stolen()];
-    rows.push(["name an accomplice as the Client", ...asClient]);
+    record("name an accomplice as the Client", asClient, ["succeeds", "finds nothing"]);
     ok(await client.pay(`/v1/contracts/${plain}/dispute`));
     await strictClient.dispute(id);
     expect(await deceived.shareDelivery(id)).toEqual([]);
     const asJuror = [await releasedIf(`matched_at = ${2 ** 40 - 1}`), await stolen()];
-    rows.push(["name an accomplice as a Backup Agent", ...asJuror]);
-    for (const results of [asClient, asJuror]) expect(results).toEqual(["succeeds", "finds nothing"]);
+    record("name an accomplice as a Backup Agent", asJuror, ["succeeds", "finds nothing"]);
   });
 
   test("is noticed by Client and Backup Agent with a node if the service replaced it", async () => {
@@ -517,8 +503,7 @@ describe.concurrent("a delivery", () => {
           results.push(await replaced(id, parties[name][i] as Strict, isSealed));
         const reader = name === "Client" ? "its Client" : "a Backup Agent";
         const how = isSealed ? "by another one, sealed to" : "by a plain one, shown to";
-        rows.push([`replace a sealed delivery ${how} ${reader}`, ...results]);
-        expect(results).toEqual(["succeeds", "it notices"]);
+        record(`replace a sealed delivery ${how} ${reader}`, results, ["succeeds", "it notices"]);
       }
     }
   });
@@ -536,8 +521,7 @@ describe.concurrent("a delivery", () => {
         ? "it notices"
         : "succeeds";
     });
-    rows.push(["withhold a delivery from its Client", ...results]);
-    expect(results).toEqual(["succeeds", "it notices"]);
+    record("withhold a delivery from its Client", results, ["succeeds", "it notices"]);
   });
 
   test("ends its Client's wait even if the service hides it", async () => {
@@ -555,8 +539,7 @@ describe.concurrent("a delivery", () => {
         ({ message }: Error) => (message.includes("is matched, not under-review") ? "succeeds" : message),
       ),
     );
-    rows.push(["hide a delivery until the review deadline", ...results]);
-    expect(results).toEqual(["succeeds", "it sees it on chain"]);
+    record("hide a delivery until the review deadline", results, ["succeeds", "it sees it on chain"]);
   });
 
   test("is read from a copy that the Worker sends, if the service hides it from a Backup Agent", async () => {
@@ -575,8 +558,7 @@ describe.concurrent("a delivery", () => {
     const read = async (options?: { copy: string }) =>
       (await juror.readReference(id, "delivery", options)) === REFERENCE ? "it reads a copy" : "succeeds";
     const results = [await read(), await read({ copy })];
-    rows.push(["withhold a delivery from a Backup Agent", ...results]);
-    expect(results).toEqual(["succeeds", "it reads a copy"]);
+    record("withhold a delivery from a Backup Agent", results, ["succeeds", "it reads a copy"]);
     const [sealed, share] = JSON.parse(copy) as string[];
     const other = JSON.stringify([sealed?.replace("ciphertext", "cyphertext"), share]);
     await expect(juror.readReference(id, "delivery", { copy: other })).rejects.toThrow("another text");
@@ -621,8 +603,7 @@ describe.concurrent("a delivery", () => {
         ({ message }: Error) => (message.includes("not the reference") ? "it notices" : message),
       );
     const results = [await shown(trusting, id), await shown(juror, sealed)];
-    rows.push(["show a Backup Agent a false delivery", ...results]);
-    expect(results).toEqual(["succeeds", "it notices"]);
+    record("show a Backup Agent a false delivery", results, ["succeeds", "it notices"]);
     // Beside the false share, a true one is read.
     await expect.poll(() => strictWorker.shareDelivery(sealed)).toEqual([juror.address]);
     expect(await juror.readReference(sealed, "delivery")).toBe(`${REFERENCE}/${sealed}`);
@@ -644,8 +625,7 @@ describe.concurrent("a complaint", () => {
       data.length === 1 ? "succeeds" : "finds nothing",
       shown?.equal === null ? "shown as unsigned" : "succeeds",
     ];
-    rows.push(["file a complaint in its name", ...results]);
-    expect(results).toEqual(["succeeds", "shown as unsigned"]);
+    record("file a complaint in its name", results, ["succeeds", "shown as unsigned"]);
   });
 });
 
