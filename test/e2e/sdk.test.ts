@@ -293,6 +293,13 @@ function lyingTerms(
 
 const elsewhere = `0x${"66".repeat(20)}`;
 
+/** A new contract is refused like this, and its payment is not signed. */
+async function expectUnsigned(options: AgentOptions, refusal: object, account = countingAccount()) {
+  const agent = await newAgent({ account, ...options }, "0");
+  await expect(agent.create(await work(agent))).rejects.toMatchObject(refusal);
+  expect(account.payments()).toEqual([]);
+}
+
 describe("a client", () => {
   it.each([
     ["payTo", "payTo", elsewhere],
@@ -303,35 +310,23 @@ describe("a client", () => {
     ["scheme", "scheme", "upto"],
     ["resource", "resource", "https://elsewhere.example/v1/contracts"],
   ])("signs nothing if the quote of a new contract has another %s (%s)", async (named, field, value) => {
-    const account = countingAccount();
-    const agent = await newAgent({ account, fetch: lyingQuote(field, value) }, "0");
-    const creation = agent.create(await work(agent));
     // Without terms at the address there is nothing to compare.
-    if (named === "payTo") await expect(creation).rejects.toMatchObject({ code: "not_found" });
-    else await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: named });
-    expect(account.payments()).toEqual([]);
+    const refusal = named === "payTo" ? { code: "not_found" } : { name: "RefusedToSign", field: named };
+    await expectUnsigned({ fetch: lyingQuote(field, value) }, refusal);
   });
 
   it("signs nothing if the terms behind payTo belong to another contract", async () => {
     const other = await newAgent();
     const { id } = await other.create(await work(other));
-    const account = countingAccount();
-    const agent = await newAgent({ account, fetch: lyingQuote("payTo", id) }, "0");
-    const creation = agent.create(await work(agent));
-    await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field: "payTo" });
-    expect(account.payments()).toEqual([]);
+    await expectUnsigned({ fetch: lyingQuote("payTo", id) }, { name: "RefusedToSign", field: "payTo" });
   });
 
   it.each([
     ["beyond the factory's bounds", { protocolFee: 9900 }, false, "protocolFee"],
     ["unknown to the factory, by the caller's node", { protocolFee: 600 }, true, "parameters"],
   ])("signs nothing if a new contract's parameters are %s", async (_name, changes, hasNode, field) => {
-    const account = countingAccount();
     const node = hasNode ? { node: world.info.rpcUrl } : {};
-    const agent = await newAgent({ account, fetch: lyingTerms(changes), ...node }, "0");
-    const creation = agent.create(await work(agent));
-    await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field });
-    expect(account.payments()).toEqual([]);
+    await expectUnsigned({ fetch: lyingTerms(changes), ...node }, { name: "RefusedToSign", field });
   });
 
   it("signs nothing at a service on another network than the recorded one", async () => {
@@ -524,9 +519,7 @@ describe("a malicious service", () => {
       const { data } = (await response.json()) as { data: Network };
       return Response.json({ data: { ...data, ...lied } });
     };
-    const agent = await newAgent({ account, apiKey, fetch, node: world.info.rpcUrl }, "0");
-    const creation = agent.create(await work(agent));
-    await expect(creation).rejects.toMatchObject({ name: "RefusedToSign", field });
-    expect(account.payments()).toEqual([]);
+    const options = { apiKey, fetch, node: world.info.rpcUrl };
+    await expectUnsigned(options, { name: "RefusedToSign", field }, account);
   });
 });
