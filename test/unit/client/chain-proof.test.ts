@@ -9,7 +9,6 @@ import {
   ServiceError,
 } from "@working-contracts/client/index";
 import { encodeWords } from "@working-contracts/protocol/hex";
-import { disputeBond } from "@working-contracts/protocol/ledger";
 import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import {
   creationSalt,
@@ -62,6 +61,16 @@ async function ended<T>(call: Promise<T>): Promise<T | Error> {
   return end;
 }
 
+/** A service that quotes a call on the escrow, which costs 2.5, and answers its payment. */
+const charging =
+  (call: string, answer: () => Response | Promise<Response>, served: unknown = terms) =>
+  (request: string, { headers }: RequestInit) => {
+    if (request.endsWith("/terms")) return Response.json({ data: served });
+    if (!request.startsWith("POST ")) return undefined;
+    if (new Headers(headers).has("payment-signature")) return answer();
+    return quoted(`/v1/contracts/${id}/${call}`, { payTo: id, amount: "2500000" });
+  };
+
 describe("an action that the service reports as done", () => {
   it.each([
     ["accept", "created", "matched"],
@@ -113,13 +122,7 @@ describe("an acceptance", () => {
     change(served);
     const signTypedData = vi.fn(account.signTypedData);
     const agent = await agentOf(
-      (request, { headers }) => {
-        if (request.endsWith("/terms")) return Response.json({ data: served });
-        if (!request.startsWith("POST ")) return undefined;
-        return new Headers(headers).has("payment-signature")
-          ? Response.json({ data: contract("matched") })
-          : quoted(`/v1/contracts/${id}/accept`, { payTo: id, amount: "2500000" });
-      },
+      charging("accept", () => Response.json({ data: contract("matched") }), served),
       { node: node as never, spendingLimit: { perCall: "50" }, account: { ...account, signTypedData } },
     );
     const end = await ended(agent.accept(id));
@@ -129,8 +132,6 @@ describe("an acceptance", () => {
 });
 
 describe("an acceptance that is paid, and that the node does not show", () => {
-  const isPaid = (headers: RequestInit["headers"]) => new Headers(headers).has("payment-signature");
-
   /** Accepts. The node answers after `delay`, which gets the time since the payment. */
   async function accepting(delay: (ms: number) => unknown, options: Partial<ConnectOptions> = {}) {
     const state = { status: "created" as Status, delay, signed: 0 };
@@ -140,17 +141,13 @@ describe("an acceptance that is paid, and that the node does not show", () => {
       if (state.signed > 0) await state.delay(performance.now() - paidAt);
       return chain.request(call);
     };
-    const agent = await agentOf(
-      (request, { headers }) => {
-        if (request.endsWith("/terms")) return Response.json({ data: terms });
-        if (!request.startsWith("POST ")) return undefined;
-        if (!isPaid(headers)) return quoted(`/v1/contracts/${id}/accept`, { payTo: id, amount: "2500000" });
-        state.signed++;
-        paidAt = performance.now();
-        return Response.json({ data: contract("matched") });
-      },
-      { node: { request } as never, spendingLimit: { perCall: "50" }, ...options },
-    );
+    const serve = charging("accept", () => {
+      state.signed++;
+      paidAt = performance.now();
+      return Response.json({ data: contract("matched") });
+    });
+    const given = { node: { request } as never, spendingLimit: { perCall: "50" }, ...options };
+    const agent = await agentOf(serve, given);
     const error = (await ended(agent.accept(id))) as OutcomeUnknown;
     /** The outcome of the call, resumed once the node shows it. */
     const resumed = () => {
@@ -215,22 +212,12 @@ describe("a dispute", () => {
     let status: Status = "under-review";
     let isLost = true;
     const caller = new AbortController();
-    const amount = String(disputeBond(50_000_000n, DEFAULT_PARAMETERS));
-    const agent = await agentOf(
-      (request, { headers }) => {
-        if (request.endsWith("/terms")) return Response.json({ data: terms });
-        if (!request.startsWith("POST ")) return undefined;
-        if (!new Headers(headers).has("payment-signature"))
-          return quoted(`/v1/contracts/${id}/dispute`, { payTo: id, amount });
-        if (isLost) caller.abort();
-        return isLost ? Promise.reject(new TypeError("gone")) : Response.json({ data: contract("disputed") });
-      },
-      {
-        node: nodeOf(() => status) as never,
-        spendingLimit: { perCall: "50" },
-        signal: caller.signal,
-      },
-    );
+    const serve = charging("dispute", () => {
+      if (isLost) caller.abort();
+      return isLost ? Promise.reject(new TypeError("gone")) : Response.json({ data: contract("disputed") });
+    });
+    const options = { spendingLimit: { perCall: "50" }, signal: caller.signal };
+    const agent = await agentOf(serve, { node: nodeOf(() => status) as never, ...options });
     const unknown = await ended(agent.dispute(id));
     expect(unknown).toBeInstanceOf(OutcomeUnknown);
     isLost = false;
