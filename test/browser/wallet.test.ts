@@ -81,6 +81,13 @@ async function newPerson({ usd = "1000", tokens = 0, onlySignsIn, elsewhere }: W
   await page.getByRole("button", { name: "Connect wallet" }).click();
   await page.getByText("Signed in").waitFor();
   const address = account.address.toLowerCase() as Address;
+  /** Clicks the visible button, and the confirmation of a payment if there is one. */
+  const press = async (name: string, { pay = false } = {}): Promise<void> => {
+    await page.getByRole("button", { name, exact: true }).click();
+    if (pay) await page.getByRole("dialog").getByRole("button", { name: "Pay", exact: true }).click();
+  };
+  /** Waits until the page says that the action is done. */
+  const done = (name: string) => page.getByText(`${name}: done`).waitFor();
   return {
     address,
     page,
@@ -88,13 +95,13 @@ async function newPerson({ usd = "1000", tokens = 0, onlySignsIn, elsewhere }: W
     asked,
     /** The button that shows the account while the page is connected. */
     account: page.getByRole("button", { name: `${address.slice(0, 6)}…${address.slice(-4)}` }),
-    /** Clicks the visible button, and the confirmation of a payment if there is one. */
-    async press(name: string, { pay = false } = {}): Promise<void> {
-      await page.getByRole("button", { name, exact: true }).click();
-      if (pay) await page.getByRole("dialog").getByRole("button", { name: "Pay", exact: true }).click();
+    press,
+    done,
+    /** Presses the button, and waits until its action is done. */
+    async perform(name: string, options: { pay?: boolean } = {}): Promise<void> {
+      await press(name, options);
+      await done(name);
     },
-    /** Waits until the page says that the action is done. */
-    done: (name: string) => page.getByText(`${name}: done`).waitFor(),
   };
 }
 
@@ -142,8 +149,7 @@ async function post(by: Person, options?: PostOptions): Promise<string> {
 /** Opens a contract's page, and accepts there. */
 async function accept(by: Person, path: string): Promise<void> {
   await by.page.goto(path);
-  await by.press("Accept", { pay: true });
-  await by.done("Accept");
+  await by.perform("Accept", { pay: true });
 }
 
 /** The data that the page at the path names. */
@@ -186,8 +192,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await worker.page.setViewportSize(PHONE);
     await expectNoSidewaysScroll(worker.page);
     await worker.page.setViewportSize(DESKTOP);
-    await worker.press("Deliver");
-    await worker.done("Deliver");
+    await worker.perform("Deliver");
 
     // The open page follows the contract, and asks the wallet for nothing until the delivery is opened.
     const signed = () => client.asked.filter((method) => method === "personal_sign").length;
@@ -199,8 +204,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await delivery.innerText()).toBe("ipfs://map");
     const after = signed();
     expect(after).toBeGreaterThan(first);
-    await client.press("Approve");
-    await client.done("Approve");
+    await client.perform("Approve");
     await expectUsd(worker, before + 47_500_000n);
     await client.page.locator("#summary .badge[title=settled-all-met]").waitFor();
     // The update replaced the task, and shows again what was decrypted.
@@ -219,8 +223,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
 
     await worker.page.reload();
     await worker.page.getByLabel("What happened").fill("Approved, but rude.");
-    await worker.press("File a complaint");
-    await worker.done("File a complaint");
+    await worker.perform("File a complaint");
     // A browser logs a quote as a failed request.
     for (const { page } of [client, worker])
       expect(faultsOf(page).filter((fault) => !fault.includes("status of 402"))).toEqual([]);
@@ -230,8 +233,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     const [ofClient, ofWorker] = await Promise.all([usdOf(client), usdOf(worker)]);
     const award = { counterparty: worker.address };
     await worker.page.goto(await post(client, award));
-    await worker.press("Decline");
-    await worker.done("Decline");
+    await worker.perform("Decline");
     await worker.page.locator("#summary .badge[title=cancelled-unmatched]").waitFor();
     await expectUsd(client, ofClient);
 
@@ -242,8 +244,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await worker.page.locator("pre[data-reference=supplementaryMaterials]").innerText()).toBe(
       "ipfs://streets",
     );
-    await worker.press("Withdraw");
-    await worker.done("Withdraw");
+    await worker.perform("Withdraw");
     await worker.page.locator("#summary .badge[title=cancelled-withdrawn]").waitFor();
     await Promise.all([expectUsd(client, ofClient + 750_000n), expectUsd(worker, ofWorker - 750_000n)]);
     expect(await dataOf(path)).toMatchObject({
@@ -259,8 +260,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     const path = await post(worker, { listing: true, counterparty: client.address });
     await Promise.all([client.page.goto(path), poor.page.goto(path)]);
     await client.page.getByRole("button", { name: "Accept", exact: true }).waitFor();
-    await client.press("Decline");
-    await client.done("Decline");
+    await client.perform("Decline");
     await expectUsd(worker, before);
     await poor.account.waitFor();
     for (const name of ["Accept", "Decline"])
@@ -458,10 +458,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     const path = await post(worker, { listing: true });
     await accept(client, path);
     await worker.page.getByLabel("Hash or URI of your work").fill("ipfs://map");
-    await worker.press("Deliver");
-    await worker.done("Deliver");
-    await client.press("Dispute", { pay: true });
-    await client.done("Dispute");
+    await worker.perform("Deliver");
+    await client.perform("Dispute", { pay: true });
 
     await worker.press("Share the delivery");
     await worker.page.getByRole("alert").getByText("no Backup Agent has asked for it").waitFor();
@@ -469,20 +467,18 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     const delivery = reader.page.locator("summary[data-name=Delivery]");
     await delivery.getByText("open to decrypt").click();
     await reader.page.getByText("a party has to share it with you").waitFor();
-    await worker.press("Share the delivery");
-    await worker.done("Share the delivery");
+    await worker.perform("Share the delivery");
     // Closes it, and opens it again.
     await delivery.click();
     await delivery.click();
     await delivery.getByText("decrypted for you").waitFor();
     expect(await reader.page.locator("pre[data-reference=delivery]").innerText()).toBe("ipfs://map");
 
-    const fillInVote = async ({ page, press, done }: Person) => {
+    const fillInVote = async ({ page, perform }: Person) => {
       await page.goto(path);
       await page.getByRole("group", { name: "Names the streets" }).getByLabel("met", { exact: true }).check();
       await page.getByRole("group", { name: "Shows the river" }).getByLabel("not met").check();
-      await press("Vote", { pay: true });
-      await done("Vote");
+      await perform("Vote", { pay: true });
     };
     const id = path.replace("/contracts/", "");
     await Promise.all([fillInVote(reader), fillInVote(other), vote(third, id, "met", "not met")]);
@@ -549,8 +545,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await poor.page.getByRole("alert").getByText("Accept:").waitFor();
     expect(await usdOf(poor)).toBe(1_000_000n);
 
-    await client.press("Cancel");
-    await client.done("Cancel");
+    await client.perform("Cancel");
     await expectUsd(client, before);
   });
 
