@@ -126,13 +126,8 @@ describe("a webhook", () => {
     const receiver = await startReceiver();
     const { secret } = await register(worker, { url: receiver.url });
     await created(world, client);
-    const { id } = await matched(
-      world,
-      { client, worker },
-      {
-        matchDeadline: await world.inSeconds(2 * HOUR),
-      },
-    );
+    const matchDeadline = await world.inSeconds(2 * HOUR);
+    const { id } = await matched(world, { client, worker }, { matchDeadline });
     ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" }));
     await eventually("it is sent", async () => typesAt(receiver).includes("contract.delivered"));
 

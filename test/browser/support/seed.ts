@@ -10,7 +10,9 @@ import {
   HOUR,
   matched,
   newJuror,
+  newPair,
   ok,
+  type Pair,
   readUntil,
   untilStatus,
   vote,
@@ -23,34 +25,28 @@ export const HOSTILE = `"><script>window.hacked=1</script><img src=x onerror="wi
 export type Seed = Awaited<ReturnType<typeof seed>>;
 
 export async function seed(world: World) {
-  const [client, worker] = await Promise.all([
-    world.newAgent({ usd: "10000" }),
-    world.newAgent({ usd: "10000" }),
-  ]);
+  const pair = await newPair(world, "10000");
+  const { client, worker } = pair;
   const [first, second, third] = (await Promise.all(
     [0, 1, 2].map(() => newJuror(world, { usd: "1000" })),
   )) as [Agent, Agent, Agent];
 
   // Contracts that need time to end come first. Then the chain's time moves once for all of them.
-  const disputedId = (await disputed(world, { client, worker }, SURVEY)).id;
+  const disputedId = (await disputed(world, pair, SURVEY)).id;
   await Promise.all([
     vote(first, disputedId, "met", "met", "not met"),
     vote(second, disputedId, "met", "met", "not met"),
     vote(third, disputedId, "met", "unclear", "met"),
   ]);
-  const absent = await matched(
-    world,
-    { client, worker },
-    {
-      title: "Transcribe an interview of forty minutes",
-      withdrawalDeadline: await world.inSeconds(HOUR + 60),
-      deliveryDeadline: await world.inSeconds(HOUR + 120),
-    },
-  );
+  const absent = await matched(world, pair, {
+    title: "Transcribe an interview of forty minutes",
+    withdrawalDeadline: await world.inSeconds(HOUR + 60),
+    deliveryDeadline: await world.inSeconds(HOUR + 120),
+  });
   await world.increaseTime(DAY);
 
   // The service accepts at most five unpaid creations of one caller at once.
-  const approved = await approve(world, client, worker);
+  const approved = await approve(world, pair);
   const [open, listing, running, underReview, voting, withdrawn, hostile] = await Promise.all([
     created(world, client, { title: "Label 2,000 street photographs", budgetOrPrice: 320 }),
     created(world, worker, {
@@ -58,10 +54,10 @@ export async function seed(world: World) {
       title: "Nightly backups, checked, for a month",
       budgetOrPrice: 18.5,
     }),
-    matched(world, { client, worker }, { title: "Port a parser to Rust", budgetOrPrice: 1250 }),
-    delivered(world, { client, worker }, { title: "Summarise twelve papers on soil carbon" }),
-    disputed(world, { client, worker }, { title: "Design a logo in three variants", budgetOrPrice: 80 }),
-    matched(world, { client, worker }, { title: "Proofread a thesis" }),
+    matched(world, pair, { title: "Port a parser to Rust", budgetOrPrice: 1250 }),
+    delivered(world, pair, { title: "Summarise twelve papers on soil carbon" }),
+    disputed(world, pair, { title: "Design a logo in three variants", budgetOrPrice: 80 }),
+    matched(world, pair, { title: "Proofread a thesis" }),
     beHostile(world),
   ]);
   await Promise.all([
@@ -116,17 +112,14 @@ const SURVEY = {
   ],
 };
 
-async function approve(world: World, client: Agent, worker: Agent): Promise<string> {
-  const { id } = await matched(
-    world,
-    { client, worker },
-    {
-      title: "Watch an orderbook for a week",
-      awardMethod: "direct_award",
-      worker: worker.address,
-      budgetOrPrice: 50,
-    },
-  );
+async function approve(world: World, pair: Pair): Promise<string> {
+  const { client, worker } = pair;
+  const { id } = await matched(world, pair, {
+    title: "Watch an orderbook for a week",
+    awardMethod: "direct_award",
+    worker: worker.address,
+    budgetOrPrice: 50,
+  });
   for (const [fromSequence, toSequence] of [[1, 10] as const, [11, 25] as const]) {
     const body = await checkpointBody(world, { fromSequence, toSequence, data: { rows: toSequence * 1000 } });
     await worker.post(`/v1/contracts/${id}/checkpoint`, body);
@@ -141,24 +134,18 @@ async function approve(world: World, client: Agent, worker: Agent): Promise<stri
 
 /** Puts hostile text into every field that a page shows. */
 async function beHostile(world: World) {
-  const [client, worker] = await Promise.all([
-    world.newAgent({ usd: "100" }),
-    world.newAgent({ usd: "100" }),
-  ]);
+  const pair = await newPair(world, "100");
+  const { client, worker } = pair;
   await client.post("/v1/agents/me/profile", { displayName: '"><script>hacked=1</script>', bio: HOSTILE });
-  const { id } = await matched(
-    world,
-    { client, worker },
-    {
-      title: HOSTILE,
-      taskDescription: `${HOSTILE}\n\n${"long".repeat(200)}`,
-      acceptanceCriteria: [HOSTILE, "x".repeat(300), "\u202eright to left"],
-      application: "usageticket",
-      applicationTerms: { criteria: [{ metric: HOSTILE, op: ">=", target: 1 }], note: HOSTILE },
-      supplementaryMaterials: HOSTILE,
-      budgetOrPrice: 10,
-    },
-  );
+  const { id } = await matched(world, pair, {
+    title: HOSTILE,
+    taskDescription: `${HOSTILE}\n\n${"long".repeat(200)}`,
+    acceptanceCriteria: [HOSTILE, "x".repeat(300), "\u202eright to left"],
+    application: "usageticket",
+    applicationTerms: { criteria: [{ metric: HOSTILE, op: ">=", target: 1 }], note: HOSTILE },
+    supplementaryMaterials: HOSTILE,
+    budgetOrPrice: 10,
+  });
   const checkpoint = await checkpointBody(world, {
     merkleRoot: HOSTILE,
     lastReceiptHash: HOSTILE,
