@@ -25,6 +25,9 @@ const operation = (more: string) => `'create', id, '', 0, ${more}`;
 const webhookOf = (owner: string, disabledAt: string, createdAt = "now()", succeededAt = "null") =>
   `${owner}, '', '', '', 0, 0, ${disabledAt}, ${createdAt}, ${succeededAt}`;
 const REFERENCE = "'supplementaryMaterials', '', ''";
+/** Rows with these names and the same values. */
+const alike = <T extends string | null>(values: T, ...names: string[]): Record<string, T> =>
+  Object.fromEntries(names.map((name) => [name, values]));
 
 const PURGES: Purged[] = [
   {
@@ -98,12 +101,8 @@ const PURGES: Purged[] = [
     columns: "created_at",
     kept: {
       recent: younger("90 days"),
-      "a client": older("90 days"),
       "a worker": older("1 year"),
-      "a staker": older("90 days"),
-      "a voter": older("90 days"),
-      relayed: older("90 days"),
-      paying: older("90 days"),
+      ...alike(older("90 days"), "a client", "a staker", "a voter", "relayed", "paying"),
     },
     gone: { idle: older("90 days") },
   },
@@ -114,30 +113,20 @@ const PURGES: Purged[] = [
       initiator, escrow_terms, first_quoted_at, opened_at`,
     kept: {
       quoted: textsOf(younger("40 minutes")),
-      "being paid": textsOf(older("40 minutes")),
       opened: textsOf(older("1 year"), "now()"),
-      "opened by a stranger": textsOf(older("40 minutes")),
-      applied: textsOf(older("40 minutes")),
+      ...alike(textsOf(older("40 minutes")), "being paid", "opened by a stranger", "applied"),
     },
-    gone: {
-      unpaid: textsOf(older("40 minutes")),
-      "refused payment": textsOf(older("40 minutes")),
-      refunded: textsOf(older("40 minutes")),
-      deployed: textsOf(older("40 minutes")),
-      "quoted again": textsOf(older("40 minutes")),
-    },
+    gone: alike(
+      textsOf(older("40 minutes")),
+      ...["unpaid", "refused payment", "refunded", "deployed", "quoted again"],
+    ),
   },
   {
     table: "reference_key",
     name: "contract_id",
     columns: "field, wrapped_key, master_key_id",
-    kept: {
-      quoted: REFERENCE,
-      "being paid": REFERENCE,
-      opened: REFERENCE,
-      "opened by a stranger": REFERENCE,
-    },
-    gone: { unpaid: REFERENCE, "refused payment": REFERENCE },
+    kept: alike(REFERENCE, "quoted", "being paid", "opened", "opened by a stranger"),
+    gone: alike(REFERENCE, "unpaid", "refused payment"),
     follows: true,
   },
   {
@@ -146,19 +135,10 @@ const PURGES: Purged[] = [
     columns: "caller, body_hash, escrow_terms, expired_at",
     kept: {
       recent: attempt(younger("30 days")),
-      "to be settled": attempt(older("30 days")),
-      "with a deferred payout": attempt(older("30 days")),
-      "quoted again": attempt(older("30 days")),
-      unpaid: null,
-      "refused payment": null,
-      refunded: null,
-      deployed: null,
+      ...alike(attempt(older("30 days")), "to be settled", "with a deferred payout", "quoted again"),
+      ...alike(null, "unpaid", "refused payment", "refunded", "deployed"),
     },
-    gone: {
-      old: attempt(older("30 days")),
-      "never paid": attempt(older("30 days")),
-      settled: attempt(older("30 days")),
-    },
+    gone: alike(attempt(older("30 days")), "old", "never paid", "settled"),
   },
 ];
 const CHAIN = `
