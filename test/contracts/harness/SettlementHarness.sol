@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Settlement} from "../../../contracts/libraries/Settlement.sol";
 import {TermsCodec} from "../../../contracts/libraries/TermsCodec.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
-import {Outcome, Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 
 /// @notice Exposes the internal libraries, and many escrows in one call, to the differential test against TypeScript.
 contract SettlementHarness {

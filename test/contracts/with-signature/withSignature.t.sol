@@ -6,7 +6,7 @@ import {IAgentSignatures} from "../../../contracts/interfaces/IAgentSignatures.s
 import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {AgentAction, Delegation, Status, Terms} from "../../../contracts/types/Types.sol";
+import {Delegation, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 import {Operation, packOperations} from "../Operations.sol";
 import {ContractWallet} from "../mocks/ContractWallet.sol";
