@@ -222,19 +222,18 @@ function posting(session: Session) {
   const { network, signer } = session;
   const caller = signer.address.toLowerCase() as Address;
   const { terms: servedTerms } = reads(session);
-  /** Payments for drafts that were not posted, as far as the service says. */
-  const unused = new Map<string, { key: string; payTo: string; expiresAt: number }>();
+  /** Payments for drafts that were not posted, as far as the service says. A call takes the one that it repeats. */
+  let unused: { text: string; key: string; payTo: string; expiresAt: number }[] = [];
   /** Keys of the newest drafts that were quoted, and not signed: the service counts the same bytes as one unpaid attempt. */
   const unsigned = new Map<string, string>();
 
   return async (draft: Draft): Promise<Contract> => {
     const text = JSON.stringify(draft);
-    let earlier = unused.get(text);
-    if (earlier && performance.now() > earlier.expiresAt) {
-      if (session.node) await (await import("./chain-check.js")).requireNew(session.node, earlier.payTo);
-      unused.delete(text);
-      earlier = undefined;
+    for (const one of unused.filter((one) => one.text === text && performance.now() > one.expiresAt)) {
+      if (session.node) await (await import("./chain-check.js")).requireNew(session.node, one.payTo);
+      unused = unused.filter((other) => other !== one);
     }
+    const earlier = unused.find((one) => one.text === text);
     const price = parseDecimal(String(draft.budgetOrPrice));
     // A draft with other deadlines is another attempt, so what cannot be paid is not even quoted.
     if (price !== null && draft.initiator !== "worker")
@@ -284,12 +283,14 @@ function posting(session: Session) {
       if (paidTo === "") await termsOf(response.data.id);
       const id = paidTo || response.data.id;
       const contract = await provenAs(session, "create", id)(response);
-      if (unused.get(text)?.key === key) unused.delete(text);
+      unused = unused.filter((one) => one.payTo !== id);
       return { ...contract, id };
     };
+    // A program can post two contracts with the same text at a time.
+    unused = unused.filter((one) => one !== earlier);
     return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, parse }).catch((error) => {
-      // Not earlier: a program can post two contracts with the same text at a time.
-      if (expiresAt) unused.set(text, { key, payTo: paidTo, expiresAt });
+      const left = expiresAt ? { text, key, payTo: paidTo, expiresAt } : earlier;
+      if (left) unused.push(left);
       else if (paidTo) {
         unsigned.set(text, key);
         const [oldest = ""] = unsigned.keys();

@@ -453,6 +453,16 @@ describe("a creation whose payment the service reports as not used", () => {
     expect(first.id).not.toBe(second.id);
   });
 
+  it("is kept beside another one with the same text, and each is repeated once", async () => {
+    const { agent, paid } = await posting(conflict);
+    const both = () =>
+      ended(Promise.all([agent.create(draft).catch(String), agent.create(draft).catch(String)]));
+    for (let i = 0; i < 2; i++) await both();
+    const [first, second, ...repeated] = paid.map(({ payTo }) => payTo);
+    expect(first).not.toBe(second);
+    expect(repeated.toSorted()).toEqual([first, second].toSorted());
+  });
+
   it("uses one unpaid attempt if nothing was signed, and none beyond the caller's limit", async () => {
     const limited = await posting(conflict, { spendingLimit: { perCall: "49" } });
     expect(await ended(limited.agent.create(draft))).toMatchObject({ name: "SpendingLimitError" });
