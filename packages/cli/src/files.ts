@@ -134,29 +134,26 @@ export function createSpendingLedger(
           `${resource} costs ${decimal}, more than the cap of ${formatDecimal(perCall)} per call (--max-per-call). Nothing was signed.`,
         );
       exclusively(path, () => {
-        const spent = spentToday();
+        const { day, spent } = read();
         if (spent + amount > perDay)
           throw new SpendingLimitError(
             `${resource} costs ${decimal}. Together with today's ${formatDecimal(spent)}, this exceeds the cap of ${formatDecimal(perDay)} per day (--max-per-day). Nothing was signed.`,
           );
-        writePrivateJson(path, { day: today(), spent: formatDecimal(spent + amount) } satisfies Ledger);
+        writePrivateJson(path, { day, spent: formatDecimal(spent + amount) } satisfies Ledger);
       });
     },
-    spentToday,
+    spentToday: () => read().spent,
   };
 
-  function today(): string {
-    return now().toISOString().slice(0, 10);
-  }
-
-  /** A future day counts as today, so setting the clock back does not reset the cap. */
-  function spentToday(): bigint {
+  /** The day is the later of today and the stored one, so setting the clock back does not reset the cap. */
+  function read(): { day: string; spent: bigint } {
+    const today = now().toISOString().slice(0, 10);
     const stored = readPrivateJson(path);
-    if (stored === null) return 0n;
+    if (stored === null) return { day: today, spent: 0n };
     const ledger = LedgerSchema.safeParse(stored);
     const spent = ledger.success ? parseDecimal(ledger.data.spent) : null;
     if (!ledger.success || spent === null)
       throw new Error(`${path} is not a spending record. Repair or delete it.`);
-    return ledger.data.day < today() ? 0n : spent;
+    return ledger.data.day < today ? { day: today, spent: 0n } : { day: ledger.data.day, spent };
   }
 }
