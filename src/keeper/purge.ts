@@ -72,7 +72,7 @@ const PURGES: SQL[] = [
       select id, caller, body_hash, escrow_terms from dropped
       on conflict (id) do update set expired_at = now())
     select id from candidates`,
-  // A payment can arrive late, and is refunded by opening its escrow. Clients sign for a minute; after a month the same
+  // A payment can arrive late, and is refunded by opening its escrow. Clients sign for minutes; after a month the same
   // bytes still lead to the same address, unless the protocol's parameters have changed. By these rows the keeper knows
   // escrows that strangers opened.
   purge(
