@@ -38,7 +38,9 @@ test("no two mutants have one name", () => {
 test.each(rows)("row $number, $fault: its tests exist", ({ tests, failsWhen }) => {
   expect(failsWhen).not.toBe("");
   for (const reference of tests.split("; ")) {
+    if (reference.startsWith("the audit")) continue;
     const [, path = "", titles = ""] = /^`([^`]+)`(?:: (.*))?$/.exec(reference) ?? [];
+    expect(path, reference).not.toBe("");
     const file = join(ROOT, "test", `${path}.test.ts`);
     expect(existsSync(file) || existsSync(join(ROOT, "test", path)), reference).toBe(true);
     for (const title of titles.split(", ").filter((one) => one !== "")) {
