@@ -32,6 +32,8 @@ export interface AppEnv {
     rawBody: Buffer;
     /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
     identity: Address | null;
+    /** Looks the address up again. Under /v1. */
+    currentIdentity: () => Address | null | Promise<Address | null>;
     /** Whether a rate limit counts the request, which is not beyond it. */
     isWithinRate?: boolean;
     /** Counts the call towards the client IP's limit, whatever its key; throws `429 rate_limited`. Under /v1. */
@@ -111,9 +113,10 @@ function routeOf(c: Context): string {
 
 /** Passes only requests with an active API key, and sets `caller`. In a route's `middleware` it runs before validators. */
 export const requireKey = createMiddleware<CallerEnv>(async (c, next) => {
-  const identity = c.get("identity");
-  if (identity === null) throw unauthorized();
-  c.set("caller", identity);
+  // With a body that it held back, a request could outlive the revocation of its key.
+  const caller = isRead(c) ? c.get("identity") : await c.get("currentIdentity")();
+  if (caller === null) throw unauthorized();
+  c.set("caller", caller);
   await next();
 });
 
@@ -287,6 +290,9 @@ export function rateLimit({
     const owner = key === null ? null : (keys.keptOwnerOf(key) ?? (await lookUp(c, key)));
     const limitClient = (): void => takeOrRefuse(c, "anonymous", anonymous, c.get("client"));
     c.set("identity", owner);
+    c.set("currentIdentity", () =>
+      key === null || owner === null ? null : (keys.keptOwnerOf(key) ?? keys.ownerOf(key)),
+    );
     // Addresses are free: with keys of many, a client could do more of what needs no key.
     c.set("limitClient", () => owner !== null && limitClient());
     // Counted by client as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.

@@ -8,7 +8,8 @@ import type { Json } from "../support/contracts.js";
 import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
 
 const network = await useAuthNetwork();
-const client = authClient(network.app());
+const app = network.app();
+const client = authClient(app);
 
 const invalidChallenge = refusal(400, "invalid_challenge", {
   message: "The challenge is unknown, expired, already used, or was issued to another address.",
@@ -178,6 +179,24 @@ describe("bearer keys", () => {
         }),
       );
     }
+  });
+
+  it("refuses a key that was revoked while its request held back the rest of its body", async () => {
+    const agent = newAgent();
+    const [{ apiKey, keyId }] = [await client.signIn(agent), await client.signIn(agent)];
+    async function* heldBack() {
+      yield Buffer.from("{");
+      const proof = await client.prove(agent);
+      expect(await client.revoke(agent.address, { ...proof, keyId })).toMatchObject({ status: 200 });
+      yield Buffer.from('"url":"https://1.1.1.1/"}');
+    }
+    const answer = await app.request("/v1/agents/me/webhooks", {
+      method: "POST",
+      headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+      body: ReadableStream.from(heldBack()),
+      duplex: "half",
+    });
+    expect(answer.status).toBe(401);
   });
 
   it("never looks up a key whose checksum is wrong", async () => {

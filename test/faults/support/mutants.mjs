@@ -660,6 +660,11 @@ const BY_TEST_FILE = {
       edits: [["return askedAt < currentUntil;", "return currentUntil > 0;"]],
       only: "goes silent",
     },
+    "held-request-trusted": {
+      file: "src/http/middleware.ts",
+      edits: [['isRead(c) ? c.get("identity") : await c.get("currentIdentity")()', 'c.get("identity")']],
+      only: "held back the rest",
+    },
   },
   "test/integration/auth-outage.test.ts": {
     "internal-error-is-revert": {
