@@ -1,10 +1,11 @@
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
+import { generatePrivateKey } from "viem/accounts";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase, createNotifications } from "../../src/db/client.js";
 import { createKey, createKeyOwners } from "../../src/features/agents/key-owners.js";
 import { createApp } from "../../src/http/app.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
-import type { Json } from "../support/contracts.js";
+import { type Json, ok } from "../support/contracts.js";
 import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
 
 const network = await useAuthNetwork();
@@ -83,6 +84,23 @@ describe("issuing", () => {
     expect(await client.issue(agent.address, other)).toMatchObject(refusal(400, "invalid_challenge"));
     await network.moveTime(1);
     expect(await client.issue(agent.address, await client.prove(agent))).toMatchObject({ status: 201 });
+  });
+
+  it("returns the first key to a repetition on either side of a rotation of the master key", async () => {
+    const { masterKey } = network.deps.config;
+    const next = generatePrivateKey();
+    const sides = [
+      { masterKey, masterKeysOld: [next] },
+      { masterKey: next, masterKeysOld: [masterKey] },
+    ].map((keys) => authClient(network.app(keys)));
+    for (const order of [sides, sides.toReversed()]) {
+      const agent = newAgent();
+      const body = await client.prove(agent);
+      const call = { body, headers: { "idempotency-key": "once" } };
+      const issue = (side: typeof client) => side.call("POST", `/v1/agents/${agent.address}/api-key`, call);
+      const [first, again] = [await issue(order[0] ?? client), await issue(order[1] ?? client)];
+      expect(ok(again, 201)).toEqual(ok(first, 201));
+    }
   });
 
   it("returns 401 for a wrong signature, names the tries that are left, and keeps the challenge", async () => {

@@ -42,20 +42,22 @@ export async function issueKey(
     ...claim
   }: AddressClaim & { label: string | null; idempotencyKey: string | undefined },
 ): Promise<IssuedKey> {
-  const { environment, masterKey } = deps.config;
+  const { environment, masterKey, masterKeysOld } = deps.config;
   const { address, challengeId, signature } = claim;
   if (idempotencyKey === undefined) return storeKey(deps, { claim, label, key: createKey(environment) });
 
   const call = [address, challengeId, signature, idempotencyKey, label ?? ""];
-  const secret = deriveSecret(masterKey, "api key", call);
-  const key = createKey(environment, secret);
+  const keyOf = (master: Hex) => createKey(environment, deriveSecret(master, "api key", call));
   try {
-    return await storeKey(deps, { claim, label, key });
+    return await storeKey(deps, { claim, label, key: keyOf(masterKey) });
   } catch (error) {
-    const isUsed = error instanceof AppError && error.code === "invalid_challenge";
-    const first = isUsed ? await findIssued(deps, { challengeId, hash: key.hash }) : null;
-    if (first === null) throw error;
-    return { ...first, apiKey: key.apiKey };
+    if (!(error instanceof AppError && error.code === "invalid_challenge")) throw error;
+    // During a rotation, another process can have derived it from another master key.
+    for (const { apiKey, hash } of [masterKey, ...masterKeysOld].map(keyOf)) {
+      const first = await findIssued(deps, { challengeId, hash });
+      if (first !== null) return { ...first, apiKey };
+    }
+    throw error;
   }
 }
 
