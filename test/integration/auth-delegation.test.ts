@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import type { Address } from "@working-contracts/protocol/types";
+import type pg from "pg";
 import {
   concatHex,
   encodeAbiParameters,
@@ -12,10 +13,12 @@ import {
 } from "viem";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { describe, expect, it } from "vitest";
+import { ADVISORY_LOCKS } from "../../src/db/client.js";
 import type { Deps } from "../../src/deps.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
+import { type Json, ok } from "../support/contracts.js";
 import { waitingForLock } from "../support/database.js";
 import { listen } from "../support/listen.js";
 import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";
@@ -73,7 +76,7 @@ function register(agent: Address) {
 /** Runs `run` while a transaction that sent `statements` is open; `blocked` waits until so many others wait for it. */
 async function whileBlocked<T>(
   statements: string,
-  run: (blocked: (count: number) => Promise<void>) => Promise<T>,
+  run: (blocked: (count: number) => Promise<void>, holder: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
   const holder = await network.pool.connect();
   await holder.query(`begin; ${statements}`);
@@ -81,7 +84,7 @@ async function whileBlocked<T>(
     return await run(async (count) => {
       // Before Postgres ends the idle transaction.
       await expect.poll(() => waitingForLock(network.pool), { timeout: 15_000 }).toBe(count);
-    });
+    }, holder);
   } finally {
     await holder.query("commit").finally(() => holder.release());
   }
@@ -130,6 +133,30 @@ describe("delegation", () => {
     expect(await operationsOf(addressOf(agent), "revoke-delegation")).toHaveLength(1);
     await carryOutAll(addressOf(agent), "revoke-delegation");
     expect(await network.isDelegated(addressOf(agent))).toBe(false);
+  });
+
+  it("ends together with webhooks that are being matched, whichever of them is matched first", async () => {
+    const agent = newAgent();
+    const { apiKey } = await client.signIn(agent);
+    const proof = await client.prove(agent);
+    const create = async () => {
+      const headers = { authorization: `Bearer ${apiKey}` };
+      const body = { url: "https://1.1.1.1/" };
+      const hook = await client.call<Json>("POST", "/v1/agents/me/webhooks", { headers, body });
+      return ok(hook, 201).id as string;
+    };
+    const [first, second] = [await create(), await create()];
+    const match = (id: string) => `update app.webhook set wanted_up_to = wanted_up_to where id = '${id}'`;
+    const matching = `select pg_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching})`;
+    const { revocation } = await whileBlocked(`${matching}; ${match(second)}`, async (blocked, holder) => {
+      const revocation = client.revoke(agent.address, proof);
+      await blocked(1);
+      await holder.query(match(first));
+      return { revocation };
+    });
+    expect(await revocation).toMatchObject({ status: 200 });
+    const sql = "select 1 from app.webhook where owner = $1 and disabled_at is not null";
+    expect((await network.pool.query(sql, [addressOf(agent)])).rowCount).toBe(2);
   });
 
   it("costs no transaction if the agent never delegated", async () => {

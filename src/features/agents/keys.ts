@@ -6,7 +6,7 @@ import type { Permission } from "@working-contracts/protocol/signatures";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, isNotNull, isNull, lte, ne, type SQL, sql } from "drizzle-orm";
 import { decodeFunctionData } from "viem";
-import { type Executor, NOTIFICATION_LEASE_MS, type Transaction } from "../../db/client.js";
+import { ADVISORY_LOCKS, type Executor, NOTIFICATION_LEASE_MS, type Transaction } from "../../db/client.js";
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField, unavailable } from "../../errors.js";
@@ -210,10 +210,15 @@ async function endDelegation(tx: Transaction, { deployment }: Deps, proof: Addre
     .update(challenge)
     .set({ signature: null })
     .where(and(eq(challenge.address, address), eq(challenge.purpose, "issue")));
+  const isEnabled = and(eq(webhook.owner, address), isNull(webhook.disabledAt));
+  // Matching locks the rows of several webhooks in another order.
+  await tx.execute(
+    sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching}) from ${webhook} where ${isEnabled} limit 1`,
+  );
   await tx
     .update(webhook)
     .set({ disabledAt: sql`now()`, disabledReason: "all API keys were revoked", claimedUntil: null })
-    .where(and(eq(webhook.owner, address), isNull(webhook.disabledAt)));
+    .where(isEnabled);
   // Each challenge could store one more, beyond queue and limits.
   if ((await pendingRevocation(tx, address)) !== null || !(await isDelegated(tx, proof))) return;
   // A full queue refuses new work, but must not prevent a revocation.
