@@ -18,6 +18,7 @@ import type { Deps } from "../../src/deps.js";
 import { ensureDelegation } from "../../src/features/agents/delegation.js";
 import { delegateOperation } from "../../src/relayer/operations.js";
 import { enqueue } from "../../src/relayer/outbox.js";
+import { alone } from "../support/chain.js";
 import { type Json, ok } from "../support/contracts.js";
 import { waitingForLock } from "../support/database.js";
 import { listen } from "../support/listen.js";
@@ -121,6 +122,19 @@ describe("delegation", () => {
     );
     expect(await network.isDelegated(address)).toBe(true);
     expect(await register(address)).toBe(false);
+  });
+
+  it("is registered by no sign-in older than the chain's, which that sign-in would not replace", async () => {
+    const account = newAgent();
+    const address = addressOf(account);
+    await client.signIn(account);
+    await network.moveTime(1);
+    const { config, deployment } = network.deps;
+    const world = { ...network, deployment, info: config } as never;
+    await (await alone(world, { account })).register("none");
+    expect(await ensureDelegation(network.deps as Deps, address, "approve")).toBe(false);
+    expect(await register(address)).toBe(false);
+    expect(await operationsOf(address, "delegate")).toEqual([]);
   });
 
   it("is revoked on chain, once, when the last key is revoked, not before", async () => {

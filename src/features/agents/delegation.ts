@@ -113,8 +113,8 @@ function typedJson(action: SignedAction) {
 
 /**
  * Whether the Relay may carry out `action` for `agent` without its signature. If so, returns once the delegation is on
- * chain. The newest sign-in that issued a key after the last revocation decides, registered or not; one that allows the
- * same as the chain is not registered. `gasPolicy`: that of the call that needs it, and of the delegation.
+ * chain. The newest sign-in that issued a key after the chain's delegation and revocation decides, registered or not; one
+ * that allows the same as the chain is not registered. `gasPolicy`: that of the call that needs it, and of the delegation.
  */
 export async function ensureDelegation(
   deps: Deps,
@@ -129,16 +129,15 @@ export async function ensureDelegation(
   const isGranted = permits(grant, action, now);
   let limits = gasPolicy;
   if (isGranted || gasPolicy === undefined) {
-    const newest = await newestProof(deps.db, agent, grant.revokedAt);
-    const isNewer = newest !== null && newest.issuedAt > grant.issuedAt;
-    if (isGranted && (!isNewer || mayRegister(newest))) return true;
+    const newest = await newestProof(deps.db, agent, since(grant));
+    if (isGranted && (newest === null || mayRegister(newest))) return true;
     if (!mayRegister(newest)) return false;
     const { onceKey } = registration(deps, newest);
     limits ??= await admitDelegation(deps, { agent, onceKey });
   }
 
   const operation = await deps.db.transaction(async (tx) => {
-    const proof = await lockNewestProof(tx, agent, grant.revokedAt);
+    const proof = await lockNewestProof(tx, agent, since(grant));
     if (!mayRegister(proof)) return null;
     return (await enqueue(tx, { ...registration(deps, proof), gasPolicy: limits })).operation;
   });
@@ -157,9 +156,8 @@ export async function ensureDelegation(
 export async function isDelegable(deps: Deps, agent: Address, action: AgentAction): Promise<boolean> {
   const now = deps.clock.now();
   const grant = await readGrant(deps, agent);
-  const proof = await newestProof(deps.db, agent, grant.revokedAt);
-  const deciding = proof !== null && proof.issuedAt > grant.issuedAt ? { ...proof, revokedAt: 0 } : grant;
-  return permits(deciding, action, now);
+  const proof = await newestProof(deps.db, agent, since(grant));
+  return permits(proof === null ? grant : { ...proof, revokedAt: 0 }, action, now);
 }
 
 function permits({ issuedAt, revokedAt, actions, until }: DelegationGrant, action: AgentAction, now: number) {
@@ -186,6 +184,9 @@ const ofNewest = sql`where address = ${sql.placeholder("agent")} and purpose = '
   and issued_at > ${sql.placeholder("since")} order by issued_at desc, redeemed_at desc limit 1`;
 const proofs = prepareRows("delegation_proof", challenge, ofNewest);
 const lockedProofs = prepareRows("delegation_proof_locked", challenge, sql`${ofNewest} for update`);
+
+/** The chain does not replace its delegation by one of this time or before. */
+const since = ({ issuedAt, revokedAt }: DelegationGrant): number => Math.max(issuedAt, revokedAt);
 
 /** The newest sign-in of `agent` after `since` whose signature is kept. */
 async function newestProof(db: Executor, agent: Address, since: number): Promise<Proof | null> {
