@@ -35,8 +35,8 @@ export interface GasRefusal {
 
 /**
  * SQL: the {@link GasRefusal} of `caller`, as JSON; null if nothing refuses, or both limits are 0. An address is refused if
- * what it owes and has pending reaches its allowance. It is also refused if the common debt and all that is pending reach
- * the budget, not counting what addresses in credit have pending, unless its own credit exceeds what it has pending.
+ * what it owes and has pending reaches its allowance. It is also refused if the common debt and all that is pending beyond
+ * each address's credit reach the budget, unless its own credit exceeds what it has pending.
  * Pending are the gas limits of unfinished operations, and those that `beside` selects. Sent operations are found by their
  * batches, as in claim.ts.
  */
@@ -69,7 +69,8 @@ export const gasRefusalOf = ({
     from limits left join app.gas_account account using (address)),
   exceeded as (
     select name, most, seconds, excess - case name when 'allowance' then 0 else (
-      select coalesce(sum(p.gas_limit), 0) from (table stored union all table beside) p
+      select coalesce(sum(least(p.gas, -a.owed)), 0)
+      from (select caller, sum(gas_limit) as gas from (table stored union all table beside) pending group by caller) p
       join app.gas_account a on a.address = p.caller where a.owed < 0) end as excess
     from accounts
     where most > 0 and excess >= 0

@@ -231,7 +231,9 @@ describe("gas limits", () => {
     expect(await store("0xa1", limits)).toBe(true);
     expect(await store("0xa2", limits)).toBe(true);
     expect(await store("0xa3", limits)).toEqual({ limit: "budget", retryAfterSeconds: GAS / 2 });
-    await owe("0xa2", -2 * GAS);
+    await owe("0xa2", -GAS / 4);
+    expect(await store("0xa3", limits)).toEqual({ limit: "budget", retryAfterSeconds: GAS / 4 });
+    await database.pool.query("update app.gas_account set owed = 8 * owed where address = '0xa2'");
     expect(await store("0xa3", limits)).toBe(true);
   });
 });
