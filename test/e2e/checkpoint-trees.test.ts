@@ -1,7 +1,8 @@
 /** Trees of checkpoints over a real table: shared, cached, bounded, and never stale. */
 import { randomBytes } from "node:crypto";
 import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { createDatabase } from "../../src/db/client.js";
 import {
   type CheckpointsBy,
   createCheckpointTrees,
@@ -9,7 +10,7 @@ import {
 } from "../../src/features/checkpoints/checkpoint-trees.js";
 import { useWorld } from "../support/world.js";
 
-const { db, query } = await useWorld();
+const { db, query, info } = await useWorld();
 
 /** Adds `count` checkpoints to a contract. Their leaves are hashes of their positions. */
 async function addCheckpoints(
@@ -58,6 +59,20 @@ test("a tree is built once for each state, whoever asks first, and equals OpenZe
   const next = await trees.of(db, id);
   expect(next.leafCount).toBe(4501);
   expect(rootOf(next)).toBe(await expectedRoot(id));
+});
+
+test("a transaction with the last connection waits for no build that waits for one", async () => {
+  const { pool, db } = createDatabase(info.databaseUrl, { maxConnections: 1 });
+  onTestFinished(() => pool.end());
+  const trees = createCheckpointTrees();
+  const id = newContract();
+  await addCheckpoints(id, { from: 0, count: 10 });
+  const { tree, waiting } = await db.transaction(async (tx) => {
+    const waiting = trees.of(db, id, 10);
+    return { tree: await trees.of(tx, id, 10), waiting };
+  });
+  expect(rootOf(tree)).toBe(await expectedRoot(id));
+  expect(await waiting).toEqual(tree);
 });
 
 test("if there are more trees than room, the most recently used are kept", async () => {

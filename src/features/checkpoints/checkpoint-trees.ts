@@ -26,7 +26,8 @@ const MAX_BYTES = 64 * 1024 * 1024;
 export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}) {
   /** By contract and Worker, least recently used first. */
   const trees = new Map<string, CheckpointTree>();
-  const building = new Map<string, Promise<CheckpointTree>>();
+  /** By handle: otherwise a transaction could wait for a build that waits for a connection. */
+  const building = new WeakMap<Executor, Map<string, Promise<CheckpointTree>>>();
   let bytes = 0;
 
   const forget = (name: string): void => {
@@ -44,7 +45,7 @@ export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}) {
   };
 
   return {
-    /** The tree over all checkpoints so far; `count` is their number, if known. Concurrent callers share one build. */
+    /** The tree over all checkpoints so far; `count` is their number, if known. A handle's callers share one build. */
     async of(db: Executor, by: CheckpointsBy, count?: number): Promise<CheckpointTree> {
       const name = `${by.contractId}:${by.worker}`;
       const leafCount = count ?? (await countCheckpoints(db, by));
@@ -54,11 +55,13 @@ export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}) {
         return known;
       }
       const key = `${name}:${leafCount}`;
-      let build = building.get(key);
+      const builds = building.get(db) ?? new Map<string, Promise<CheckpointTree>>();
+      building.set(db, builds);
+      let build = builds.get(key);
       if (build === undefined) {
         build = readLeaves(db, by, leafCount).then(buildTree);
-        building.set(key, build);
-        build.finally(() => building.delete(key)).catch(() => undefined);
+        builds.set(key, build);
+        build.finally(() => builds.delete(key)).catch(() => undefined);
       }
       const tree = await build;
       if ((trees.get(name)?.leafCount ?? 0) <= tree.leafCount) keep(name, tree);
