@@ -32,6 +32,7 @@ import {
   assetOf,
   authorizationKey,
   awaitOutcome,
+  orStored,
   type PaidAction,
   type PaidCall,
   requestHash,
@@ -90,17 +91,11 @@ async function payOnce(
   if (earlier !== null)
     return resume(deps, { call, payment, earlier: await readOperation(deps.db, earlier) });
 
-  // Of identical calls, a slower one is refused for what a faster one did: its operation was stored before that.
   const resumeStored = async () => {
     const stored = await findByAuthorization(deps.db, authorization);
     return stored && resume(deps, { call, payment, earlier: stored });
   };
-  const paid = await pay(deps, { call, payment, relaying }).catch(async (error: unknown) => {
-    const isRefused = error instanceof AppError && error.status < 500;
-    const resumed = isRefused ? await resumeStored() : undefined;
-    if (resumed === undefined) throw error;
-    return resumed;
-  });
+  const paid = await orStored(pay(deps, { call, payment, relaying }), resumeStored);
   return paid.status === 402 ? ((await resumeStored()) ?? paid) : paid;
 }
 

@@ -108,6 +108,14 @@ export async function awaitOutcome(
   return keepFirst(deps, row, applied).catch(() => keepFirst(deps, row, applied));
 }
 
+/** Of identical calls, a slower one is refused for what a faster one did: its operation was stored before that. */
+export const orStored = <T>(performed: Promise<T>, findStored: () => Promise<T | undefined>): Promise<T> =>
+  performed.catch(async (error: unknown) => {
+    const stored = error instanceof AppError && error.status < 500 ? await findStored() : undefined;
+    if (stored === undefined) throw error;
+    return stored;
+  });
+
 /**
  * The result of `respond`, if the views show `target` before and after it: otherwise it could describe another state.
  * Throws 503 `settlement_pending` if they do not, or if `respond` did not find it meanwhile.

@@ -264,8 +264,8 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
   expect(quoteOf(await agent.post(path, body)).amount).toBe(quote.amount);
 });
 
-describe("a copy of a paid call that is checked only after the first one was performed", () => {
-  /** Another process, for which the node holds its first check of a payment until it is released. */
+describe("a copy of a call that is checked only after the first one was performed", () => {
+  /** Another process, for which the node holds its first check of a payment, or of a delegation, until it is released. */
   async function startSlowly(agent: Agent, { nonce }: { nonce: string }) {
     const node = await startRpcProxy(stack.info.rpcUrl);
     const service = await startApi({ ...stack.info, rpcUrl: node.url });
@@ -310,30 +310,28 @@ describe("a copy of a paid call that is checked only after the first one was per
     expect(others.status, "another caller's").toBe(kind === "stake" ? 402 : 409);
   });
 
-  test("gets the first response, not a conflict with the state that the first one left", async () => {
-    const agent = await world.newAgent({ usd: "10" });
-    const { id } = await created<{ id: string }>(world, client);
-    const path = `/v1/contracts/${id}/accept`;
+  test.each(["accept", "cancel"])("gets the first response, not a conflict after its %s", async (name) => {
+    const agent = await world.newAgent({ usd: "100" });
+    const { id } = await created<{ id: string }>(world, name === "accept" ? client : agent);
+    const path = `/v1/contracts/${id}/${name}`;
     const body = { accept: true };
-    const { payment, headers, send } = await signedCall(agent, path, body, world);
+    const { payment, headers } =
+      name === "accept"
+        ? await signedCall(agent, path, body, world)
+        : { payment: { nonce: agent.address }, headers: { "idempotency-key": "once" } };
     const slow = await startSlowly(agent, payment);
     const first = slow.call("POST", path, { body, headers });
     await slow.held();
     const blocker = await world.pool.connect();
     try {
-      await blocker.query("begin; lock table app.terms in access exclusive mode");
-      const copy = send();
-      const waiting = `select from pg_locks where relation = 'app.terms'::regclass and not granted`;
+      await blocker.query("begin; lock table app.checkpoint in access exclusive mode");
+      const copy = agent.post(path, body, headers);
+      const waiting = `select from pg_locks where relation = 'app.checkpoint'::regclass and not granted`;
       await expect.poll(async () => (await blocker.query(waiting)).rowCount).toBeGreaterThan(0);
       slow.release();
-      await expect
-        .poll(async () => {
-          const phase = "select from onchain.working_contract where id = $1 and phase = 'matched'";
-          return (await world.pool.query(phase, [id])).rowCount;
-        })
-        .toBe(1);
+      const { body: original } = await first;
       await blocker.query("rollback");
-      const [{ status, body: copied }, { body: original }] = await Promise.all([copy, first]);
+      const { status, body: copied } = await copy;
       expect([status, copied]).toEqual([200, original]);
     } finally {
       blocker.release(true);

@@ -14,6 +14,7 @@ import type { ActionHeaders } from "../../http/endpoint.js";
 import {
   awaitOutcome,
   type CallIdentity,
+  orStored,
   requestHash,
   type StoredResponse,
   type Success,
@@ -144,8 +145,8 @@ interface UnpaidCall extends ActionRequest {
 export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<StoredResponse> {
   const key = call.actionHeaders?.["idempotency-key"];
   const hash = requestHash(key === undefined ? call : { ...call, name: `${call.name}\n${key}` });
-  const first = await findOperation(deps, call, { hash, includesReported: key !== undefined });
-  const stored = first ?? (await storeOperation(deps, call, hash));
+  const find = () => findOperation(deps, call, { hash, includesReported: key !== undefined });
+  const stored = (await find()) ?? (await orStored(storeOperation(deps, call, hash), find));
   const outcome = await awaitOutcome(deps, stored, call.respond);
   if (outcome.ok) return outcome.response;
 

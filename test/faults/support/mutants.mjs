@@ -112,7 +112,7 @@ const BY_TEST_FILE = {
     "late-copy-refused": {
       file: "src/payments/paid-call.ts",
       edits: [["await findByAuthorization(deps.db, authorization);", "undefined;"]],
-      only: "a copy of a paid call",
+      only: "a copy of a call",
     },
     "stake-answered-forever": {
       file: "src/relayer/limits.ts",
@@ -324,7 +324,7 @@ const BY_TEST_FILE = {
   "test/faults/actions.test.ts": {
     "unanswered-unknown": {
       file: "src/features/contracts/actions.ts",
-      edits: [["first ?? (await storeOperation", "(await storeOperation"]],
+      edits: [["and (response is null or ", "and (false or "]],
       only: "before their responses are stored",
     },
     "opening-unknown": {
