@@ -102,11 +102,12 @@ export async function connect(options: ConnectOptions) {
     patienceMs: options.patienceMs ?? PATIENCE_MS,
   });
   const pinned = options.network ?? DEPLOYMENTS[new URL(options.baseUrl).host];
-  const network = lowerCase(pinned ?? (await readNetwork(http)));
+  const network = lowerCase(pinned ?? (await readNetwork({ http, apiKey: "" })));
   if (pinned === undefined) requireOwnDomain(options, network.domain);
   requireTwoCurrencies(network);
   const now = async (): Promise<number> =>
-    requireTime(Math.floor(Date.parse((await readNetwork(http)).time) / 1000));
+    // With the key: without one, others behind the same IP address could use up its limit.
+    requireTime(Math.floor(Date.parse((await readNetwork(session)).time) / 1000));
   const boundedTime = async (): Promise<number> => {
     const time = await now();
     if (options.clock !== "service") requireNotAhead(time);
@@ -259,8 +260,8 @@ export function secondsOf(duration: string): number {
   return Math.round(Number(count) * SECONDS[unit as keyof typeof SECONDS]);
 }
 
-function readNetwork(http: Session["http"]): Promise<Network> {
-  return dataOf({ http, apiKey: "" }, "GET /v1/network");
+function readNetwork(session: Pick<Session, "http" | "apiKey">): Promise<Network> {
+  return dataOf(session, "GET /v1/network");
 }
 
 /** Limits apply to two currencies: if one token had both roles, a payment could evade its limit by the other's. */

@@ -109,6 +109,22 @@ describe.concurrent("a payment that was signed and sent", () => {
   });
 });
 
+it("a payment needs nothing of the limit that others behind the same IP address can use up", async () => {
+  const keys: unknown[] = [];
+  const agent = await agentOf(
+    (request, { headers }) => {
+      keys.push(new Headers(headers).get("authorization"));
+      if (request !== `POST ${PATH}`) return undefined;
+      return new Headers(headers).has("payment-signature")
+        ? Response.json({ data: STAKE })
+        : quoted(PATH, quote);
+    },
+    { spendingLimit: { stake: "1" } },
+  );
+  expect(await agent.stake("1")).toEqual(STAKE);
+  expect(keys).toEqual(Array(3).fill("Bearer key"));
+});
+
 it("a payment is shown with its token before it is signed", async () => {
   const shown: PlannedPayment[] = [];
   const { agent } = await staking([], { beforePayment: (payment) => void shown.push(payment) });
