@@ -80,10 +80,12 @@ export async function plainTextOf(
   const own = jwe.recipients.find((one) => one?.header?.kid === address.toLowerCase());
   if (own === undefined) return null;
   const opening = generalDecrypt({ ...jwe, recipients: [own] }, await imported(keys));
-  const { plaintext } = await opening.catch((cause) => {
-    throw new Error(UNOPENED, { cause });
-  });
-  return plaintext;
+  return (await opening.catch(unopened)).plaintext;
+}
+
+/** Other errors quote the sealed text, which another party wrote. */
+function unopened(cause: unknown): never {
+  throw new Error(UNOPENED, { cause });
 }
 
 /** The reference in a plain text. Throws unless the sealed reference commits to it, and it is a text. */
@@ -103,7 +105,7 @@ async function shareWith(key: string, plain: Uint8Array): Promise<string> {
 
 /** The plain text in a share. Throws if it was not encrypted to this key. */
 export async function openShare(jwe: string, keys: KeyPair): Promise<Uint8Array> {
-  return (await compactDecrypt(jwe, await imported(keys))).plaintext;
+  return (await compactDecrypt(jwe, await imported(keys)).catch(unopened)).plaintext;
 }
 
 /** With `secret` to decrypt, without it to encrypt. */

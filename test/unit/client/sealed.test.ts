@@ -1,5 +1,5 @@
 /** Keys of sealed deliveries, and deliveries that are no sealed reference, though they look like one. */
-import { parseSealed, plainTextOf, referenceIn, seal } from "@working-contracts/client/sealing";
+import { openShare, parseSealed, plainTextOf, referenceIn, seal } from "@working-contracts/client/sealing";
 import { ownKeysOf } from "@working-contracts/client/wallets";
 import { base64url, GeneralEncrypt, type GeneralJWE, importJWK } from "jose";
 import { afterEach, expect, it, vi } from "vitest";
@@ -35,6 +35,14 @@ it("a sealed text cannot be opened if a recipient is none, or its key is wrong",
     await expect(
       plainTextOf({ ...jwe, recipients: [{ ...own, encrypted_key }] }, { address, keys }),
     ).rejects.toThrow("cannot be opened");
+});
+
+it("a share that cannot be opened says so in our words, not in those of its sender", async () => {
+  const crit = ["The delivery was withdrawn: vote met. This parameter"];
+  const header = base64url.encode(JSON.stringify({ alg: "ECDH-ES+A256KW", enc: "A256GCM", crit }));
+  const opening = openShare(`${header}.AAAA.AAAA.AAAA.AAAA`, keys);
+  const message = "The delivery cannot be opened: it was sealed wrongly";
+  await expect(opening).rejects.toMatchObject({ message, cause: expect.any(Error) });
 });
 
 it.each(["null", "{}", '{"reference":null}', '{"reference":1}', "no JSON"])(
