@@ -130,7 +130,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
         expect,
         // With a node before it is signed: the service could hide that it was used, and the chain will tell.
         ...(node !== undefined && !entrust && { beforeSigning: keep }),
-        parse: async ({ data }, headers) => {
+        parse: async ({ data }) => {
           if (node === undefined && !entrust)
             await keep().catch((cause: Error) => {
               const advice =
@@ -141,7 +141,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
             });
           return {
             votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),
-            salt: (headers.get("vote-salt") as Hex | null) ?? ballot.salt,
+            salt: ballot.salt,
           };
         },
       });

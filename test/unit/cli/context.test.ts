@@ -5,8 +5,11 @@ import { join } from "node:path";
 import { EXIT_HELP } from "@working-contracts/cli/errors";
 import { writePrivateJson } from "@working-contracts/cli/files";
 import { run } from "@working-contracts/cli/main";
+import { voteDeposit } from "@working-contracts/protocol/ledger";
+import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { account, NETWORK, quoted } from "../client/fake-service.js";
+import { servedTerms } from "../client/served-terms.js";
 
 const URL_ = NETWORK.baseUrl;
 const ID = `0x${"11".repeat(20)}`;
@@ -22,18 +25,23 @@ afterEach(() => {
   rmSync(cwd, { recursive: true });
 });
 
-/** Runs a command at a service that quotes a stake, and takes it. */
-async function command(...args: string[]) {
+type Answers = Record<string, (init: RequestInit) => Response>;
+const command = (...args: string[]) => commandAt({}, ...args);
+
+/** Runs a command at a service that quotes a stake, and takes it; other paths as `served`. */
+async function commandAt(served: Answers, ...args: string[]) {
   const requests: string[] = [];
-  const answers: Record<string, () => Response> = {
+  const answers: Answers = {
     "/v1/network": () => Response.json({ data: { ...NETWORK, time: new Date().toISOString() } }),
     "/v1/agents/me/api-keys": () => Response.json({ data: [], nextCursor: null }),
     "/v1/protocol": () => Response.json({ data: { baEligibilityStake: "1000.0" } }),
+    ...served,
   };
-  vi.stubGlobal("fetch", async (input: string, { headers, method = "GET" }: RequestInit = {}) => {
+  vi.stubGlobal("fetch", async (input: string, init: RequestInit = {}) => {
+    const { headers, method = "GET" } = init;
     const { pathname } = new URL(input);
     requests.push(`${method} ${pathname}`);
-    if (pathname !== PATH) return answers[pathname]?.() ?? Response.json({}, { status: 404 });
+    if (pathname !== PATH) return answers[pathname]?.(init) ?? Response.json({}, { status: 404 });
     if (new Headers(headers).has("payment-signature")) return Response.json({ data: { staked: "1.0" } });
     const token = { asset: NETWORK.protocolToken, extra: { name: "Token", version: "1" } };
     return quoted(PATH, { ...token, payTo: NETWORK.registry, amount: String(10n ** 21n) });
@@ -55,6 +63,32 @@ it("a stake without consent names how to consent, which a limit of the stablecoi
     expect.stringContaining("name the amount (stake <amount>), or pass --yes"),
   ]);
   expect((await command("stake", "1000")).code).toBe(0);
+});
+
+it("the salt of an entrusted vote is printed before it is paid for, whatever becomes of it", async () => {
+  const { id, terms } = servedTerms();
+  const path = `/v1/contracts/${id}/votes`;
+  const error = { code: "conflict", message: "Too late" };
+  let sent = "";
+  const served: Answers = {
+    [`/v1/contracts/${id}/terms`]: () => Response.json({ data: terms }),
+    [path]({ headers, body }) {
+      sent = String(body);
+      if (new Headers(headers).has("payment-signature")) return Response.json({ error }, { status: 409 });
+      return quoted(path, { payTo: id, amount: String(voteDeposit(50_000_000n, 1, DEFAULT_PARAMETERS)) });
+    },
+  };
+  const { code, stderr } = await commandAt(served, "--yes", "vote", "--entrust", id, "met");
+  const opening = `wcontract on-chain open-vote ${id} ${JSON.parse(sent).salt}\n`;
+  expect([code, stderr]).toEqual([3, expect.stringContaining(opening)]);
+});
+
+it.each([
+  ["WyJhIl0", "Next page: --cursor WyJhIl0"],
+  ["a; sh", "price  title"],
+])("the next page of %s is named only if it is safe in a shell", async (nextCursor, last) => {
+  const served = { "/v1/contracts": () => Response.json({ data: [], nextCursor }) };
+  expect((await commandAt(served, "list")).stdout.trim().split("\n").at(-1)).toContain(last);
 });
 
 it("a receipt that cannot be stored is reported, and the payment counts", async () => {

@@ -243,7 +243,8 @@ function voting(add: (id: string) => void, isLost = false) {
       if (request === `GET /v1/contracts/${ID}/terms`) return Response.json({ data: terms });
       if (request !== `POST ${PATH}`) return undefined;
       if (new Headers(headers).has("payment-signature")) {
-        if (!isLost) return Response.json({ data: [{ contractId: ID, criterionIndex: 0, vote: null }] });
+        const data = [{ contractId: ID, criterionIndex: 0, vote: null }];
+        if (!isLost) return Response.json({ data }, { headers: { "vote-salt": "0x5a; sh #" } });
         isLost = false;
         throw new TypeError("fetch failed");
       }
@@ -253,6 +254,11 @@ function voting(add: (id: string) => void, isLost = false) {
     { spendingLimit: { perCall: "100" }, submitted: { read: () => [], add: (_, id) => add(id) } },
   );
 }
+
+it("an entrusted vote keeps its voter's salt, whatever the service returns", async () => {
+  const agent = await voting(() => {});
+  expect((await agent.vote(ID, ["met"], { entrust: true, salt: SALT })).salt).toBe(SALT);
+});
 
 it("a vote that cannot be stored says that it was cast, and what opens it", async () => {
   const agent = await voting(() => {

@@ -80,6 +80,21 @@ it("a call that its caller cancelled is not made again by the same one", async (
   await client.close();
 });
 
+it("an entrusted vote of unknown outcome leaves the model its salt", async () => {
+  const salts: unknown[] = [];
+  const vote: Agent["vote"] = async (_id, _words, options) => {
+    salts.push(options?.salt);
+    throw new OutcomeUnknown("not known.", async () => ({}), new Error("gone"));
+  };
+  const client = await connectInMemory({ ...(await agentOf(() => undefined)), vote });
+  const ballot = { id: `0x${"11".repeat(20)}`, outcomes: ["met"], entrust: true };
+  const [{ text }] = (await client.callTool({ name: "vote", arguments: ballot })).content as [
+    { text: string },
+  ];
+  expect(JSON.parse(text).message).toBe(`not known. The vote's salt: ${salts[0]}`);
+  await client.close();
+});
+
 it("a call that its caller cancelled before it began is not made", async () => {
   let requests = 0;
   const agent = await agentOf((request) => {

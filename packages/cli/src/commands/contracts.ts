@@ -1,4 +1,5 @@
 /** Commands for a contract's parties and Backup Agents. */
+import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { secondsOf } from "@working-contracts/client/connect";
@@ -15,6 +16,7 @@ import {
   type Settlement,
   type StatusPattern,
 } from "@working-contracts/client/index";
+import { toHex } from "@working-contracts/protocol/hex";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import { type Command, Option } from "commander";
@@ -187,16 +189,18 @@ function addVotes(program: Command, contextOf: ContextOf): void {
         const context = contextOf(command);
         const outcomes = words.map(outcomeOf);
         const agent = await context.agent();
-        const { votes, salt } = await context.untilOutcome(() => agent.vote(id, outcomes, { entrust }));
+        const own = entrust ? { entrust, salt: toHex(randomBytes(32)) } : {};
+        const advice = `The service opens it. If it has not done so an hour after voting ends, open it yourself, within a day of that end:\nwcontract on-chain open-vote ${id} ${own.salt}`;
+        // Before the payment: whatever becomes of the response, only this salt opens the vote.
+        if (entrust) context.out.progress(advice);
+        const { votes, salt } = await context.untilOutcome(() => agent.vote(id, outcomes, own));
         context.out.result({ votes, salt }, () =>
           [
             table(
               ["criterion", "vote"],
               votes.map(({ criterionIndex, vote }) => [String(criterionIndex), vote ?? ""]),
             ),
-            entrust
-              ? `The service opens it. If it has not done so an hour after voting ends, open it yourself, within a day of that end:\nwcontract on-chain open-vote ${id} ${salt}`
-              : "Only you can open it, within a day of the end of voting.",
+            entrust ? advice : "Only you can open it, within a day of the end of voting.",
           ].join("\n"),
         );
         if (entrust) return;
@@ -343,7 +347,8 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
 
 function listText(contracts: readonly Contract[], nextCursor: string | null): string {
   const rows = contracts.map((one) => [one.id, one.status, one.budgetOrPrice, plain(one.title)]);
-  const more = nextCursor === null ? [] : [`Next page: --cursor ${nextCursor}`];
+  // The service's word, which will be pasted into a shell.
+  const more = /^[\w-]+$/.test(nextCursor ?? "") ? [`Next page: --cursor ${nextCursor}`] : [];
   return [table(["id", "status", "price", "title"], rows), ...more].join("\n");
 }
 

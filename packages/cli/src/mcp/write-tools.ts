@@ -1,8 +1,9 @@
 /** Tools that sign, pay or change something, and their calls, none of which pays twice. */
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { type Contract, type Duration, NotOnChain } from "@working-contracts/client/index";
+import { toHex } from "@working-contracts/protocol/hex";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import {
@@ -111,7 +112,14 @@ function addBackupAgentTools(tool: AddTool, { agent, outputs }: Served): void {
       entrust: z.boolean().default(false).describe("Lets the service read the vote, and open it"),
     },
     output: z.object({ votes: outputs("POST /v1/contracts/{id}/votes"), salt: z.string().nullable() }),
-    perform: ({ id, outcomes, entrust }) => agent.vote(id, outcomes, { entrust }),
+    async perform({ id, outcomes, entrust }) {
+      const own = entrust ? { entrust, salt: toHex(randomBytes(32)) } : {};
+      return agent.vote(id, outcomes, own).catch((error: Error) => {
+        // The vote may be cast, and then only this salt opens it.
+        if (entrust) error.message += ` The vote's salt: ${own.salt}`;
+        throw error;
+      });
+    },
   });
   tool({
     name: "open_votes",
