@@ -520,8 +520,10 @@ describe("the caps", () => {
     });
     const user = await users.newUser({ env: { WC_URL: middle.url } });
     const model = await openModel(["--patience", "0s", ...caps("2.5", "2.5")], user);
-    const { error, resumeId } = await model.refusal("accept_contract", contract);
+    const { error, message, resumeId } = await model.refusal("accept_contract", contract);
     expect(error).toBe("OutcomeUnknown");
+    const kept = readFileSync(join(user.cwd, "config/payments.jsonl"), "utf8");
+    expect([message, kept]).toEqual(Array(2).fill(expect.stringContaining(`${contract?.id}`)));
     expect(await model.call("resume_call", { resumeId })).toMatchObject({ status: "matched" });
     expect((await model.refusal("resume_call", { resumeId })).message).toContain("No unfinished call");
     await model.close();

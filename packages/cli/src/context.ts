@@ -30,7 +30,7 @@ import {
 } from "./files.js";
 import { readKeystore } from "./keystore.js";
 import { type CommonOptions, readSettings, type Settings, type World } from "./settings.js";
-import { askSecret, confirm, createOutput, isInteractive, type Output } from "./terminal.js";
+import { askSecret, confirm, createOutput, isInteractive } from "./terminal.js";
 
 /** Amounts that the command line names. */
 interface Consent {
@@ -56,7 +56,7 @@ export function createContext(options: CommonOptions, world: World) {
     async agent(consent: Consent = {}): Promise<Agent> {
       const { agent } = await signedIn(base, {
         spendingLimit: { perCall: NO_LIMIT, stake: NO_LIMIT },
-        beforePayment: (payment) => allow(payment, { options, consent, out }),
+        beforePayment: (payment) => allow(payment, { options, consent }),
         patienceMs: settings.patienceMs,
         onWaiting: (reason) => out.progress(`waiting: ${reason}`),
       });
@@ -85,7 +85,10 @@ export function createContext(options: CommonOptions, world: World) {
         maxGasCost,
         submitted: submittedBy(settings, account),
         network: network ?? deploymentOf(settings) ?? savedSignIn(settings, account).saved?.network,
-        beforePayment: (payment) => allow(payment, { options, consent, out }),
+        async beforePayment(payment) {
+          await allow(payment, { options, consent });
+          announce(base, payment);
+        },
       });
     },
     /** Performs a paid action. While its outcome is unknown and can still change, resumes it with the same payment. */
@@ -102,10 +105,10 @@ export function createContext(options: CommonOptions, world: World) {
 /** Allows an amount that the command line covers; otherwise asks. Throws SpendingLimitError without consent. */
 async function allow(
   { amount, decimal, currency, token, payTo, role, resource }: PlannedPayment,
-  { options, consent, out }: { options: CommonOptions; consent: Consent; out: Output },
+  { options, consent }: { options: CommonOptions; consent: Consent },
 ): Promise<void> {
   const isToken = currency === "protocol-token";
-  const unit = isToken ? "protocol tokens" : "of the stablecoin";
+  const unit = unitOf(currency);
   const named = isToken ? consent.tokens : (options.maxPay ?? consent.stablecoin);
   const limit =
     named === undefined ? null : parseDecimal(named, isToken ? TOKEN_DECIMALS : STABLECOIN_DECIMALS);
@@ -118,7 +121,27 @@ async function allow(
   const consenting = isToken ? "name the amount (stake <amount>), or pass" : "pass --max-pay <amount> or";
   if (!isAllowed)
     throw new SpendingLimitError(`${cost}. Nothing was signed. To allow it, ${consenting} --yes.`);
-  out.progress(`as the ${role}, paying ${decimal} ${unit} for ${resource}`);
+}
+
+const unitOf = (currency: PlannedPayment["currency"]): string =>
+  currency === "protocol-token" ? "protocol tokens" : "of the stablecoin";
+
+type Base = Pick<Context, "settings" | "out">;
+
+/** Prints and keeps a payment before it is signed: nothing else names its escrow if the service then falls silent. */
+function announce(base: Base, { decimal, currency, payTo, role, resource }: PlannedPayment): void {
+  base.out.progress(`as the ${role}, paying ${decimal} ${unitOf(currency)} to ${payTo} for ${resource}`);
+  keep(base, "payment", { payTo, decimal, currency, role, resource });
+}
+
+/** Appends to a file in the settings folder. Reports a failure, which must stop no payment. */
+function keep({ settings, out }: Base, what: "payment" | "receipt", facts: object): void {
+  const kept = { at: new Date().toISOString(), service: settings.url, ...facts };
+  try {
+    appendPrivateLine(join(settings.configDir, `${what}s.jsonl`), JSON.stringify(kept));
+  } catch (error) {
+    out.progress(`the ${what} could not be stored: ${(error as Error).message}`);
+  }
 }
 
 /** Loads the account that signs. Throws UsageError if there is no key. */
@@ -153,7 +176,7 @@ type SignInOptions = Omit<ConnectOptions, "baseUrl" | "account" | "apiKey" | "on
 
 /** Signs in once per service and address, and pins the network: nothing is signed for another one later. */
 export async function signedIn(
-  context: Pick<Context, "settings" | "out">,
+  context: Base,
   options: SignInOptions,
 ): Promise<{ agent: Agent; account: PrivateKeyAccount }> {
   const { account, saved, claim, save, common } = await connectionOf(context, options);
@@ -169,8 +192,9 @@ export async function signedIn(
   return { agent, account };
 }
 
-/** How to connect, from the settings and the saved sign-in. The receipt of each payment is kept, and its faults reported. */
-async function connectionOf({ settings, out }: Pick<Context, "settings" | "out">, options: SignInOptions) {
+/** How to connect, from the settings and the saved sign-in. Payments and receipts are kept, and faults of receipts reported. */
+async function connectionOf(base: Base, options: SignInOptions) {
+  const { settings, out } = base;
   const account = await loadAccount(settings);
   const { saved, claim, save } = savedSignIn(settings, account);
   const { url: baseUrl, clock, operator, domain, rpcUrl, maxGasCost } = settings;
@@ -181,15 +205,14 @@ async function connectionOf({ settings, out }: Pick<Context, "settings" | "out">
     account,
     clock,
     operator,
+    async beforePayment(payment: PlannedPayment) {
+      await options.beforePayment?.(payment);
+      announce(base, payment);
+    },
     onReceipt(proof: PaymentProof) {
       const { fault } = proof;
       if (fault !== null) out.progress(`paid, but the service's receipt proves nothing: ${fault}`);
-      const kept = { at: new Date().toISOString(), service: baseUrl, ...proof };
-      try {
-        appendPrivateLine(join(settings.configDir, "receipts.jsonl"), JSON.stringify(kept));
-      } catch (error) {
-        out.progress(`paid, but the receipt could not be stored: ${(error as Error).message}`);
-      }
+      keep(base, "receipt", proof);
     },
     submitted: submittedBy(settings, account),
     ...(domain !== undefined && { domain }),

@@ -21,8 +21,8 @@ Exit codes:
      says the service. If one was signed, the message says until when it can still be used: do not post again before that
   5  no response from the service or the node, or a 5xx, or the outcome of a payment is unknown: run the same command
      again. If an action already took effect, it is refused with 409, and \`wcontract show\` says so.
-     But a post and a stake pay each time: before you repeat one, check \`wcontract list --client <your address>\` or
-     \`GET /v1/agents/<your address>/stake\``;
+     But a post and a stake pay each time: before you repeat one, check \`wcontract list --client <your address>\` (with
+     a node: \`wcontract verify\` of the escrow that the command named) or \`GET /v1/agents/<your address>/stake\``;
 
 /** Wrong arguments or settings, which the caller has to correct. */
 export class UsageError extends Error {

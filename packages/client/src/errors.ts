@@ -65,14 +65,17 @@ export class SpendingLimitError extends Error {
   override readonly name = "SpendingLimitError";
 }
 
-/** A signed payment that, says the service, was not used: whoever has it can use it at its payee until then. */
+/** A signed payment that was not used, as far as is known: whoever has it can use it at its payee until then. */
 export interface UnusedPayment {
   payTo: string;
   until: Date;
 }
 
 /** Says in words, too, until when the payment can be used. */
-export function withPayment<E extends ServiceError | PaymentRejected>(error: E, payment: UnusedPayment): E {
+export function withPayment<E extends ServiceError | PaymentRejected | OutcomeUnknown>(
+  error: E,
+  payment: UnusedPayment,
+): E {
   error.payment = payment;
   error.message += ` Your signed payment to ${payment.payTo} can still be used until ${payment.until.toISOString()}.`;
   return error;
@@ -111,6 +114,8 @@ export class OutcomeUnknown<T = unknown> extends Error {
   override readonly name = "OutcomeUnknown";
   readonly resume: () => Promise<T>;
   readonly signal: AbortSignal | undefined;
+  /** Set if the service has not said what became of it. */
+  declare payment?: UnusedPayment;
 
   constructor(message: string, resume: () => Promise<T>, cause: unknown, signal?: AbortSignal) {
     super(message, { cause });

@@ -322,7 +322,7 @@ async function sendSigned<T>(
     const state = `The outcome of ${request.method} ${request.path} is not known yet (${reason})`;
     const resume = () =>
       sendSigned(http.signal?.aborted ? http.withoutSignal() : http, request, { ...paid, wasSent: true });
-    throw new OutcomeUnknown(state + RESUME, resume, error, http.signal);
+    throw withPayment(new OutcomeUnknown(state + RESUME, resume, error, http.signal), payment);
   });
   if ("headers" in outcome) return parse(outcome);
   throw withPayment(new PaymentRejected(outcome.error, outcome.message), payment);

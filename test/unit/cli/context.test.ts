@@ -1,5 +1,5 @@
 /** Commands at a service that this process plays, and their messages. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EXIT_HELP } from "@working-contracts/cli/errors";
@@ -28,23 +28,26 @@ afterEach(() => {
 type Answers = Record<string, (init: RequestInit) => Response>;
 const command = (...args: string[]) => commandAt({}, ...args);
 
-/** Runs a command at a service that quotes a stake, and takes it; other paths as `served`. */
+function stake({ headers }: RequestInit): Response {
+  if (new Headers(headers).has("payment-signature")) return Response.json({ data: { staked: "1.0" } });
+  const token = { asset: NETWORK.protocolToken, extra: { name: "Token", version: "1" } };
+  return quoted(PATH, { ...token, payTo: NETWORK.registry, amount: String(10n ** 21n) });
+}
+
+/** Runs a command at a service that quotes a stake, and takes it, unless `served` says otherwise. */
 async function commandAt(served: Answers, ...args: string[]) {
   const requests: string[] = [];
   const answers: Answers = {
     "/v1/network": () => Response.json({ data: { ...NETWORK, time: new Date().toISOString() } }),
     "/v1/agents/me/api-keys": () => Response.json({ data: [], nextCursor: null }),
     "/v1/protocol": () => Response.json({ data: { baEligibilityStake: "1000.0" } }),
+    [PATH]: stake,
     ...served,
   };
   vi.stubGlobal("fetch", async (input: string, init: RequestInit = {}) => {
-    const { headers, method = "GET" } = init;
     const { pathname } = new URL(input);
-    requests.push(`${method} ${pathname}`);
-    if (pathname !== PATH) return answers[pathname]?.(init) ?? Response.json({}, { status: 404 });
-    if (new Headers(headers).has("payment-signature")) return Response.json({ data: { staked: "1.0" } });
-    const token = { asset: NETWORK.protocolToken, extra: { name: "Token", version: "1" } };
-    return quoted(PATH, { ...token, payTo: NETWORK.registry, amount: String(10n ** 21n) });
+    requests.push(`${init.method ?? "GET"} ${pathname}`);
+    return answers[pathname]?.(init) ?? Response.json({}, { status: 404 });
   });
   const output = { stdout: "", stderr: "" };
   const code = await run(args, {
@@ -91,13 +94,26 @@ it.each([
   expect((await commandAt(served, "list")).stdout.trim().split("\n").at(-1)).toContain(last);
 });
 
-it("a receipt that cannot be stored is reported, and the payment counts", async () => {
-  mkdirSync(join(cwd, "receipts.jsonl"));
+it("a payment's payee is printed, and kept before the payment is sent", async () => {
+  let kept = "";
+  const served = {
+    [PATH](init: RequestInit) {
+      const response = stake(init);
+      if (response.ok) kept = readFileSync(join(cwd, "payments.jsonl"), "utf8");
+      return response;
+    },
+  };
+  const { stderr } = await commandAt(served, "stake", "1000");
+  const { registry: payTo } = NETWORK;
+  expect(stderr).toContain(`paying 1000.0 protocol tokens to ${payTo} for ${URL_}${PATH}\n`);
+  expect(JSON.parse(kept)).toMatchObject({ service: URL_, payTo, decimal: "1000.0" });
+});
+
+it("a payment or receipt that cannot be stored is reported, and the payment counts", async () => {
+  for (const file of ["payments.jsonl", "receipts.jsonl"]) mkdirSync(join(cwd, file));
   const { code, stderr } = await command("stake", "1000");
-  expect([code, stderr]).toEqual([
-    0,
-    expect.stringMatching(/paid, but the receipt could not be stored: EISDIR/),
-  ]);
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/payment could not be stored: EISDIR(.|\n)*receipt could not be stored: EISDIR/);
 });
 
 it("a receipt that a crash cut off is one fault among the others", async () => {

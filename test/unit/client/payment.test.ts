@@ -62,7 +62,9 @@ describe.concurrent("a payment that was signed and sent", () => {
   ])("has an unknown outcome if it %s", async (_, answers) => {
     const { agent, sent } = await staking(answers);
     const error = await agent.stake("1").catch((thrown) => thrown);
-    expect(error).toMatchObject({ name: "OutcomeUnknown" });
+    const { registry: payTo } = NETWORK;
+    expect(error).toMatchObject({ name: "OutcomeUnknown", payment: { payTo, until: expect.any(Date) } });
+    expect(error.message).toContain(`Your signed payment to ${payTo} can still be used until 20`);
     expect(error.message).not.toContain("Refused to sign");
     expect(await error.resume()).toEqual(STAKE);
     expect(new Set(sent).size).toBe(1);
