@@ -146,14 +146,17 @@ function keep({ settings, out }: Base, what: "payment" | "receipt", facts: objec
 
 /** Loads the account that signs. Throws UsageError if there is no key. */
 export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount> {
-  const { privateKey, keystorePath, password } = settings;
+  const { privateKey, keystorePath } = settings;
   if (privateKey !== undefined) return privateKeyToAccount(privateKey);
   if (!existsSync(keystorePath)) {
     throw new UsageError(`No key found at ${keystorePath}. Run \`wcontract key new\` or set WC_PRIVATE_KEY.`);
   }
-  const given =
-    password ?? (await askSecret(`Password of ${keystorePath}: `, "Set WC_PASSWORD or WC_PASSWORD_FILE."));
-  return privateKeyToAccount(await readKeystore(keystorePath, given));
+  // Asked once: a command can need the key again long after its user has left.
+  settings.password ??= await askSecret(
+    `Password of ${keystorePath}: `,
+    "Set WC_PASSWORD or WC_PASSWORD_FILE.",
+  );
+  return privateKeyToAccount(await readKeystore(keystorePath, settings.password));
 }
 
 /** The addresses to trust, from the deployment file if there is one. */
@@ -243,7 +246,8 @@ function savedSignIn({ configDir, url }: Settings, { address }: PrivateKeyAccoun
 /** A saved key can be revoked, or belong to a database that was reset. */
 async function isAccepted(agent: Agent): Promise<boolean> {
   try {
-    await agent.apiKeys();
+    // One page: a service could offer one after the other.
+    await agent.call("GET /v1/agents/me/api-keys");
     return true;
   } catch (error) {
     if (error instanceof ServiceError && error.code === "unauthorized") return false;

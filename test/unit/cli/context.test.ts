@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EXIT_HELP } from "@working-contracts/cli/errors";
-import { writePrivateJson } from "@working-contracts/cli/files";
+import { submittedIn, writePrivateJson } from "@working-contracts/cli/files";
 import { run } from "@working-contracts/cli/main";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
@@ -12,8 +12,9 @@ import { account, NETWORK, quoted } from "../client/fake-service.js";
 import { servedTerms } from "../client/served-terms.js";
 
 const URL_ = NETWORK.baseUrl;
-const ID = `0x${"11".repeat(20)}`;
+const ID = `0x${"11".repeat(20)}` as const;
 const PATH = "/v1/agents/me/stake";
+const KEYS = "/v1/agents/me/api-keys";
 let cwd: string;
 beforeEach(() => {
   cwd = mkdtempSync(join(tmpdir(), "context-"));
@@ -148,6 +149,28 @@ it("no API key is made if it cannot be saved, or if the record of sign-ins is so
   const other = await command("list");
   expect(other.stderr).toBe(`wcontract: ${file} is not a record of sign-ins. Repair or delete it.\n`);
   expect([...locked.requests, ...other.requests]).toEqual([]);
+});
+
+it("a command reads one page of API keys, however many a service offers", async () => {
+  const endless = () => Response.json({ data: [], nextCursor: "x" });
+  const { code, requests } = await commandAt({ [KEYS]: endless }, "stake", "1000");
+  expect([code, requests.filter((one) => one.endsWith(KEYS))]).toEqual([0, [`GET ${KEYS}`]]);
+});
+
+it("open-votes asks the node about the votes that it remembers, whatever the service answers", async () => {
+  const submitted = submittedIn(join(cwd, "submitted", account.address.toLowerCase()));
+  await submitted.add(`votes/${NETWORK.factory}`, ID);
+  const open = (answer: () => Response) => {
+    const node = () => Response.json({ error: { message: "the node was asked" } });
+    const args = ["--patience", "0s", "--rpc-url", "http://127.0.0.1:9/node", "open-votes", "--now"];
+    return commandAt({ [KEYS]: answer, "/node": node }, ...args);
+  };
+  for (const status of [401, 403, 503]) {
+    const code = status === 401 ? "unauthorized" : "forbidden";
+    const refused = () => Response.json({ error: { code, message: "No" } }, { status });
+    const { stderr } = await open(refused);
+    expect(stderr).toMatch(new RegExp(`^not signed in: .*\n${ID}: .*the node was asked\n`));
+  }
 });
 
 it("the help says that a repeated stake pays again, as a post does", () => {
