@@ -20,8 +20,8 @@ const KEY = "a key that only this test knows";
 const HOUR_MS = 3_600_000;
 
 /** A server whose tools can return anything. */
-const serverOf = (agent: Agent, access: ServerOptions["access"]) =>
-  createMcpServer({ agent, access, outputs: () => z.looseObject({}), unfinished: createUnfinishedCalls() });
+const serverOf = (agent: Agent, access: ServerOptions["access"], output: z.ZodType = z.looseObject({})) =>
+  createMcpServer({ agent, access, outputs: () => output, unfinished: createUnfinishedCalls() });
 
 it("no deadline is counted from a service's clock that is an hour ahead", async () => {
   const agent = await agentOf(() => undefined, { now: () => Date.now() + HOUR_MS });
@@ -33,10 +33,10 @@ it("no deadline is counted from a service's clock that is an hour ahead", async 
 });
 
 /** A language model's client of a server in this process that may write. */
-async function connectInMemory(agent: Agent): Promise<Client> {
+async function connectInMemory(agent: Agent, output?: z.ZodType): Promise<Client> {
   const [near, far] = InMemoryTransport.createLinkedPair();
   const client = new Client({ name: "a-model", version: "1.0.0" });
-  await Promise.all([serverOf(agent, "write").connect(far), client.connect(near)]);
+  await Promise.all([serverOf(agent, "write", output).connect(far), client.connect(near)]);
   return client;
 }
 
@@ -131,6 +131,23 @@ it("a resumption that its caller cancelled before it began leaves the call to it
   release();
   expect((await repeated).structuredContent).toEqual({ staked: "1.0" });
   expect(begun).toBe(1);
+  await client.close();
+});
+
+it("a paid call whose result misses a documented field is done, and not paid again by its repeat", async () => {
+  const create = vi.fn(async () => ({ id: "0x1" }));
+  const agent = { ...(await agentOf(() => undefined)), create: create as never };
+  const client = await connectInMemory(agent, z.looseObject({ id: z.string(), status: z.string() }));
+  const work = { title: "x", taskDescription: "x", acceptanceCriteria: ["x"], price: "1" };
+  for (let i = 0; i < 2; i++) {
+    const { content } = await client.callTool({ name: "post_contract", arguments: work });
+    const [{ text }] = content as [{ text: string }];
+    expect(JSON.parse(text)).toMatchObject({
+      message: expect.stringContaining("Done"),
+      result: '{"id":"0x1"}',
+    });
+  }
+  expect(create).toHaveBeenCalledTimes(1);
   await client.close();
 });
 

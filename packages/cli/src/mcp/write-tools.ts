@@ -151,7 +151,11 @@ function addBackupAgentTools(tool: AddTool, { agent, outputs }: Served): void {
  * `resume_call` resumes such a call by its id.
  */
 function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
-  const follow = async (call: UnfinishedCall, signal: AbortSignal): Promise<CallToolResult> => {
+  const follow = async (
+    call: UnfinishedCall,
+    signal: AbortSignal,
+    outputSchema?: z.ZodType,
+  ): Promise<CallToolResult> => {
     const abandon = (): void => {
       call.isAbandoned = true;
     };
@@ -165,7 +169,13 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
     signal.addEventListener("abort", abandon, { once: true });
     try {
       const result = await call.outcome();
-      end(signal.aborted);
+      // The SDK would replace it by an error, without its id.
+      const isOdd = outputSchema?.safeParse(result).success === false;
+      end(isOdd || signal.aborted);
+      if (isOdd)
+        return refusal(new Error("Done: do not repeat the call. The result is not as documented."), {
+          result: JSON.stringify(result),
+        });
       return toolResult(async () => result);
     } catch (error) {
       const failure = error as Error & { payment?: object; resume?: () => Promise<object> };
@@ -205,7 +215,7 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
         signal.throwIfAborted();
         const begin = () => perform(schema.parse(input));
         const call = unfinished.enter(JSON.stringify([name, input]), begin, PAYING.has(name));
-        return await follow(call, signal);
+        return await follow(call, signal, outputSchema);
       } catch (error) {
         return refusal(error as Error);
       }
