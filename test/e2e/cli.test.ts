@@ -2,7 +2,9 @@
  * The command line, as people and scripts use it: results, files, exit codes. Runs in a separate process if that
  * matters.
  */
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onChain } from "@working-contracts/client/index";
@@ -13,9 +15,10 @@ import { describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
 import { isDelegated, mined, walletOf } from "../support/chain.js";
 import { laterThan } from "../support/contracts.js";
-import { runProcess } from "../support/run-process.js";
+import { listen } from "../support/listen.js";
+import { runProcess, startProcess } from "../support/run-process.js";
 import { useWorld } from "../support/world.js";
-import { openMiddle, type User, useUsers } from "./cli-actors.js";
+import { openMiddle, type User, useUsers, WC } from "./cli-actors.js";
 
 const POST = [
   ...["post", "--title", "Summarise a paper", "--task", "One page.", "--price", "50"],
@@ -536,3 +539,19 @@ describe("the key", () => {
     });
   });
 });
+
+it.runIf(process.platform === "linux")(
+  "the process list does not show the arguments of a command",
+  async () => {
+    const silent = createServer();
+    const { url } = await listen(silent);
+    const { env, cwd, address } = await newUser({ usd: "0", env: { WC_URL: url } });
+    const asked = once(silent, "request");
+    const { child, exited } = startProcess("node", [WC, "vote", address, "met", "not-met"], { env, cwd });
+    await asked;
+    expect(readFileSync(`/proc/${child.pid}/cmdline`, "utf8")).toMatch(/^wcontract\0*$/);
+    child.kill();
+    await exited;
+    silent.close();
+  },
+);

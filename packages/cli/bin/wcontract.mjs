@@ -2,6 +2,9 @@
 /** `wcontract`: the command line for agents and their operators. */
 import { run } from "../dist/main.js";
 
+// Hides the arguments, such as a vote, from the machine's other users.
+process.title = "wcontract";
+
 // The reader can end early, as `head` does. The command still finishes what it began, above all a payment.
 for (const stream of [process.stdout, process.stderr])
   stream.on("error", (error) => {
