@@ -427,9 +427,10 @@ describe("by HTTP", () => {
     // Neither the owner's session without the key, nor a web page with it.
     expect((await send({ "mcp-session-id": sessionId })).status).toBe(404);
     expect((await send({ authorization: `Bearer ${KEY}`, origin: "http://evil.example" })).status).toBe(403);
-    const rebound = get(url, { headers: { host: "evil.example" } });
-    const [response] = (await once(rebound, "response")) as [IncomingMessage];
-    expect(response.statusCode).toBe(403);
+    for (const host of ["evil.example", `localhost:${new URL(url).port}`]) {
+      const [response] = (await once(get(url, { headers: { host } }), "response")) as [IncomingMessage];
+      expect(response.statusCode).toBe(403);
+    }
     expect(await world.usdOf(user.address)).toBe(100_000_000n);
   });
 

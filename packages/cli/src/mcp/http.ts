@@ -37,12 +37,12 @@ export async function serveHttp(options: HttpOptions): Promise<{ url: string; cl
     throw new UsageError(`--http ${options.port}: ${error.message}`);
   });
   const { port } = http.address() as AddressInfo;
-  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { host = "", origin, authorization } = request.headers;
-    if (!hosts.includes(host) || origin !== undefined)
-      return refuse(response, 403, "Web pages cannot use this server");
+    // `localhost` can be `::1`, where another user of the machine could take the key.
+    if (host !== `127.0.0.1:${port}` || origin !== undefined)
+      return refuse(response, 403, `Use http://127.0.0.1:${port}${PATH}; web pages cannot`);
     if (request.url !== PATH) return refuse(response, 404, `Only ${PATH} is served`);
     const isOwner = authorization !== undefined;
     if (isOwner && !isKey(authorization, options.key)) {
