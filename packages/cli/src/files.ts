@@ -87,7 +87,7 @@ export function appendPrivateLine(path: string, line: string): void {
   try {
     const last = Buffer.from("\n");
     readSync(file, last, { position: Math.max(0, fstatSync(file).size - 1) });
-    appendFileSync(file, `${String(last) === "\n" ? "" : "\n"}${line}\n`);
+    appendFileSync(file, `${String(last) === "\n" ? "" : "\n"}${line}\n`, { flush: true });
   } finally {
     closeSync(file);
   }

@@ -65,7 +65,7 @@ export async function writeKeystore(path: string, privateKey: Hex, password: str
     },
   };
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeFileSync(path, `${JSON.stringify(keystore, null, 2)}\n`, { mode: 0o600, flag: "wx" });
+  writeFileSync(path, `${JSON.stringify(keystore, null, 2)}\n`, { mode: 0o600, flag: "wx", flush: true });
   chmodSync(path, 0o600);
 }
 

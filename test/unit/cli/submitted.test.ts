@@ -1,4 +1,4 @@
-import {
+import fs, {
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -10,7 +10,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { submittedIn } from "@working-contracts/cli/files";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { writeKeystore } from "@working-contracts/cli/keystore";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 let dir: string;
 beforeEach(() => {
@@ -56,4 +57,13 @@ it("a line that a crash truncated is left out, and does not spoil the next", asy
   expect(await submitted.read(KEY)).toEqual([FIRST]);
   await submitted.add(KEY, THIRD);
   expect(await submitted.read(KEY)).toEqual([FIRST, THIRD]);
+});
+
+it("a key and a vote are flushed to the disk when they are stored", async () => {
+  const flushed = vi.spyOn(fs, "fsyncSync");
+  await submittedIn(dir).add("votes/0x1", ID);
+  expect(flushed).toHaveBeenCalledTimes(1);
+  await writeKeystore(join(dir, "key.json"), FIRST, "password");
+  expect(flushed).toHaveBeenCalledTimes(2);
+  flushed.mockRestore();
 });
