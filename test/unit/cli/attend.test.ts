@@ -1,4 +1,5 @@
 import { attend } from "@working-contracts/cli/commands/mcp";
+import { RefusedToSign } from "@working-contracts/client/index";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setInterval"] }));
@@ -17,4 +18,17 @@ it("the MCP server opens votes each minute, and never twice at a time", async ()
   finish();
   await vi.advanceTimersByTimeAsync(600_000);
   expect(openVotes).toHaveBeenCalledTimes(2);
+});
+
+it("the MCP server shares deliveries again after a failure, but not without a node", async () => {
+  const shareDeliveries = vi.fn(async () => {});
+  shareDeliveries.mockRejectedValueOnce(new TypeError("data is null"));
+  shareDeliveries.mockRejectedValueOnce(new RefusedToSign("quote", "it costs money"));
+  shareDeliveries.mockRejectedValueOnce(new RefusedToSign("delivery", "connect with `node`"));
+  const progress = vi.fn();
+  const stop = attend({ openVotes: async () => [], shareDeliveries }, { progress });
+  await vi.advanceTimersByTimeAsync(600_000);
+  stop();
+  expect(shareDeliveries).toHaveBeenCalledTimes(3);
+  expect(progress).toHaveBeenCalledTimes(3);
 });

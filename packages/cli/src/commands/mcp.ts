@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { join } from "node:path";
 import { pause } from "@working-contracts/client/http";
-import type { Agent } from "@working-contracts/client/index";
+import { type Agent, RefusedToSign } from "@working-contracts/client/index";
 import { parseDecimal } from "@working-contracts/protocol/amounts";
 import type { Command } from "commander";
 import { type Context, signedIn } from "../context.js";
@@ -93,7 +93,7 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
     });
 }
 
-const OPENING_INTERVAL_MS = 60_000;
+const INTERVAL_MS = 60_000;
 
 /** Opens the agent's sealed votes and shares its sealed deliveries, until the returned function is called. */
 export function attend(
@@ -101,21 +101,29 @@ export function attend(
   out: Pick<Output, "progress">,
 ): () => void {
   const stopped = new AbortController();
-  const open = async (): Promise<never> => {
-    const onOpened = (id: string) => out.progress(`opened the vote on ${id}`);
+  const { signal } = stopped;
+  const forever = async (task: () => Promise<unknown>): Promise<never> => {
     for (;;) {
-      await agent
-        .openVotes({ wait: false, onOpened })
-        .catch((error: Error) => out.progress(`votes not opened: ${error.message}`));
-      await pause(OPENING_INTERVAL_MS, stopped.signal);
+      await task();
+      await pause(INTERVAL_MS, signal);
     }
   };
-  // Ends when it is stopped.
-  open().catch(() => {});
+  const onOpened = (id: string) => out.progress(`opened the vote on ${id}`);
+  const open = () =>
+    agent
+      .openVotes({ wait: false, onOpened })
+      .catch((error: Error) => out.progress(`votes not opened: ${error.message}`));
   const onFailure = (error: Error) => {
-    if (!stopped.signal.aborted) out.progress(`delivery not shared: ${error.message}`);
+    if (!signal.aborted) out.progress(`delivery not shared: ${error.message}`);
   };
-  agent.shareDeliveries({ signal: stopped.signal, onFailure }).catch(onFailure);
+  const share = () =>
+    agent.shareDeliveries({ signal, onFailure }).catch((error) => {
+      onFailure(error);
+      // Without a node it never can; any other failure can be the service's.
+      if (error instanceof RefusedToSign && error.field === "delivery") throw error;
+    });
+  // Both end when they are stopped.
+  for (const task of [open, share]) forever(task).catch(() => {});
   return () => stopped.abort();
 }
 
