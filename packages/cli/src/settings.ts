@@ -94,11 +94,15 @@ function readLocalNetwork(dataDir: string): { network?: LocalNetwork; ignored?: 
   // Windows has no user ids.
   const user = process.getuid?.();
   if (user !== undefined && statSync(path).uid !== user) return because("it belongs to another user");
-  const { baseUrl, ...network } = JSON.parse(readFileSync(path, "utf8")) as LocalNetwork;
-  // A service that listens at all addresses of this machine.
-  const reachable = `${baseUrl}`.replace("//0.0.0.0:", "//127.0.0.1:");
-  if (![reachable, network.rpcUrl].every(isLoopback)) return because("it names another machine");
-  return { network: { ...network, baseUrl: reachable } };
+  try {
+    const { baseUrl, ...network } = JSON.parse(readFileSync(path, "utf8")) as LocalNetwork;
+    // A service that listens at all addresses of this machine.
+    const reachable = `${baseUrl}`.replace("//0.0.0.0:", "//127.0.0.1:");
+    if (![reachable, network.rpcUrl].every(isLoopback)) return because("it names another machine");
+    return { network: { ...network, baseUrl: reachable } };
+  } catch {
+    return because("it cannot be read");
+  }
 }
 
 const isLoopback = (url: string): boolean => URL.canParse(url) && LOOPBACK_HOSTS.has(new URL(url).hostname);

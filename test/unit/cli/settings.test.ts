@@ -98,6 +98,12 @@ describe("a stranger's network.json", () => {
     expect(read({ WC_URL: LOCAL.baseUrl })).toMatchObject({ url: LOCAL.baseUrl, ...none, ignored });
   });
 
+  it.each(["null", "{", ""])("is not used if it is %o", (text) => {
+    writeFileSync(join(cwd, ".local/network.json"), text);
+    const ignored = reason("it cannot be read");
+    expect(read()).toMatchObject({ url: "http://127.0.0.1:3000", ...none, ignored });
+  });
+
   it("is not mentioned if a valid one would not be used either", () => {
     write({ ...LOCAL, rpcUrl: EVIL });
     const rpcUrl = "https://node.example.com";
