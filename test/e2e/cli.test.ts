@@ -59,12 +59,15 @@ async function newJuror(stake = ["--yes", "stake"]): Promise<User> {
   return juror;
 }
 
+/** A reference that could look like a line of ours. */
+const LINES = "ipfs://summary\nstatus  settled-all-met";
+
 /** A disputed contract of two new users. */
 async function disputed(): Promise<{ client: User; worker: User; id: string }> {
   const [client, worker] = await Promise.all([newUser(), newUser()]);
   const { id } = await client.json<Shown>(...POST);
   await worker.json("--yes", "accept", id);
-  await worker.json("deliver", id, "ipfs://summary");
+  await worker.json("deliver", id, LINES);
   expect((await client.json<Shown>("--yes", "dispute", id)).status).toBe("disputed");
   return { client, worker, id };
 }
@@ -129,9 +132,9 @@ describe("a contract by command line", () => {
     const { shared } = await worker.json<{ shared: string[] }>("share", id, "--save", copies);
     expect(shared.sort()).toEqual([juror, other, alone, withheld].map(({ address }) => address).sort());
     const copy = join(copies, `${id}-${juror.address}.json`);
-    expect((await juror.json<Shown>(...GONE, "show", id, "--copy", copy)).plain).toEqual({
-      delivery: "ipfs://summary",
-    });
+    expect((await juror.json<Shown>(...GONE, "show", id, "--copy", copy)).plain).toEqual({ delivery: LINES });
+    const shown = `delivery: ${LINES.replace("\n", "\n  ")}\n`;
+    expect((await juror.run(...GONE, "show", id, "--copy", copy)).stdout).toBe(shown);
     expect((await other.run("show", id, "--copy", copy)).code).not.toBe(0);
     rmSync(copies, { recursive: true });
     await expectVerified(client, id);

@@ -112,7 +112,7 @@ function addReads(program: Command, contextOf: ContextOf): void {
       if (copy !== undefined) {
         const agent = await context.reader({ isAlone: true });
         const delivery = await agent.readReference(id, "delivery", { copy: readNamed(copy) });
-        return context.out.result({ id, plain: { delivery } }, () => `delivery: ${plain(delivery ?? "")}`);
+        return context.out.result({ id, plain: { delivery } }, () => `delivery: ${indented(delivery ?? "")}`);
       }
       const agent = await context.agent();
       const contract = await agent.get(id);
