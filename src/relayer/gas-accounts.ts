@@ -20,6 +20,8 @@ export interface GasPolicy {
 const ALLOWANCE_SECONDS = 86_400;
 const BUDGET_SECONDS = 3_600;
 const FEE_UNIT = 1_000_000n;
+/** Credit of an address at most: a token of huge supply can be the stablecoin, and no sum may leave `bigint`. */
+const MOST_EARNED = sql`${Number.MAX_SAFE_INTEGER}::bigint`;
 
 /** Topic of the event by which an escrow earns gas: `parseEventLogs` hashes every event of the ABI for every log. */
 const [SETTLED] = encodeEventTopics({ abi: escrowAbi, eventName: "WorkingContractSettled" });
@@ -166,7 +168,7 @@ const recording = prepare(
         select distinct caller from app.operation o where o.escrow = fee.escrow and o.kind in ('create', 'accept', 'vote')
           and o.state in ('mined', 'final') and o.caller is not null) party on true),
     changes as (
-      select address, sum(used) as used, sum(earned) as earned
+      select address, sum(used) as used, least(sum(earned), ${MOST_EARNED}) as earned
       from (select address, used, earned from carried union all select address, used, earned from credited) both_sides
       where address is not null group by address),
     entries as (
@@ -181,9 +183,10 @@ const recording = prepare(
     insert into app.gas_account as account (address, used, earned, owed)
     select address, round(used), round(earned), round(entries.owed) from entries
     where used <> 0 or earned <> 0 order by address
-    on conflict (address) do update set used = account.used + excluded.used, earned = account.earned + excluded.earned,
+    on conflict (address) do update set used = account.used + excluded.used,
+      earned = least(account.earned + excluded.earned, ${MOST_EARNED}),
       owed = greatest(excluded.owed + ${owedNow({ allowance: value("allowance"), budget: value("budget") })},
-        case account.address when ${UNEARNED} then 0 end),
+        case account.address when ${UNEARNED} then 0 else -${MOST_EARNED} end),
       owed_at = now()`,
 );
 

@@ -1,6 +1,14 @@
 /** Gas that batches charge to the accounts of their operations' agents, as reorgs move them. */
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import { MAX_PRICE } from "@working-contracts/protocol/amounts";
 import { eq } from "drizzle-orm";
-import type { TransactionReceipt } from "viem";
+import {
+  encodeAbiParameters,
+  encodeEventTopics,
+  getAbiItem,
+  type TransactionReceipt,
+  zeroAddress,
+} from "viem";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Database, databaseOn, migrate } from "../../src/db/client.js";
 import { batch } from "../../src/db/schema.js";
@@ -80,6 +88,27 @@ test("a batch whose nonce someone else used is refunded, and the one that replac
 test("a batch that reverts costs what it used", async () => {
   await record(1n, "reverted", 200n);
   expect(await charged()).toEqual({ "0xa1": 100, "0xa2": 100, "*": 200 });
+});
+
+test("a settlement at the highest price is credited, also to those who already have the most", async () => {
+  const event = { abi: escrowAbi, eventName: "WorkingContractSettled" } as const;
+  const { inputs } = getAbiItem({ abi: escrowAbi, name: event.eventName });
+  const payout = { client: 0n, worker: 0n, treasury: MAX_PRICE / 5n };
+  const log = {
+    address: zeroAddress,
+    topics: encodeEventTopics({ ...event, args: { status: 1 } }),
+    data: encodeAbiParameters(inputs.slice(1), [zeroAddress, zeroAddress, zeroAddress, payout]),
+  };
+  await database.pool.query("update app.operation set escrow = $1, kind = 'vote', state = 'mined'", [
+    log.address,
+  ]);
+  const receipt = { ...receiptOf(1000n), logs: [log] } as never;
+  for (const id of [1n, 2n])
+    await database.db.transaction((tx) =>
+      recordBatch(tx, { id, state: "mined" }, receipt, { ...LIMITS, perFee: 33_000_000 }),
+    );
+  const most = Number.MAX_SAFE_INTEGER;
+  expect(await charged()).toMatchObject({ "0xa1": -most, "0xa2": -most });
 });
 
 /** Delays each statement that stores operations, or each of their rows, until the test ends. */
