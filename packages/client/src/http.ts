@@ -50,12 +50,12 @@ export const MAX_BYTES = 64 * 2 ** 20;
 /** Shorter attempts would only hide the error of the one before. */
 const MIN_RETRY_MS = 2_000;
 /** The longest time that a timer can measure. */
-export const MAX_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Throws RangeError if the URL contains a name or a password: `fetch` refuses such a URL, and repeats it in its message. */
 export function requireNoPassword(url: string): void {
-  const { username, password } = URL.canParse(url) ? new URL(url) : { username: "", password: "" };
-  if (username + password !== "")
+  const { username, password }: Partial<URL> = URL.canParse(url) ? new URL(url) : {};
+  if (username || password)
     throw new RangeError("The URL of the service must not contain a name or a password. Remove them");
 }
 
@@ -201,19 +201,18 @@ function pauseOf({ status, headers }: Response, json: ServiceResponse["json"] | 
   return Number.isFinite(seconds) ? Math.max(seconds * 1000, MIN_PAUSE_MS) : DEFAULT_PAUSE_MS;
 }
 
-/** Rejects with the signal's reason if it is aborted during the pause. */
+/** At most as long as a timer can measure. Rejects with the signal's reason if it is aborted during the pause. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
-    const abort = (): void => {
+    const end = (): void => {
       clearTimeout(timer);
-      reject(signal?.reason);
+      signal?.removeEventListener("abort", end);
+      if (signal?.aborted) reject(signal.reason);
+      else resolve();
     };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    }, ms);
-    signal?.addEventListener("abort", abort, { once: true });
+    const timer = setTimeout(end, Math.min(ms, MAX_TIMER_MS));
+    signal?.addEventListener("abort", end);
   });
 }
 

@@ -1,7 +1,7 @@
 /** Waits for a contract's status, for its payout, for anything else that can be read, or for a payment's outcome. */
 import type { Status } from "@working-contracts/protocol/status";
 import { ConnectionError, isOutage, OutcomeUnknown } from "./errors.js";
-import { eitherOf, MAX_TIMER_MS, pause, textOf } from "./http.js";
+import { eitherOf, pause, textOf } from "./http.js";
 import type { Contract, Settlement } from "./types.js";
 
 /** By default the value is read every second (`intervalMs`), without an end. */
@@ -41,7 +41,7 @@ export async function waitUntil<T>(
     let failure: Error | undefined;
     try {
       // Without any time, it reads once.
-      const ms = timeoutMs > 0 ? deadline - performance.now() : MAX_TIMER_MS;
+      const ms = timeoutMs > 0 ? deadline - performance.now() : Infinity;
       const value = await bounded(read, { ms, signal, late });
       const state = stateOf(value);
       if (state !== last) onChange?.(value);
@@ -62,7 +62,7 @@ async function bounded<T>(
   { ms, signal, late }: { ms: number; signal: AbortSignal | undefined; late: () => Error },
 ): Promise<T> {
   const done = new AbortController();
-  const end = pause(Math.min(ms, MAX_TIMER_MS), eitherOf(done.signal, signal)).then(() => {
+  const end = pause(ms, eitherOf(done.signal, signal)).then(() => {
     throw late();
   });
   // `read` can throw before anything waits for this one.

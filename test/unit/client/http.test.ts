@@ -115,6 +115,20 @@ describe("a request", () => {
     await expect(call(session, "GET /v1/network")).rejects.toMatchObject({ status: 503 });
   });
 
+  it("waits for a pause that is longer than a timer can measure", async () => {
+    const aborting = new AbortController();
+    const session = await httpTo((response) => fail(response, 503, "2147484"), {
+      patienceMs: Infinity,
+      signal: aborting.signal,
+    });
+    const waiting = call(session, "GET /v1/network").catch((error) => error);
+    await expect.poll(session.requests).toBe(1);
+    await delay(100);
+    expect(session.requests()).toBe(1);
+    aborting.abort(new Error("enough"));
+    expect((await waiting).message).toBe("enough");
+  });
+
   it("ends if its response is too long", async () => {
     const long = `{"data":"${"x".repeat(64 * 2 ** 20)}"}`;
     const http = createHttp({ baseUrl: "http://x", patienceMs: 0, fetch: async () => new Response(long) });
