@@ -10,15 +10,12 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import type { requireDone } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
-import { type QuotedPayment, VALIDITY_SECONDS } from "./payment.js";
+import type { QuotedPayment } from "./payment.js";
 import { call, checkpointsKey, dataIn, dataOf, pay, reads, type Session, type ToEscrow } from "./session.js";
 import { CLOCK_TOLERANCE, callSigned, signChallenge } from "./signing.js";
 import { ownTerms, type Posted, provenTerms } from "./terms.js";
 import type { Checkpoint, CheckpointDraft, Contract, Draft, Outcome, Stake } from "./types.js";
 import type { OpenOptions, VoteOptions, Voting } from "./votes.js";
-
-/** The longest time for which a payment that the client signs can be used. */
-const USABLE_MS = (VALIDITY_SECONDS + CLOCK_TOLERANCE) * 1000;
 
 /** Actions on a contract that cost nothing. */
 const SIGNED = {
@@ -223,13 +220,15 @@ function posting(session: Session) {
   const caller = signer.address.toLowerCase() as Address;
   const { terms: servedTerms } = reads(session);
   /** Payments for drafts that were not posted, as far as the service says. A call takes the one that it repeats. */
-  let unused: { text: string; key: string; payTo: string; expiresAt: number }[] = [];
+  let unused: { text: string; key: string; payTo: string; validBefore: number }[] = [];
   /** Keys of the newest drafts that were quoted, and not signed: the service counts the same bytes as one unpaid attempt. */
   const unsigned = new Map<string, string>();
 
   return async (draft: Draft): Promise<Contract> => {
     const text = JSON.stringify(draft);
-    for (const one of unused.filter((one) => one.text === text && performance.now() > one.expiresAt)) {
+    for (const one of unused.filter((one) => one.text === text)) {
+      // By the service's time, which can be that far ahead: while the chain stands still, no payment expires.
+      if ((await session.boundedTime()) < one.validBefore + CLOCK_TOLERANCE) continue;
       if (session.node) await (await import("./chain-check.js")).requireNew(session.node, one.payTo);
       unused = unused.filter((other) => other !== one);
     }
@@ -274,9 +273,9 @@ function posting(session: Session) {
         escrow: { id: payTo, terms, isNew: true },
       };
     };
-    let expiresAt = 0;
-    const beforeSigning = () => {
-      expiresAt = performance.now() + USABLE_MS;
+    let left = earlier;
+    const beforeSigning = (validBefore: number) => {
+      left = { text, key, payTo: paidTo, validBefore };
     };
     const parse = async (response: { data: Contract }): Promise<Contract> => {
       // Without a payment, the service could name any contract.
@@ -289,7 +288,6 @@ function posting(session: Session) {
     // A program can post two contracts with the same text at a time.
     unused = unused.filter((one) => one !== earlier);
     return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, parse }).catch((error) => {
-      const left = expiresAt ? { text, key, payTo: paidTo, expiresAt } : earlier;
       if (left) unused.push(left);
       else if (paidTo) {
         unsigned.set(text, key);

@@ -190,8 +190,8 @@ export interface PaidCall<E extends Endpoint, T> {
   nonce?: Hex | undefined;
   /** Computes the expected quote. Throws RefusedToSign if the quote cannot be right. */
   expect: (quoted: QuotedPayment) => Promise<ExpectedPayment>;
-  /** Called once nothing can refuse the payment but the signer. */
-  beforeSigning?: () => Promise<void> | void;
+  /** Called once nothing can refuse the payment but the signer, with the end of its authorization in seconds. */
+  beforeSigning?: (validBefore: number) => Promise<void> | void;
   /** Extracts the result from a success response; by default its `data`. */
   parse?: (json: ResponseOf<E>, headers: Headers) => T | Promise<T>;
 }
@@ -244,7 +244,7 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   // The caller can have thought about it for a while.
   const now = time + Math.floor((performance.now() - readAt) / 1000);
   const validBefore = Math.min(now + VALIDITY_SECONDS, expected.deadline ?? Infinity);
-  await beforeSigning?.();
+  await beforeSigning?.(validBefore);
   report("signing");
   session.http.signal?.throwIfAborted();
   const signature = await signPayment(session, quoted, { expected, validBefore, nonce });

@@ -387,7 +387,9 @@ describe("a creation whose payment the service reports as not used", () => {
   const conflict = () => Response.json({ error: { code: "conflict", message: "No." } }, { status: 409 });
 
   it("says where and until when it can be used, and goes to the same escrow again", async () => {
-    const { agent, paid, change } = await posting(conflict);
+    let chainMs = 0;
+    const now = () => Date.now() + chainMs;
+    const { agent, paid, change } = await posting(conflict, { clock: "service", now });
     const refused = (await ended(agent.create(draft))) as ServiceError;
     const until = expect.any(Date);
     expect(refused).toBeInstanceOf(ServiceError);
@@ -401,7 +403,10 @@ describe("a creation whose payment the service reports as not used", () => {
     await ended(agent.create({ ...draft, title: "Another" }).catch((error) => error));
     change.baVotingWindow = 1;
     expect(await ended(agent.create(draft))).toMatchObject({ name: "RefusedToSign", field: "payTo" });
+    // The chain stands still, and no payment expires.
     await vi.advanceTimersByTimeAsync(16 * 60_000);
+    expect(await ended(agent.create(draft))).toMatchObject({ name: "RefusedToSign", field: "payTo" });
+    chainMs = 16 * 60_000;
     await ended(agent.create(draft));
     expect(paid.at(-1)?.payTo).not.toBe(payTo);
   });
