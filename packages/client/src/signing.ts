@@ -127,12 +127,14 @@ export const CLOCK_TOLERANCE = 300;
 /** Actions that need no signature for each; without `until`, until revoked. The contracts enforce it (docs/rules.md 4). */
 export type OperatorPermission = "none" | "all" | { actions: readonly AgentAction[]; until?: Date };
 
-/** The form that the contracts check, with `until` in seconds, rounded down. */
+/** As the contracts check it: `until` in seconds, rounded down. Throws RangeError for 0, which would mean without an end. */
 export function permissionOf(operator: OperatorPermission): Permission {
   if (operator === "all") return FULL_PERMISSION;
   if (operator === "none") return { actions: 0, until: 0 };
-  const until = operator.until === undefined ? 0 : Math.floor(operator.until.getTime() / 1000);
-  return { actions: actionBits(operator.actions), until };
+  const { actions, until } = operator;
+  const end = until === undefined ? 0 : Math.floor(until.getTime() / 1000);
+  if (until && !(end > 0)) throw new RangeError("until must be in the future");
+  return { actions: actionBits(actions), until: end };
 }
 
 /** Returns the time. Throws RefusedToSign unless it is an integer: with NaN, every later check would pass. */

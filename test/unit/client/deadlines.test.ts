@@ -44,3 +44,11 @@ it("deadlines can be times, which need no clock", async () => {
   expect(new Set(Object.values(await wrong.deadlines(times)))).toEqual(new Set([time.toISOString()]));
   await expect(wrong.deadlines({ ...times, match: "1h" })).rejects.toMatchObject({ field: "clock" });
 });
+
+it.each([0, 999, -1, Number.NaN])(
+  "a permission that ends at %s ms is refused, as the start of Unix time means no end",
+  async (time) => {
+    const operator = { actions: ["approve"], until: new Date(time) } as const;
+    await expect(agentOf(() => undefined, { operator })).rejects.toThrow("until must be in the future");
+  },
+);
