@@ -220,10 +220,14 @@ async function acceptPayment(
   return { ok: true, authorization: inTokenForm(payment, deps.deployment), isDirectTransfer: true };
 }
 
-/** An escrow that is not open credits any money at its address, a live one only its payer's transfer; the registry none. */
+/**
+ * An escrow that is not open credits any money at its address, and a deposit of nothing is none; a live one only its
+ * payer's transfer; the registry none.
+ */
 async function isCreditable(deps: Deps, action: PaidAction, payment: PaymentAuthorization): Promise<boolean> {
-  if (action.kind === "stake") return false;
-  if (action.kind === "create" && (await holdsAtLeast(deps, action.payTo, action.amount))) return true;
+  const isNew = action.kind === "create";
+  if (action.kind === "stake" || (isNew && action.amount === 0n)) return false;
+  if (isNew && (await holdsAtLeast(deps, action.payTo, action.amount))) return true;
   return isDirectTransfer(deps, payment, "credit");
 }
 

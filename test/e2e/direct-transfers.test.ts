@@ -6,7 +6,15 @@ import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import { frontRun, frontRunTogether, openFromBalance, setParameters } from "../support/chain.js";
+import {
+  cancellationOf,
+  frontRun,
+  frontRunTogether,
+  mined,
+  openFromBalance,
+  setParameters,
+  walletOf,
+} from "../support/chain.js";
 import { created, draft, ok } from "../support/contracts.js";
 import { authorize, quoteOf, type SignedPayment, signedCall, version2 } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
@@ -204,6 +212,22 @@ test("money that opened the escrow pays for nothing else, even if an action cost
   expect((await client.post(dispute, undefined, version2(bond, deposit))).status).toBe(402);
   for (const { send } of others) expect((await send()).error).toMatchObject({ hint: REFUNDED });
   await expect.poll(() => world.usdOf(victim.address)).toBe(1_000_000n);
+});
+
+test("a deposit of nothing whose nonce was used or cancelled is refused, and another one opens the escrow", async () => {
+  const former = await setParameters(world, { workerStakeRatio: 0 });
+  onTestFinished(async () => void (await setParameters(world, former)));
+  const worker = await world.newAgent();
+  const body = await draft(world, { initiator: "worker" });
+  const sign = () => signedCall<ContractView>(worker, "/v1/contracts", body, world);
+  const [used, cancelled, fresh] = [await sign(), await sign(), await sign()];
+  await frontRun(world, stranger, used.payment);
+  const { nonce } = cancelled.payment;
+  const wallet = await walletOf(world, worker);
+  const cancellation = await cancellationOf(world.deployment, worker.account, nonce);
+  await mined(world, await wallet.sendTransaction(cancellation));
+  for (const { send } of [used, cancelled]) expect(quoteOf(await send()).error).toBe("authorization_used");
+  expect(ok(await fresh.send())).toMatchObject({ status: "created", workerStake: "0.0" });
 });
 
 test("a call that is refused with a payment for another escrow neither opens that one, nor succeeds when it is repeated", async () => {
