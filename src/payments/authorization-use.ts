@@ -50,7 +50,7 @@ export async function assertUnusable(
 ): Promise<void> {
   const { payer, token, nonce, notAfter } = published;
   if (await isUsed(deps.publicClient, token, { from: payer, nonce })) return;
-  const end = notAfter === null ? "" : ` It expires after ${isoTime(notAfter)}.`;
+  const end = notAfter === null ? "" : ` Otherwise no other is quoted until ${isoTime(notAfter)}.`;
   throw new AppError("conflict", {
     message: `Your earlier payment for this action, with nonce ${nonce}, was published in a transaction that did not take it, and anyone could still use it. Repeat the request with it, or cancel it at the token before you sign another.${end}`,
     details: { nonce },
