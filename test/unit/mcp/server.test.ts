@@ -55,6 +55,18 @@ async function cancelAtOnce(client: Client, call: Parameters<Client["callTool"]>
   await expect(cancelled).rejects.toThrow();
 }
 
+it.each([
+  ["9007199254740993", "cannot be represented exactly"],
+  ["-1e400", "cannot be represented exactly"],
+  ["9007199254740991", "not_found"],
+])("a number is refused if the model's text could have been another one: %s", async (text, refusal) => {
+  const client = await connectInMemory(await agentOf(() => undefined));
+  const evidence = { list: [{ usage: Number(text), note: null }] };
+  const call = { name: "file_complaint", arguments: { id: `0x${"ab".repeat(20)}`, evidence } };
+  expect(JSON.stringify(await client.callTool(call))).toContain(refusal);
+  await client.close();
+});
+
 it("a call that its caller cancelled is not made again by the same one", async () => {
   let requests = 0;
   let respond = (_: Response) => {};

@@ -24,6 +24,15 @@ const deadline = (fallback: string) =>
     .default(fallback)
     .describe("Time from now, such as 90m, 36h or 2d, or an ISO 8601 time");
 
+const isExact = (value: unknown): boolean =>
+  typeof value === "number"
+    ? Math.abs(value) <= Number.MAX_SAFE_INTEGER
+    : typeof value !== "object" || value === null || Object.values(value).every(isExact);
+/** A longer number was changed before it came here, and the service could not refuse it. */
+const ExactJson = z
+  .record(z.string(), z.unknown())
+  .refine(isExact, "a number in it cannot be represented exactly; send it as a string");
+
 type AddTool = <Input extends Fields>(
   tool: Tool<Input> & { perform(input: z.infer<z.ZodObject<Input>>): Promise<object> },
 ) => void;
@@ -41,7 +50,7 @@ export function addWriteTools(
     name: "file_complaint",
     description:
       "File a complaint about the other party of a contract; moves no money, and the same evidence is filed once",
-    input: { id: ContractIdSchema, evidence: z.record(z.string(), z.unknown()) },
+    input: { id: ContractIdSchema, evidence: ExactJson },
     output: outputs("POST /v1/contracts/{id}/complaints"),
     perform: ({ id, evidence }) => agent.complain(id, evidence),
   });
@@ -93,7 +102,7 @@ function addPartyTools(tool: AddTool, { agent, outputs }: Served): void {
       lastReceiptHash: z.string(),
       teeMeasurement: z.string(),
       teeSignature: z.string(),
-      data: z.record(z.string(), z.unknown()),
+      data: ExactJson,
       checkpointedAt: z.string().describe("ISO 8601, not later than the chain's time"),
     },
     output: outputs("POST /v1/contracts/{id}/checkpoint"),
@@ -239,7 +248,7 @@ function addPost(tool: AddTool, { agent, outputs }: Served): void {
       client: z.string().optional().describe("With listing: reserves it for this Buyer"),
       supplementaryMaterials: z.string().optional(),
       application: z.enum(["usageticket"]).optional().describe("Continuous work, reported by checkpoints"),
-      applicationTerms: z.record(z.string(), z.unknown()).optional(),
+      applicationTerms: ExactJson.optional(),
       verificationMode: z.enum(["privacy-preserving"]).optional(),
       idempotencyKey: z
         .string()
