@@ -15,7 +15,13 @@ import {
   type SubmissionStore,
   untilOutcome,
 } from "@working-contracts/client/index";
-import { parseDecimal, STABLECOIN_DECIMALS, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
+import {
+  formatDecimal,
+  MAX_AMOUNT,
+  parseDecimal,
+  STABLECOIN_DECIMALS,
+  TOKEN_DECIMALS,
+} from "@working-contracts/protocol/amounts";
 import { type Deployment, parseDeployment } from "@working-contracts/protocol/deployment";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
@@ -41,8 +47,8 @@ interface Consent {
 /** The agent signs in, and a password is asked for, only when a command calls for it. */
 export type Context = ReturnType<typeof createContext>;
 
-/** Practically unlimited: `beforePayment` decides whether to pay. */
-const NO_LIMIT = "10000000000";
+/** No limit: `beforePayment` decides whether to pay. */
+const NO_LIMIT = { perCall: formatDecimal(MAX_AMOUNT), stake: formatDecimal(MAX_AMOUNT, TOKEN_DECIMALS) };
 
 /** Reads the settings alone. Throws UsageError or RangeError if one is wrong. */
 export function createContext(options: CommonOptions, world: World) {
@@ -55,7 +61,7 @@ export function createContext(options: CommonOptions, world: World) {
     /** Signs in. Up to the amount of `consent`, payments need no confirmation. */
     async agent(consent: Consent = {}): Promise<Agent> {
       const { agent } = await signedIn(base, {
-        spendingLimit: { perCall: NO_LIMIT, stake: NO_LIMIT },
+        spendingLimit: NO_LIMIT,
         beforePayment: (payment) => allow(payment, { options, consent }),
         patienceMs: settings.patienceMs,
         onWaiting: (reason) => out.progress(`waiting: ${reason}`),

@@ -10,6 +10,7 @@ import {
   type SubmissionStore,
   untilOutcome,
 } from "@working-contracts/client/index";
+import { formatDecimal, MAX_AMOUNT, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import type { Hex } from "@working-contracts/protocol/types";
 
 /** A wallet as it announces itself (EIP-6963). */
@@ -25,8 +26,8 @@ export type Account = ReturnType<typeof createAccount>;
 /** The clock of a sandbox on this machine can be moved. */
 const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
 const STORED = "working-contracts";
-/** Practically unlimited: every payment is confirmed by the person. */
-const NO_LIMIT = "10000000000";
+/** No limit: every payment is confirmed by the person. */
+const NO_LIMIT = { perCall: formatDecimal(MAX_AMOUNT), stake: formatDecimal(MAX_AMOUNT, TOKEN_DECIMALS) };
 const STEPS = {
   quoted: "Quoted",
   signing: "Waiting for the signature in your wallet",
@@ -64,7 +65,7 @@ export function createAccount(container: HTMLElement) {
       baseUrl: location.origin,
       account: signer,
       node: provider,
-      spendingLimit: { perCall: NO_LIMIT, stake: NO_LIMIT },
+      spendingLimit: NO_LIMIT,
       beforePayment: confirmPayment,
       onProgress: ({ step }) => tell(STEPS[step]),
       clock: isLocal ? "service" : "local",

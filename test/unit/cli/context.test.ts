@@ -110,6 +110,13 @@ it("a payment's payee is printed, and kept before the payment is sent", async ()
   expect(JSON.parse(kept)).toMatchObject({ service: URL_, payTo, decimal: "1000.0" });
 });
 
+it("a price that the caller named is not too high, however high it is", async () => {
+  const work = ["--title", "x", "--task", "x", "--criterion", "x", "--price", "1208925819614629174.706175"];
+  const { requests, stderr } = await command("post", ...work);
+  expect(stderr).not.toContain("spendingLimit");
+  expect(requests).toContain("POST /v1/contracts");
+});
+
 it("a payment or receipt that cannot be stored is reported, and the payment counts", async () => {
   for (const file of ["payments.jsonl", "receipts.jsonl"]) mkdirSync(join(cwd, file));
   const { code, stderr } = await command("stake", "1000");
