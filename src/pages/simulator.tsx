@@ -1,5 +1,5 @@
 /** `/simulator`: computes a contract's payout with the ledger that settles real contracts. */
-import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts";
+import { formatDecimal, MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
 import {
   disputeBond,
   juryDues,
@@ -75,8 +75,9 @@ export function readQuery(params: URLSearchParams): SimulatorQuery {
 /** Converts the form to a scenario, or returns a sentence that says what is wrong with it. */
 export function toScenario(query: SimulatorQuery): Scenario | { fault: string } {
   const price = parseDecimal(query.price);
-  if (price === null || price === 0n) {
-    return { fault: "The price must be a decimal above 0 with at most 6 decimals, such as 50.0." };
+  if (price === null || price === 0n || price > MAX_PRICE) {
+    const most = formatDecimal(MAX_PRICE);
+    return { fault: `The price must be a decimal above 0, at most ${most}, with at most 6 decimals.` };
   }
   const outcomes = query.criteria.filter((outcome) => outcome !== "");
   if (outcomes.length === 0) return { fault: "There must be at least one criterion." };

@@ -63,6 +63,7 @@ describe("the form", () => {
     ["price=0&c=met", /price/],
     ["price=1e3&c=met", /price/],
     ["price=-1&c=met", /price/],
+    ["price=1208925819614629174.706176&c=met", /at most 1208925819614629174.706175,/],
     ["price=1&c=", /criterion/],
     ["price=1&end=dispute&c=met&c=met&votes=m", /letters/],
     ["price=1&end=dispute&c=met&votes=x", /letters/],
