@@ -139,7 +139,7 @@ const BAR = 400;
 function TimeBar({ contract, now }: { contract: ContractView; now: number }) {
   const start = secondsOf(contract.createdAt);
   const end = secondsOf(contract.reviewDeadline);
-  const x = (at: number) => Math.round(Math.min(Math.max(at - start, 0) / (end - start), 1) * BAR);
+  const x = (at: number) => Math.round(Math.min(Math.max(at - start, 0) / Math.max(end - start, 1), 1) * BAR);
   const ticks = [contract.matchDeadline, contract.withdrawalDeadline, contract.deliveryDeadline];
   const isClosed = (STATUS_GROUPS.closed as readonly Status[]).includes(contract.status);
   return (

@@ -119,7 +119,7 @@ function Balance({ ledger: { asOfBlock, balance, held, unbooked } }: { ledger: L
       </p>
     );
   }
-  const isCovered = base(balance) >= base(held);
+  const isCovered = balance === held || unbooked !== "0.0";
   return (
     <p class={isCovered ? "notice good" : "notice bad"}>
       The token reports <Amount value={balance} /> at block {asOfBlock}
