@@ -86,7 +86,7 @@ const EnvironmentSchema = z
     WC_ENV: z.enum(["live", "test"], "must be live or test").default("test"),
     MINIMUM_PRICE: z
       .string()
-      .regex(/^\d{1,20}(\.\d{1,6})?$/, "must be a decimal with at most 6 decimals")
+      .regex(/^\d{1,18}(\.\d{1,6})?$/, "must be a decimal with at most 18 digits and 6 decimals")
       .default("0.01")
       .transform((text) => parseUnits(text, 6)),
     X402_V1_BODIES: flag,
