@@ -1,6 +1,6 @@
 /** Requests about contracts, and the rules of a proposed one that depend on the caller and the time. */
 import { z } from "@hono/zod-openapi";
-import { formatDecimal, MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
+import { formatDecimal, MAX_AMOUNT, MAX_PRICE, parseDecimal } from "@working-contracts/protocol/amounts";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { STATUSES } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
@@ -139,7 +139,8 @@ export const ListQuerySchema = z.object({
 });
 
 function filterAmount() {
-  return parsed(parseDecimal, "must be a decimal with at most 6 decimals")
+  const most = formatDecimal(MAX_AMOUNT);
+  return parsed(parseDecimal, `must be a decimal of at most ${most}, with at most 6 decimals`)
     .optional()
     .openapi({ type: "string", example: "10.0" });
 }
