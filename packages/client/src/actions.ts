@@ -219,20 +219,23 @@ function posting(session: Session) {
   const { network, signer } = session;
   const caller = signer.address.toLowerCase() as Address;
   const { terms: servedTerms } = reads(session);
-  /** Payments for drafts that were not posted, as far as the service says. A call takes the one that it repeats. */
-  let unused: { text: string; key: string; payTo: string; validBefore: number }[] = [];
+  /** Payments for drafts that were not posted, as far as the service says, by escrow. */
+  const unused = new Map<string, { text: string; key: string; validBefore: number }>();
+  /** Escrows of those that calls in flight repeat: a program can post two contracts with the same text at a time. */
+  const repeated = new Set<string>();
   /** Keys of the newest drafts that were quoted, and not signed: the service counts the same bytes as one unpaid attempt. */
   const unsigned = new Map<string, string>();
 
   return async (draft: Draft): Promise<Contract> => {
     const text = JSON.stringify(draft);
-    for (const one of unused.filter((one) => one.text === text)) {
+    const same = () => [...unused].filter(([, one]) => one.text === text);
+    for (const [payTo, { validBefore }] of same()) {
       // By the service's time, which can be that far ahead: while the chain stands still, no payment expires.
-      if ((await session.boundedTime()) < one.validBefore + CLOCK_TOLERANCE) continue;
-      if (session.node) await (await import("./chain-check.js")).requireNew(session.node, one.payTo);
-      unused = unused.filter((other) => other !== one);
+      if ((await session.boundedTime()) < validBefore + CLOCK_TOLERANCE) continue;
+      if (session.node) await (await import("./chain-check.js")).requireNew(session.node, payTo);
+      unused.delete(payTo);
     }
-    const earlier = unused.find((one) => one.text === text);
+    const [earlier = "", left] = same().find(([payTo]) => !repeated.has(payTo)) ?? same()[0] ?? [];
     const price = parseDecimal(String(draft.budgetOrPrice));
     // A draft with other deadlines is another attempt, so what cannot be paid is not even quoted.
     if (price !== null && draft.initiator !== "worker")
@@ -242,7 +245,7 @@ function posting(session: Session) {
         decimal: formatDecimal(price),
         resource: `${network.baseUrl}/v1/contracts`,
       });
-    const key = draft.idempotencyKey ?? earlier?.key ?? unsigned.get(text) ?? crypto.randomUUID();
+    const key = draft.idempotencyKey ?? left?.key ?? unsigned.get(text) ?? crypto.randomUUID();
     unsigned.delete(text);
     const counterparty = draft.initiator === "worker" ? draft.client : draft.worker;
     const posted: Posted = {
@@ -259,10 +262,10 @@ function posting(session: Session) {
       const terms = await termsOf(quote.payTo);
       const payTo = quote.payTo.toLowerCase();
       // Otherwise both payments could be used.
-      if (earlier && earlier.payTo !== payTo)
+      if (earlier && earlier !== payTo)
         throw new RefusedToSign(
           "payTo",
-          `your payment to ${earlier.payTo} can still be used: wait 15 minutes, or change the draft`,
+          `your payment to ${earlier} can still be used: wait until it expires, or change the draft`,
         );
       paidTo = payTo;
       return {
@@ -273,29 +276,34 @@ function posting(session: Session) {
         escrow: { id: payTo, terms, isNew: true },
       };
     };
-    let left = earlier;
+    let signedUntil = 0;
     const beforeSigning = (validBefore: number) => {
-      left = { text, key, payTo: paidTo, validBefore };
+      signedUntil = validBefore;
     };
     const parse = async (response: { data: Contract }): Promise<Contract> => {
       // Without a payment, the service could name any contract.
       if (paidTo === "") await termsOf(response.data.id);
       const id = paidTo || response.data.id;
       const contract = await provenAs(session, "create", id)(response);
-      unused = unused.filter((one) => one.payTo !== id);
+      unused.delete(id);
       return { ...contract, id };
     };
-    // A program can post two contracts with the same text at a time.
-    unused = unused.filter((one) => one !== earlier);
-    return pay(session, "POST /v1/contracts", { body, expect, beforeSigning, parse }).catch((error) => {
-      if (left) unused.push(left);
+    repeated.add(earlier);
+    try {
+      return await pay(session, "POST /v1/contracts", { body, expect, beforeSigning, parse });
+    } catch (error) {
+      // The service's clock can have gone back since the one before was signed.
+      const validBefore = Math.max(signedUntil, unused.get(paidTo)?.validBefore ?? 0);
+      if (signedUntil) unused.set(paidTo, { text, key, validBefore });
       else if (paidTo) {
         unsigned.set(text, key);
         const [oldest = ""] = unsigned.keys();
         if (unsigned.size > MAX_UNSIGNED) unsigned.delete(oldest);
       }
       throw error;
-    });
+    } finally {
+      repeated.delete(earlier);
+    }
   };
 }
 

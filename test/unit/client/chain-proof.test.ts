@@ -406,6 +406,8 @@ describe("a creation whose payment the service reports as not used", () => {
     // The chain stands still, and no payment expires.
     await vi.advanceTimersByTimeAsync(16 * 60_000);
     expect(await ended(agent.create(draft))).toMatchObject({ name: "RefusedToSign", field: "payTo" });
+    chainMs = 14 * 60_000;
+    expect(await ended(agent.create(draft))).toMatchObject({ name: "RefusedToSign", field: "payTo" });
     chainMs = 16 * 60_000;
     await ended(agent.create(draft));
     expect(paid.at(-1)?.payTo).not.toBe(payTo);
@@ -466,6 +468,25 @@ describe("a creation whose payment the service reports as not used", () => {
     const [first, second, ...repeated] = paid.map(({ payTo }) => payTo);
     expect(first).not.toBe(second);
     expect(repeated.toSorted()).toEqual([first, second].toSorted());
+  });
+
+  it("goes to the same escrow although the service's clock goes back and forward", async () => {
+    let lie = 0;
+    const { agent, paid } = await posting(conflict, { now: () => Date.now() + lie });
+    for (lie of [0, -3_600_000, 0]) await ended(agent.create(draft));
+    expect(paid.map(({ payTo }) => payTo)).toEqual(Array(3).fill(paid[0]?.payTo));
+  });
+
+  it("goes to the same escrow although an earlier repetition has not ended", async () => {
+    let answer: () => Response | Promise<Response> = conflict;
+    const { agent, paid } = await posting(() => answer());
+    await ended(agent.create(draft));
+    answer = () => new Promise(() => {});
+    for (const payments of [2, 3]) {
+      void agent.create(draft);
+      await vi.waitUntil(() => paid.length === payments);
+    }
+    expect(paid.map(({ payTo }) => payTo)).toEqual(Array(3).fill(paid[0]?.payTo));
   });
 
   it("uses one unpaid attempt if nothing was signed, and none beyond the caller's limit", async () => {
