@@ -52,9 +52,10 @@ export async function matchRound(db: Database): Promise<boolean> {
   const [found] = await readIsBehind(db, {});
   if (found?.behind !== true) return false;
   return db.transaction(async (tx) => {
-    const { rows } = await tx.execute<{ taken: boolean }>(
-      sql`select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching}) as taken`,
-    );
+    // A process that stalls in a round holds up revocations and changes of webhooks, but for less time than they wait.
+    const { rows } = await tx.execute<{ taken: boolean }>(sql`
+      select set_config('idle_in_transaction_session_timeout', '5s', true),
+        pg_try_advisory_xact_lock(${ADVISORY_LOCKS.webhookMatching}) as taken`);
     if (rows[0]?.taken !== true) return false;
     await tx.insert(eventReader).values({ name: READER, position: 0n }).onConflictDoNothing();
     const [reader] = await tx.select().from(eventReader).where(eq(eventReader.name, READER));
