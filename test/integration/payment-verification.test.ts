@@ -162,9 +162,14 @@ describe("a contract wallet", () => {
   });
 
   it("is asked to deploy first if its signature is that of an undeployed wallet (ERC-6492)", async () => {
-    const wrap = (_hex: Hex, digest: Hex) => concat([digest, `0x${"6492".repeat(16)}`]);
-    for (const payer of [await fundedPayer(), await walletThatWantsTheDigestFirst()]) {
-      expect(await verify(await sign(payer, { tamper: wrap }))).toMatchObject({
+    const wrapped = (hex: Hex) => concat([hex, `0x${"6492".repeat(16)}`]);
+    const digestAlone = (_hex: Hex, digest: Hex) => wrapped(digest);
+    for (const [payer, tamper] of [
+      [await fundedPayer(), wrapped],
+      [await fundedPayer(), digestAlone],
+      [await walletThatWantsTheDigestFirst(), digestAlone],
+    ] as const) {
+      expect(await verify(await sign(payer, { tamper }))).toMatchObject({
         reason: SIGNATURE,
         message: expect.stringContaining(`Deploy the wallet ${payer.address.toLowerCase()} first`),
       });
