@@ -135,9 +135,11 @@ export function createSpendingLedger(
         );
       exclusively(path, () => {
         const { day, spent } = read();
+        const ahead =
+          day > today() ? ` ${path} counts for ${day}: if the clock was wrong then, delete the file.` : "";
         if (spent + amount > perDay)
           throw new SpendingLimitError(
-            `${resource} costs ${decimal}. Together with today's ${formatDecimal(spent)}, this exceeds the cap of ${formatDecimal(perDay)} per day (--max-per-day). Nothing was signed.`,
+            `${resource} costs ${decimal}. Together with today's ${formatDecimal(spent)}, this exceeds the cap of ${formatDecimal(perDay)} per day (--max-per-day). Nothing was signed.${ahead}`,
           );
         writePrivateJson(path, { day, spent: formatDecimal(spent + amount) } satisfies Ledger);
       });
@@ -145,15 +147,18 @@ export function createSpendingLedger(
     spentToday: () => read().spent,
   };
 
+  function today(): string {
+    return now().toISOString().slice(0, 10);
+  }
+
   /** The day is the later of today and the stored one, so setting the clock back does not reset the cap. */
   function read(): { day: string; spent: bigint } {
-    const today = now().toISOString().slice(0, 10);
     const stored = readPrivateJson(path);
-    if (stored === null) return { day: today, spent: 0n };
+    if (stored === null) return { day: today(), spent: 0n };
     const ledger = LedgerSchema.safeParse(stored);
     const spent = ledger.success ? parseDecimal(ledger.data.spent) : null;
     if (!ledger.success || spent === null)
       throw new Error(`${path} is not a spending record. Repair or delete it.`);
-    return ledger.data.day < today ? { day: today, spent: 0n } : { day: ledger.data.day, spent };
+    return ledger.data.day < today() ? { day: today(), spent: 0n } : { day: ledger.data.day, spent };
   }
 }

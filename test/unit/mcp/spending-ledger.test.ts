@@ -52,6 +52,7 @@ it("keeps the day's sum if the clock is set back", () => {
   ledgerOn("2026-01-30").count(payment(10_000_000n));
   ledgerOn("2026-01-30").count(payment(10_000_000n));
   expect(() => ledgerOn("2026-01-29").count(payment(5_000_001n))).toThrow("25.0 per day");
+  expect(() => ledgerOn("2026-01-29").count(payment(5_000_001n))).toThrow("counts for 2026-01-30");
   ledgerOn("2026-01-29").count(payment(5_000_000n));
   expect(() => ledgerOn("2026-01-30").count(payment(1n))).toThrow("25.0 per day");
 });
