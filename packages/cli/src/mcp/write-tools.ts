@@ -28,7 +28,7 @@ const isExact = (value: unknown): boolean =>
   typeof value === "number"
     ? Math.abs(value) <= Number.MAX_SAFE_INTEGER
     : typeof value !== "object" || value === null || Object.values(value).every(isExact);
-/** A longer number was changed before it came here, and the service could not refuse it. */
+/** A longer integer was changed before it came here, and the service could not refuse it. */
 const ExactJson = z
   .record(z.string(), z.unknown())
   .refine(isExact, "a number in it cannot be represented exactly; send it as a string");
@@ -122,12 +122,16 @@ function addBackupAgentTools(tool: AddTool, { agent, outputs }: Served): void {
     },
     output: z.object({ votes: outputs("POST /v1/contracts/{id}/votes"), salt: z.string().nullable() }),
     async perform({ id, outcomes, entrust }) {
-      const own = entrust ? { entrust, salt: toHex(randomBytes(32)) } : {};
-      return agent.vote(id, outcomes, own).catch((error: Error) => {
-        // The vote may be cast, and then only this salt opens it.
-        if (entrust) error.message += ` The vote's salt: ${own.salt}`;
+      if (!entrust) return agent.vote(id, outcomes);
+      const salt = toHex(randomBytes(32));
+      // The vote may be cast, and then only this salt opens it.
+      const withSalt = (error: Error & { resume?: () => Promise<object> }): never => {
+        error.message += ` The vote's salt: ${salt}`;
+        const { resume } = error;
+        if (resume !== undefined) error.resume = () => resume().catch(withSalt);
         throw error;
-      });
+      };
+      return agent.vote(id, outcomes, { entrust, salt }).catch(withSalt);
     },
   });
   tool({
