@@ -175,7 +175,8 @@ it("open-votes asks the node about the votes that it remembers, whatever the ser
   for (const status of [401, 403, 503]) {
     const code = status === 401 ? "unauthorized" : "forbidden";
     const refused = () => Response.json({ error: { code, message: "No" } }, { status });
-    const { stderr } = await open(refused);
+    const { code: exit, stderr } = await open(refused);
+    expect(exit).not.toBe(0);
     expect(stderr).toMatch(new RegExp(`^not signed in: .*\n${ID}: .*the node was asked\n`));
   }
 });

@@ -190,9 +190,10 @@ function addVotes(program: Command, contextOf: ContextOf): void {
         const outcomes = words.map(outcomeOf);
         const agent = await context.agent();
         const own = entrust ? { entrust, salt: toHex(randomBytes(32)) } : {};
-        const advice = `The service opens it. If it has not done so an hour after voting ends, open it yourself, within a day of that end:\nwcontract on-chain open-vote ${id} ${own.salt}`;
+        const opening = `wcontract on-chain open-vote ${id} ${own.salt}`;
         // Before the payment: whatever becomes of the response, only this salt opens the vote.
-        if (entrust) context.out.progress(advice);
+        if (entrust)
+          context.out.progress(`if this command casts the vote, you can open it with:\n${opening}`);
         const { votes, salt } = await context.untilOutcome(() => agent.vote(id, outcomes, own));
         context.out.result({ votes, salt }, () =>
           [
@@ -200,7 +201,9 @@ function addVotes(program: Command, contextOf: ContextOf): void {
               ["criterion", "vote"],
               votes.map(({ criterionIndex, vote }) => [String(criterionIndex), vote ?? ""]),
             ),
-            entrust ? advice : "Only you can open it, within a day of the end of voting.",
+            entrust
+              ? `The service opens it. If it has not done so an hour after voting ends, open it yourself, within a day of that end:\n${opening}`
+              : "Only you can open it, within a day of the end of voting.",
           ].join("\n"),
         );
         if (entrust) return;
@@ -222,15 +225,19 @@ function addVotes(program: Command, contextOf: ContextOf): void {
     .option("--now", "open only those that can be opened now")
     .action(async ({ now = false }: { now?: boolean }, command: Command) => {
       const context = contextOf(command);
+      let failure: Error | undefined;
       // With a node, nothing that the service answers may keep a vote closed.
       const agent = await context.agent().catch(async (error: Error) => {
         if (context.settings.rpcUrl === undefined) throw error;
+        failure = error;
         const reader = await context.reader({ isAlone: true }).catch(() => Promise.reject(error));
         context.out.progress(`not signed in: ${error.message}`);
         return reader;
       });
       const onOpened = (id: string) => context.out.progress(`opened the vote on ${id}`);
       const opened = await agent.openVotes({ wait: !now, onOpened, onFailure: reportTo(context) });
+      // The service may know of other votes.
+      if (now && failure !== undefined) throw failure;
       context.out.result({ opened }, () => `${opened.length} votes opened`);
     });
 }
