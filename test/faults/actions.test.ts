@@ -161,7 +161,7 @@ async function killApisAt(gate: GateName, isLost: boolean): Promise<void> {
   await Promise.all(apis.map((one) => one.start()));
 }
 
-/** Actions whose responses these writers hold: one statement can store several, and has locked the rows of all. */
+/** Actions whose responses these writers hold: one statement can store several. */
 async function keptBy(writers: readonly { pid: number }[]): Promise<number> {
   const { rows } = await cluster.pool.query<{ count: number }>(
     `select count(*)::int from app.operation

@@ -14,9 +14,9 @@ const GATES = {
   /** A receipt was read and is about to be stored. */
   batch_mined: `before update on app.batch for each row
     when (new.state in ('mined', 'final') and old.state not in ('mined', 'final'))`,
-  /** The response is ready and about to be stored. */
+  /** Responses are about to be committed. After the update: one statement can store several, and has locked all by then. */
   answer_keep:
-    "before update on app.operation for each row when (old.response is null and new.response is not null)",
+    "after update on app.operation for each row when (old.response is null and new.response is not null)",
   /** A complaint is about to be stored. */
   complaint_insert: "before insert on app.complaint for each row",
   /** A share of a sealed delivery is about to be stored. */
