@@ -295,7 +295,7 @@ function posting(session: Session) {
       // The service's clock can have gone back since the one before was signed.
       const validBefore = Math.max(signedUntil, unused.get(paidTo)?.validBefore ?? 0);
       if (signedUntil) unused.set(paidTo, { text, key, validBefore });
-      else if (paidTo) {
+      else if (paidTo && !earlier) {
         unsigned.set(text, key);
         const [oldest = ""] = unsigned.keys();
         if (unsigned.size > MAX_UNSIGNED) unsigned.delete(oldest);

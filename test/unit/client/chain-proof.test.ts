@@ -477,6 +477,27 @@ describe("a creation whose payment the service reports as not used", () => {
     expect(paid.map(({ payTo }) => payTo)).toEqual(Array(3).fill(paid[0]?.payTo));
   });
 
+  it("leaves nothing behind once a repetition succeeded, though another one was not signed meanwhile", async () => {
+    let answer: () => Response | Promise<Response> = conflict;
+    let refuses = false;
+    const beforePayment = async () => {
+      if (refuses) throw new Error("No");
+    };
+    const { agent, paid } = await posting(() => answer(), { beforePayment });
+    await ended(agent.create(draft));
+    let release = (_response: Response) => {};
+    answer = () => new Promise((resolve) => (release = resolve));
+    const repeated = agent.create(draft);
+    await vi.waitUntil(() => paid.length === 2);
+    refuses = true;
+    await expect(agent.create(draft)).rejects.toThrow("No");
+    refuses = false;
+    release(Response.json({ data: { status: "created" } }));
+    const { id } = await repeated;
+    answer = () => Response.json({ data: { status: "created" } });
+    expect((await agent.create(draft)).id).not.toBe(id);
+  });
+
   it("goes to the same escrow although an earlier repetition has not ended", async () => {
     let answer: () => Response | Promise<Response> = conflict;
     const { agent, paid } = await posting(() => answer());
