@@ -6,7 +6,7 @@ import {IAgentSignatures} from "../../../contracts/interfaces/IAgentSignatures.s
 import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {Delegation, Status, Terms} from "../../../contracts/types/Types.sol";
+import {AgentAction, Authorization, Delegation, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 import {Operation, packOperations} from "../Operations.sol";
 import {ContractWallet} from "../mocks/ContractWallet.sol";
@@ -88,6 +88,28 @@ contract WithSignatureTest is BaseTest {
         bytes memory carried = _signed(escrow, client, APPROVE);
         _callAs(operator, address(escrow), carried);
         assertStatus(escrow, Status.Resolved);
+    }
+
+    /// A delegation of other actions is none of this one.
+    function test_GivenSomeActionsAreLeftToOperator() public {
+        _assertNeeds(AgentAction.Approve, client, address(escrow), APPROVE);
+        address created = address(_escrowIn(Status.Created));
+        _assertNeeds(AgentAction.Cancel, client, created, CANCEL);
+        _assertNeeds(AgentAction.Decline, worker, created, DECLINE);
+        address matched = address(_escrowIn(Status.Matched));
+        _assertNeeds(AgentAction.Withdraw, worker, matched, WITHDRAW);
+        bytes memory deliver = abi.encodeCall(IWorkingContractEscrow.deliver, (keccak256("a"), keccak256("b"), 0));
+        _assertNeeds(AgentAction.Deliver, worker, matched, deliver);
+
+        address agent = agents[0];
+        _stake(agent, ELIGIBILITY_STAKE);
+        vm.warp(_now() + 1);
+        bytes memory unstake = abi.encodeCall(IBackupAgentRegistry.requestUnstake, (agent));
+        _assertNeeds(AgentAction.Unstake, agent, address(registry), unstake);
+        escrow = _disputed(_newTerms());
+        Authorization memory bond = _authorize(agent, address(escrow), _voteBondOf(escrow.terms()));
+        bytes memory vote = abi.encodeCall(IWorkingContractEscrow.vote, (agent, keccak256("votes"), bond));
+        _assertNeeds(AgentAction.Vote, agent, address(escrow), vote);
     }
 
     function test_RevertWhen_SomeoneElseSigned() public {
@@ -218,6 +240,22 @@ contract WithSignatureTest is BaseTest {
         relay.execute(packOperations(batch));
         assertStatus(escrow, Status.UnderReview);
         assertStatus(other, Status.Resolved);
+    }
+
+    /// @dev The operator can make `call` for `agent` with this action alone, and not with all the others.
+    function _assertNeeds(AgentAction action, address agent, address target, bytes memory call) private {
+        Delegation memory d = _delegationOf(agent);
+        d.actions = ~uint8(1 << uint8(action));
+        uint256 before = vm.snapshotState();
+        _register(d);
+        vm.prank(operator);
+        (bool success,) = target.call(call);
+        assertFalse(success, "with the other actions");
+        vm.revertToState(before);
+        d.actions = ~d.actions;
+        _register(d);
+        _callAs(operator, target, call);
+        vm.revertToState(before);
     }
 
     function _send(address target, bytes memory data) private {
