@@ -4,6 +4,8 @@ pragma solidity 0.8.37;
 import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
 import {Vm} from "forge-std/Vm.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IAgentDelegation} from "../../../contracts/interfaces/IAgentDelegation.sol";
+import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IRelay} from "../../../contracts/interfaces/IRelay.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
 import {Authorization, Status, Terms} from "../../../contracts/types/Types.sol";
@@ -36,6 +38,28 @@ contract ExecuteTest is BaseTest {
         vm.expectRevert(abi.encodeWithSelector(Ownable.OwnableUnauthorizedAccount.selector, stranger));
         vm.prank(stranger);
         relay.setSigner(stranger, true);
+    }
+
+    /// The owner names signers and has no power of theirs.
+    function test_RevertWhen_CallerIsOwner() public {
+        _delegate(client);
+        _delegate(worker);
+        _stakeAgents(1);
+        WorkingContractEscrow escrow = _create(_newTerms());
+        Authorization memory deposit = _authorize(worker, address(escrow), STAKE);
+        vm.startPrank(owner);
+        vm.expectRevert(abi.encodeWithSelector(IRelay.NotSigner.selector, owner));
+        relay.execute(packOperations(batch));
+        _expectNotParty(owner, client);
+        escrow.cancel();
+        _expectNotPayerOrOperator(owner, worker);
+        escrow.accept(worker, deposit);
+        vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NotOperator.selector, owner));
+        escrow.withDirectTransfer(abi.encodeCall(IWorkingContractEscrow.cancel, ()));
+        vm.expectRevert(abi.encodeWithSelector(IAgentDelegation.NotAgentOrOperator.selector, owner, client, operator));
+        delegation.revoke(client, operator);
+        vm.expectRevert(abi.encodeWithSelector(IBackupAgentRegistry.NotAgentOrOperator.selector, owner, agents[0]));
+        registry.requestUnstake(agents[0]);
     }
 
     function test_WhenEveryOperationSucceeds() public {
