@@ -197,12 +197,14 @@ contract MintRewardTest is BaseTest {
         ProtocolToken delayed = _newToken(DAILY_CAP, 7 days);
         uint256 highest = delayed.MAX_WEEKLY_GRANTS();
         assertEq(highest, 50_000e18, "highest weekly grants");
+        // Weeks begin on Thursday at 00:00 UTC, as the epoch did.
+        vm.warp(START + 1 weeks - 1);
         vm.startPrank(owner);
         delayed.grant(client, highest);
         vm.expectRevert(abi.encodeWithSelector(IProtocolToken.WeeklyGrantsExhausted.selector, highest + 1, highest));
         delayed.grant(client, 1);
-        vm.warp(_now() + 1 weeks);
-        delayed.grant(client, 1);
+        vm.warp(START + 1 weeks);
+        delayed.grant(client, highest);
     }
 
     function _newToken(uint128 dailyCap, uint40 delay) private returns (ProtocolToken) {
