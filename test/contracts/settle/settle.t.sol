@@ -191,6 +191,8 @@ contract SettleTest is BaseTest {
         factory.setTreasury(stranger);
         escrow.settle();
         assertBalance(stranger, FUNDS + 2.5e6, "new treasury");
+        assertBalance(client, FUNDS - PRICE, "client");
+        assertBalance(worker, FUNDS + 47.5e6, "worker");
         assertBalance(treasury, 0, "former treasury");
     }
 
