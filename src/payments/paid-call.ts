@@ -156,20 +156,20 @@ async function resume(
 }
 
 /** A 402, or the operation that the caller has already paid this amount for. */
-type Offer = StoredResponse | { unreported: string; amount: bigint };
+type Offer = StoredResponse | { unreported: string; action: PaidAction };
 
 /** The quote, and the reason if a payment was refused; unless the caller has already paid for this action. */
 async function findOffer(
   deps: Deps,
   { call, action, rejection }: { call: PaidCall; action: PaidAction; rejection: Rejection | null },
 ): Promise<Offer> {
-  const { kind, payTo: escrow, amount } = action;
+  const { kind, payTo: escrow } = action;
   const state = await readOutboxState(deps.db, {
     caller: call.caller,
     gasPolicy: deps.config.gasPolicy,
     action: { kind, requestHash: requestHash(call), escrow, headTime: deps.clock.head()?.timestamp ?? 0 },
   });
-  if (state.unreported !== null) return { unreported: state.unreported, amount };
+  if (state.unreported !== null) return { unreported: state.unreported, action };
   if (state.published !== null) {
     await assertUnusable(deps, {
       payer: call.caller,
@@ -194,9 +194,12 @@ async function respondWith(deps: Deps, call: PaidCall, offer: Offer): Promise<St
   if ("status" in offer) return offer;
   const unreported = await readOperation(deps.db, offer.unreported);
   if (!APPLIED.includes(unreported.state)) throw settlementPending();
+  // Of all actions on an escrow, only votes can differ.
+  if (unreported.kind === "vote" && unreported.requestHash !== requestHash(call))
+    throw offer.action.alreadyDone();
   const outcome = await awaitOutcome(deps, unreported, call.respond);
   if (!outcome.ok) throw settlementPending();
-  const payment = { version: versionOf(deps, call), from: call.caller, value: offer.amount };
+  const payment = { version: versionOf(deps, call), from: call.caller, value: offer.action.amount };
   return withReceipt(deps, { call, payment, ...outcome });
 }
 

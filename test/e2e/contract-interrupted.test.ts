@@ -28,6 +28,7 @@ import {
   walletOf,
 } from "../support/chain.js";
 import {
+  ballot,
   created,
   DAY,
   delivered,
@@ -308,6 +309,24 @@ describe("a copy of a call that is checked only after the first one was performe
     expect((await copy).headers.get("idempotent-replay")).toBe("true");
     const others = await worker.post(path, body, headers);
     expect(others.status, "another caller's").toBe(kind === "stake" ? 402 : 409);
+  });
+
+  test("gets a conflict, not the first response, if it voted otherwise", async () => {
+    const juror = await newJuror(world, { usd: "7.5" });
+    const { id } = await disputed(world, { client, worker });
+    const path = `/v1/contracts/${id}/votes`;
+    const otherwise = ballot("not met", "not met", "not met");
+    const other = await signedCall(juror, path, otherwise, world);
+    const { payment, send } = await signedCall(juror, path, ballot("met", "met", "met"), world);
+    const slow = await startSlowly(juror, other.payment);
+    const copy = slow.call("POST", path, { body: otherwise, headers: other.headers });
+    await slow.held();
+    await expect.poll(async () => (await send()).status).toBe(200);
+    // As until the index shows the vote.
+    await world.pool.query("update app.operation set response = null where nonce = $1", [payment.nonce]);
+    slow.release();
+    expect(await copy).toMatchObject({ status: 409, error: { code: "conflict" } });
+    expect((await send()).status).toBe(200);
   });
 
   test.each(["accept", "cancel"])("gets the first response, not a conflict after its %s", async (name) => {
