@@ -324,8 +324,12 @@ describe("revoking", () => {
     await client.signIn(agent);
     const proof = await client.prove(agent);
     // This uses up no challenge.
-    const unknown = await client.revoke(agent.address, { ...proof, keyId: "nope" });
-    expect(unknown).toMatchObject(refusal(404, "key_not_found"));
+    for (const keyId of ["", "nope", "x".repeat(101)]) {
+      const unknown = await client.revoke(agent.address, { ...proof, keyId });
+      expect(unknown).toMatchObject(refusal(404, "key_not_found"));
+    }
+    const other = await client.revoke(agent.address, { ...proof, challengeId: "x".repeat(101) });
+    expect(other).toMatchObject(invalidChallenge);
     await client.revoke(agent.address, proof);
     const kept = (await challengesOf(agent)).map(({ purpose, signature }) => ({ purpose, signature }));
     // The issuing signature is not kept either once no key is left.

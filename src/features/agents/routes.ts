@@ -30,7 +30,7 @@ const ChallengeSchema = z
   .openapi("Challenge");
 
 const claim = {
-  challengeId: z.string().min(1).max(100),
+  challengeId: z.string(),
   signature: z
     .string()
     .min(1)
@@ -77,9 +77,7 @@ const IssuedKeySchema = z
   })
   .openapi("IssuedKey");
 
-const RevokeKeysBodySchema = z
-  .object({ ...claim, keyId: z.string().min(1).max(100).optional() })
-  .openapi("RevokeKeysBody");
+const RevokeKeysBodySchema = z.object({ ...claim, keyId: z.string().optional() }).openapi("RevokeKeysBody");
 
 const RevokedKeysSchema = z
   .object({ address: z.string(), revokedCount: z.number().int() })
