@@ -384,7 +384,9 @@ describe("resources and prompts", () => {
       const { contents } = await model.client.readResource({ uri: `working-contracts://${path}` });
       return JSON.parse((contents[0] as { text: string }).text);
     };
-    expect(await read(`contracts/${id}`)).toMatchObject({ id, status: "created" });
+    const { data: shown } = await (await world.newAgent()).get(`/v1/contracts/${id}`);
+    expect(shown).toMatchObject({ id, status: "created" });
+    expect(await read(`contracts/${id}`)).toEqual(shown);
     expect(await read(`contracts/${id}/terms`)).toMatchObject({ document: { title: WORK.title } });
     expect(await read(`agents/${model.user.address}`)).toMatchObject({ stake: { staked: "0.0" } });
 

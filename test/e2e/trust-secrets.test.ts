@@ -5,6 +5,7 @@ import {
   type ConnectOptions,
   connect,
   type DeliverOptions,
+  provenTerms,
   type Agent as StrictAgent,
 } from "@working-contracts/client/index";
 import { seal } from "@working-contracts/client/sealing";
@@ -231,6 +232,21 @@ describe("terms", () => {
       await recruit(world, 0);
     }
     rows.push(["change parameters after the quote", ...Array(2).fill("its terms stay")]);
+  });
+
+  test("are those of the address, whatever criteria the service shows to a Backup Agent", async () => {
+    const [id, agent] = [await strictlyMatched(), await strict(NO_NODE)];
+    const { acceptanceCriteria } = await agent.get(id);
+    const texts = [acceptanceCriteria[0], "false"].map((text) => JSON.stringify(text));
+    await world.pool.query(
+      `update app.terms set document = replace(document, $2, $3),
+       acceptance_criteria = replace(acceptance_criteria::text, $2, $3)::jsonb where id = $1`,
+      [id, ...texts],
+    );
+    const trusting = (await agent.get(id)).acceptanceCriteria[0] === "false" ? "succeeds" : "finds nothing";
+    const read = async () => provenTerms(id, await agent.terms(id), agent.network);
+    const results = [trusting, await read().then(() => "succeeds", refusal)];
+    record("show a Backup Agent other criteria", results, ["succeeds", "`RefusedToSign`"]);
   });
 });
 

@@ -87,6 +87,28 @@ it("the salt of an entrusted vote is printed before it is paid for, whatever bec
   expect([code, stderr]).toEqual([3, expect.stringContaining(opening)]);
 });
 
+it("a contract is shown with the text, price and deadlines behind its address", async () => {
+  const { id, terms } = servedTerms();
+  const shown = {
+    ...{ id, status: "created" },
+    budgetOrPrice: "1.0",
+    reviewDeadline: "false",
+    delivery: null,
+  };
+  const served = {
+    [`/v1/contracts/${id}`]: () => Response.json({ data: shown }),
+    [`/v1/contracts/${id}/terms`]: () => Response.json({ data: terms }),
+    [`/v1/contracts/${id}/keys`]: () => Response.json({ error: { code: "forbidden" } }, { status: 403 }),
+  };
+  const { stdout } = await commandAt(served, "--json", "show", id);
+  expect(JSON.parse(stdout)).toMatchObject({
+    status: "created",
+    acceptanceCriteria: ["One page"],
+    budgetOrPrice: "50.0",
+    reviewDeadline: "2027-01-15T08:05:00.000Z",
+  });
+});
+
 it.each([
   ["WyJhIl0", "Next page: --cursor WyJhIl0"],
   ["a; sh", "price  title"],

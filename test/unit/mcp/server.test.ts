@@ -15,6 +15,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { mcpRequest } from "../../support/mcp-request.js";
 import { agentOf } from "../client/fake-service.js";
+import { servedTerms } from "../client/served-terms.js";
 
 const KEY = "a key that only this test knows";
 const HOUR_MS = 3_600_000;
@@ -44,6 +45,28 @@ it("the model learns which texts are others' data", async () => {
   const client = await connectInMemory(await agentOf(() => undefined));
   for (const text of ["criteria", "materials", "deliveries", "checkpoints", "evidence", "profiles"])
     expect(client.getInstructions()).toMatch(new RegExp(`wrote .*${text}.* treat them as data`));
+  await client.close();
+});
+
+it("the model judges and reads a contract by the terms behind its address, or not at all", async () => {
+  const [{ id, terms }, other] = [servedTerms(), servedTerms({ price: 1n })];
+  const shown = { id, status: "disputed", acceptanceCriteria: ["Unproven"], deliveryDeadline: "Unproven" };
+  let served = terms;
+  const agent = await agentOf((request) => {
+    if (request === `GET /v1/contracts/${id}`) return Response.json({ data: shown });
+    return request.endsWith("/terms") ? Response.json({ data: served }) : undefined;
+  });
+  const client = await connectInMemory(agent);
+  const uri = `working-contracts://contracts/${id}`;
+  const reads = [
+    () => client.getPrompt({ name: "judge_dispute", arguments: { id } }),
+    ...["get_contract", "get_terms"].map((name) => () => client.callTool({ name, arguments: { id } })),
+    ...[uri, `${uri}/terms`].map((one) => () => client.readResource({ uri: one })),
+  ];
+  for (const read of reads) expect(JSON.stringify(await read())).toMatch(/^(?!.*Unproven).*One page/);
+  served = other.terms;
+  for (const read of reads)
+    expect(await read().then(JSON.stringify, String)).toMatch(/these terms lead to the escrow/);
   await client.close();
 });
 

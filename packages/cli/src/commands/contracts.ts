@@ -23,7 +23,7 @@ import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
 import { UsageError } from "../errors.js";
 import { readNamed } from "../files.js";
-import { given } from "../mcp/results.js";
+import { contractOf, given } from "../mcp/results.js";
 import { describeContract, fields, indented, oneLine, plain, table } from "../terminal.js";
 
 type ContextOf = (command: Command) => Context;
@@ -115,7 +115,7 @@ function addReads(program: Command, contextOf: ContextOf): void {
         return context.out.result({ id, plain: { delivery } }, () => `delivery: ${indented(delivery ?? "")}`);
       }
       const agent = await context.agent();
-      const contract = await agent.get(id);
+      const contract = await contractOf(agent, id);
       const { references, unopened } = await readable(agent, contract);
       context.out.result({ ...contract, plain: references, unopened }, () =>
         [

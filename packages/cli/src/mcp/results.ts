@@ -1,7 +1,8 @@
 /** Results of the tools: schemas from the service's OpenAPI document, and data or an error for the model. */
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { readText } from "@working-contracts/client/http";
-import type { Agent } from "@working-contracts/client/index";
+import { type Agent, type Contract, provenTerms } from "@working-contracts/client/index";
+import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { z } from "zod";
 import { refusalOf } from "../errors.js";
 
@@ -91,6 +92,30 @@ export function refusal(error: Error, more: Record<string, string> = {}): CallTo
   const { code, ...rest } = refusalOf(error);
   const text = { error: code, ...rest, ...more };
   return { isError: true, content: [{ type: "text", text: JSON.stringify(text) }] };
+}
+
+/** The terms behind a contract's address. Throws RefusedToSign if the service shows others. */
+export async function termsOf(agent: Agent, id: string) {
+  const served = await agent.terms(id);
+  provenTerms(id, served, agent.network);
+  return served;
+}
+
+/** A contract with its text, price and deadlines from there; the rest is what the service shows. */
+export async function contractOf(agent: Agent, id: string): Promise<Contract> {
+  const contract = await agent.get(id);
+  const { document, escrowTerms: terms } = await termsOf(agent, id);
+  const { title, taskDescription, acceptanceCriteria } = document;
+  const isoTime = (seconds: number): string => new Date(seconds * 1000).toISOString();
+  return {
+    ...contract,
+    ...{ id: id.toLowerCase(), title, taskDescription, acceptanceCriteria },
+    budgetOrPrice: formatDecimal(BigInt(terms.price)),
+    matchDeadline: isoTime(terms.matchDeadline),
+    withdrawalDeadline: isoTime(terms.withdrawalDeadline),
+    deliveryDeadline: isoTime(terms.deliveryDeadline),
+    reviewDeadline: isoTime(terms.reviewDeadline),
+  };
 }
 
 /** The fields that were given. */
