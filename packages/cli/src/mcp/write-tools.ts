@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { type Contract, type Duration, NotOnChain } from "@working-contracts/client/index";
+import { type Contract, type Draft, type Duration, NotOnChain } from "@working-contracts/client/index";
 import { toHex } from "@working-contracts/protocol/hex";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
@@ -43,7 +43,7 @@ export function addWriteTools(
   { agent, outputs, unfinished }: Served & { unfinished: UnfinishedCalls },
 ): void {
   const tool = addingTools(server, unfinished);
-  addPost(tool, { agent, outputs });
+  addPost(tool, { agent, outputs, unfinished });
   addPartyTools(tool, { agent, outputs });
   addBackupAgentTools(tool, { agent, outputs });
   tool({
@@ -238,7 +238,10 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
   };
 }
 
-function addPost(tool: AddTool, { agent, outputs }: Served): void {
+function addPost(
+  tool: AddTool,
+  { agent, outputs, unfinished: { drafts } }: Served & { unfinished: UnfinishedCalls },
+): void {
   tool({
     name: "post_contract",
     description: "Post a contract; pays its price (for a listing: the Worker Stake) into its escrow",
@@ -266,15 +269,33 @@ function addPost(tool: AddTool, { agent, outputs }: Served): void {
       review: deadline("4d"),
     },
     output: outputs("GET /v1/contracts/{id}"),
-    async perform({ price, listing, match, withdrawal, delivery, review, ...rest }) {
+    async perform(input) {
+      const { price, listing, match, withdrawal, delivery, review, ...rest } = input;
       const at = (time: string) => (DURATION.test(time) ? (time as Duration) : new Date(time));
       const times = { withdrawal: at(withdrawal), delivery: at(delivery), review: at(review) };
-      return agent.create({
-        ...given(rest),
-        budgetOrPrice: price,
-        ...(listing && { initiator: "worker" as const }),
-        ...(await agent.deadlines({ match: at(match), ...times })),
-      });
+      const key = JSON.stringify(input);
+      const earlier = drafts.get(key);
+      const draft =
+        earlier !== undefined && Date.now() < earlier.until
+          ? earlier.draft
+          : {
+              ...given(rest),
+              budgetOrPrice: price,
+              ...(listing && { initiator: "worker" as const }),
+              ...(await agent.deadlines({ match: at(match), ...times })),
+            };
+      const posted = (contract: object): object => {
+        drafts.delete(key);
+        return contract;
+      };
+      // Counted from the repeat's time, the deadlines would lead to another escrow, and both payments could be used.
+      const failed = (error: Error & { payment?: object; resume?: () => Promise<object> }): never => {
+        const { payment, resume } = error;
+        if (payment !== undefined) drafts.set(key, { draft, until: Date.now() + DRAFT_MS });
+        if (resume !== undefined) error.resume = () => resume().then(posted, failed);
+        throw error;
+      };
+      return agent.create(draft).then(posted, failed);
     },
   });
 }
@@ -283,6 +304,8 @@ const PAYING = new Set(["post_contract", "accept_contract", "dispute_delivery", 
 const MAX_CALLS = 1_000;
 /** Longer than a signed payment is valid. */
 const KEPT_MS = 15 * 60_000;
+/** Longer than the client repeats one, for a service whose clock is ahead. */
+const DRAFT_MS = 20 * 60_000;
 
 interface UnfinishedCall {
   /** Tool and input. */
@@ -313,6 +336,8 @@ export function createUnfinishedCalls(max = MAX_CALLS) {
     return call;
   };
   return {
+    /** By input, drafts that a payment was signed for and that are not posted, as far as the service says. */
+    drafts: new Map<string, { draft: Draft; until: number }>(),
     /** The abandoned call with this key, or a new one. Of too many, forgets the oldest that has ended, and throws if none has. */
     enter(key: string, begin: () => Promise<object>, pays = false): UnfinishedCall {
       const earlier = taken((call) => call.isAbandoned && call.key === key);
