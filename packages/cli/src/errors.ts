@@ -22,7 +22,8 @@ Exit codes:
   5  no response from the service or the node, or a 5xx, or the outcome of a payment is unknown: run the same command
      again. If an action already took effect, it is refused with 409, and \`wcontract show\` says so.
      But a post and a stake pay each time: before you repeat one, check \`wcontract list --client <your address>\` (with
-     a node: \`wcontract verify\` of the escrow that the command named) or \`GET /v1/agents/<your address>/stake\``;
+     a node: \`wcontract verify\` of the escrow that the command named) or \`GET /v1/agents/<your address>/stake\`.
+     After a vote, run \`wcontract open-votes\`: only you can open it, unless you entrusted it to the service`;
 
 /** Wrong arguments or settings, which the caller has to correct. */
 export class UsageError extends Error {

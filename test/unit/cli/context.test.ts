@@ -109,6 +109,28 @@ it("a contract is shown with the text, price and deadlines behind its address", 
   });
 });
 
+it("a sealed vote that could have been cast names the command that opens it, whatever becomes of it", async () => {
+  const { id, terms } = servedTerms();
+  const path = `/v1/contracts/${id}/votes`;
+  const amount = String(voteDeposit(50_000_000n, 1, DEFAULT_PARAMETERS));
+  const failures = [
+    ({ headers }: RequestInit) => (new Headers(headers).has("payment-signature") ? 409 : 402),
+    () => 409,
+    () => 503,
+  ];
+  const vote = (fail: (init: RequestInit) => number, ...outcomes: string[]) => {
+    const answer = (status: number) =>
+      Response.json({ error: { code: "conflict", message: "No" } }, { status });
+    const served: Answers = {
+      [`/v1/contracts/${id}/terms`]: () => Response.json({ data: terms }),
+      [path]: (init) => (fail(init) === 402 ? quoted(path, { payTo: id, amount }) : answer(fail(init))),
+    };
+    return commandAt(served, "--patience", "0s", "--yes", "vote", id, ...outcomes);
+  };
+  for (const fail of failures) expect((await vote(fail, "met")).stderr).toMatch(/wcontract open-votes`\.\n$/);
+  expect((await vote(() => 402, "met", "met")).stderr).not.toContain("open-votes");
+});
+
 it.each([
   ["WyJhIl0", "Next page: --cursor WyJhIl0"],
   ["a; sh", "price  title"],

@@ -21,7 +21,7 @@ import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { STATUSES, type Status } from "@working-contracts/protocol/status";
 import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
-import { UsageError } from "../errors.js";
+import { exitCodeOf, UsageError } from "../errors.js";
 import { readNamed } from "../files.js";
 import { contractOf, given } from "../mcp/results.js";
 import { describeContract, fields, indented, oneLine, plain, table } from "../terminal.js";
@@ -194,7 +194,14 @@ function addVotes(program: Command, contextOf: ContextOf): void {
         // Before the payment: whatever becomes of the response, only this salt opens the vote.
         if (entrust)
           context.out.progress(`if this command casts the vote, you can open it with:\n${opening}`);
-        const { votes, salt } = await context.untilOutcome(() => agent.vote(id, outcomes, own));
+        const { votes, salt } = await context
+          .untilOutcome(() => agent.vote(id, outcomes, own))
+          .catch((error) => {
+            const canBeCast = error.payment !== undefined || [3, 5].includes(exitCodeOf(error));
+            const advice = "If you have voted, only you can open the vote: run `wcontract open-votes`.";
+            if (canBeCast && !entrust) error.hint = [error.hint, advice].filter(Boolean).join(" ");
+            throw error;
+          });
         context.out.result({ votes, salt }, () =>
           [
             table(
