@@ -1,5 +1,8 @@
-import { attend } from "@working-contracts/cli/commands/mcp";
-import { RefusedToSign } from "@working-contracts/client/index";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { attend, keepingSalts } from "@working-contracts/cli/commands/mcp";
+import { type Agent, RefusedToSign } from "@working-contracts/client/index";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setInterval"] }));
@@ -18,6 +21,15 @@ it("the MCP server opens votes each minute, and never twice at a time", async ()
   finish();
   await vi.advanceTimersByTimeAsync(600_000);
   expect(openVotes).toHaveBeenCalledTimes(2);
+});
+
+it("the MCP server keeps the salt of an entrusted vote before it is cast", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "salts-"));
+  const kept = () => readFileSync(join(dir, "vote-salts.txt"), "utf8");
+  const agent = keepingSalts({ vote: async () => kept() } as never as Agent, dir);
+  await expect(agent.vote("0x1", ["met"])).rejects.toThrow("ENOENT");
+  expect(await agent.vote("0x2", ["met"], { entrust: true, salt: "0x5a" })).toBe("0x2 0x5a\n");
+  rmSync(dir, { recursive: true });
 });
 
 it("the MCP server shares deliveries again after a failure, but not without a node", async () => {

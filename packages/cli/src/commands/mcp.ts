@@ -7,7 +7,7 @@ import { parseDecimal } from "@working-contracts/protocol/amounts";
 import type { Command } from "commander";
 import { type Context, signedIn } from "../context.js";
 import { UsageError } from "../errors.js";
-import { createSpendingLedger } from "../files.js";
+import { appendPrivateLine, createSpendingLedger } from "../files.js";
 import { readOutputSchemas } from "../mcp/results.js";
 import type { Output } from "../terminal.js";
 
@@ -59,7 +59,11 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       const { createMcpServer, publicAgent } = await import("../mcp/server.js");
       const { createUnfinishedCalls } = await import("../mcp/write-tools.js");
       const outputs = await readOutputSchemas(settings.url);
-      const common = { agent, outputs, unfinished: createUnfinishedCalls() };
+      const common = {
+        agent: keepingSalts(agent, settings.configDir),
+        outputs,
+        unfinished: createUnfinishedCalls(),
+      };
       const full = options.allowWrites === true ? ("write" as const) : ("private" as const);
       const stop = options.allowWrites === true ? attend(agent, out) : () => {};
       const serving = `serving ${agent.address} of ${settings.url}`;
@@ -92,6 +96,15 @@ export function addMcpCommand(program: Command, contextOf: (command: Command) =>
       stop();
     });
 }
+
+/** Keeps the salt of each entrusted vote before it is cast: a server that is killed returns none. */
+export const keepingSalts = (agent: Agent, dir: string): Agent => ({
+  ...agent,
+  async vote(id, outcomes, options) {
+    if (options?.salt !== undefined) appendPrivateLine(join(dir, "vote-salts.txt"), `${id} ${options.salt}`);
+    return agent.vote(id, outcomes, options);
+  },
+});
 
 const INTERVAL_MS = 60_000;
 
