@@ -132,6 +132,17 @@ it("a sealed vote that could have been cast names the command that opens it, wha
 });
 
 it.each([
+  [ID, ID],
+  [`${ID}; sh`, "(no address)"],
+])("%s is listed as the id of a contract only if it is safe in a shell", async (id, shown) => {
+  const served = {
+    "/v1/contracts": () =>
+      Response.json({ data: [{ id, status: "created", budgetOrPrice: "1.0", title: "x" }] }),
+  };
+  expect((await commandAt(served, "list")).stdout).toContain(`\n${shown}  created`);
+});
+
+it.each([
   ["WyJhIl0", "Next page: --cursor WyJhIl0"],
   ["a; sh", "price  title"],
 ])("the next page of %s is named only if it is safe in a shell", async (nextCursor, last) => {

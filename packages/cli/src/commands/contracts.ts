@@ -328,7 +328,7 @@ async function postAlone(context: Context, agent: Agent, draft: Draft): Promise<
 }
 
 function showContract({ out }: Context, contract: Contract, done: string): void {
-  out.result(contract, () => `${done}: ${contract.id} is ${contract.status}`);
+  out.result(contract, () => `${done}: ${addressOf(contract)} is ${contract.status}`);
 }
 
 async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
@@ -365,9 +365,12 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
   return { references, unopened: failure ? `${failure.message}. ${advice}` : undefined };
 }
 
+/** The service's word, which will be pasted into a shell. */
+const addressOf = ({ id }: Contract): string => (/^0x[0-9a-f]{40}$/.test(id) ? id : "(no address)");
+
 function listText(contracts: readonly Contract[], nextCursor: string | null): string {
-  const rows = contracts.map((one) => [one.id, one.status, one.budgetOrPrice, plain(one.title)]);
-  // The service's word, which will be pasted into a shell.
+  const rows = contracts.map((one) => [addressOf(one), one.status, one.budgetOrPrice, plain(one.title)]);
+  // Pasted as well.
   const more = /^[\w-]+$/.test(nextCursor ?? "") ? [`Next page: --cursor ${nextCursor}`] : [];
   return [table(["id", "status", "price", "title"], rows), ...more].join("\n");
 }
