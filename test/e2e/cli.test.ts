@@ -52,10 +52,10 @@ async function expectVerified(user: User, id: string) {
 }
 
 /** A user that can vote on contracts that are matched from now on. */
-async function newJuror(stake = ["--yes", "stake"]): Promise<User> {
+async function newJuror(): Promise<User> {
   const juror = await newUser();
   await world.grantTokens(juror.address, 1000);
-  await laterThan(world, (await juror.json<{ stakedSince: string }>(...stake)).stakedSince);
+  await laterThan(world, (await juror.json<{ stakedSince: string }>("stake", "1000")).stakedSince);
   return juror;
 }
 
@@ -110,7 +110,7 @@ describe("a contract by command line", () => {
 
   it("is disputed, judged and settled, down to each voter's payout", async () => {
     const [juror, other, alone, withheld] = await Promise.all([
-      newJuror(["stake", "1000"]),
+      newJuror(),
       newJuror(),
       newJuror(),
       newJuror(),

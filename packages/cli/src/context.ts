@@ -123,10 +123,11 @@ async function allow(
   if (limit !== null && amount > limit)
     throw new SpendingLimitError(`${cost}, more than ${named}. Nothing was signed.`);
   const question = `As the ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
-  const isAllowed = limit !== null || options.yes === true || (isInteractive() && (await confirm(question)));
-  const consenting = isToken ? "name the amount (stake <amount>), or pass" : "pass --max-pay <amount> or";
-  if (!isAllowed)
-    throw new SpendingLimitError(`${cost}. Nothing was signed. To allow it, ${consenting} --yes.`);
+  // No terms of a contract say how much to stake.
+  const covered = limit !== null || (options.yes === true && !isToken);
+  const isAllowed = covered || (isInteractive() && (await confirm(question)));
+  const consenting = isToken ? "name the amount (stake <amount>)" : "pass --max-pay <amount> or --yes";
+  if (!isAllowed) throw new SpendingLimitError(`${cost}. Nothing was signed. To allow it, ${consenting}.`);
 }
 
 const unitOf = (currency: PlannedPayment["currency"]): string =>

@@ -60,12 +60,9 @@ async function commandAt(served: Answers, ...args: string[]) {
   return { code, requests, ...output };
 }
 
-it("a stake without consent names how to consent, which a limit of the stablecoin does not", async () => {
-  const { code, stderr } = await command("--max-pay", "1000", "stake");
-  expect([code, stderr]).toEqual([
-    4,
-    expect.stringContaining("name the amount (stake <amount>), or pass --yes"),
-  ]);
+it("a stake without consent names how to consent, as a limit or --yes for a contract's terms do not", async () => {
+  const { code, stderr } = await command("--max-pay", "1000", "--yes", "stake");
+  expect([code, stderr]).toEqual([4, expect.stringContaining("name the amount (stake <amount>).")]);
   expect((await command("stake", "1000")).code).toBe(0);
 });
 
