@@ -1,6 +1,6 @@
 /** The published packages: packed, installed outside the repository, and used there as their READMEs say. */
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
@@ -196,10 +196,9 @@ describe.concurrent("the command line's package", () => {
   }, 300_000);
 
   it("runs its README from a new key to a posted contract", { timeout: 300_000 }, async () => {
-    const env = {
-      PATH: `${join(dir, "bin")}:${process.env.PATH}`,
-      WC_CONFIG_DIR: join(dir, "config"),
-    };
+    const settings = join(dir, "settings");
+    const PATH = `${join(dir, "bin")}:${process.env.PATH}`;
+    const env = { PATH, TMPDIR: dir, XDG_CONFIG_HOME: settings };
     const [, block = ""] = codeBlocks(readFileSync(join(home, "README.md"), "utf8"), "sh");
     const program = block.replaceAll(DEFAULT_URL, service.url);
     const { code, stdout, stderr } = await runProcess("bash", ["-euc", program], {
@@ -211,6 +210,8 @@ describe.concurrent("the command line's package", () => {
       code: 0,
       stdout: expect.stringMatching(/created\s.*Summarise a paper/),
     });
+    // Whoever tries it keeps the real settings.
+    expect(existsSync(settings)).toBe(false);
   });
 
   it("installs a command that explains itself and shadows no other", async () => {
