@@ -1,24 +1,30 @@
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import type { Server } from "node:net";
+import { createServer, type Server } from "node:net";
 import { freePort } from "../../../tools/local/ports.js";
 
 /** Below every port that `freePort` chooses, and none of them is a port that `fetch` refuses to call. */
 const [LOWEST, HIGHEST] = [7000, 10_079];
 
-const given = new Set<number>();
+/** Linux serves all of 127.0.0.0/8; the servers themselves listen at 127.0.0.1. */
+const RESERVATIONS = "127.0.0.2";
 
 /**
- * A free port that is reserved even while nothing listens on it: never returned twice, nor to a test file that runs in
- * parallel, nor to any other server of the tests.
+ * A free port that stays reserved while this process runs, even while nothing listens on it: never returned twice, nor
+ * to another test file or another run of the suite, nor to any other server of the tests.
  */
 export async function ownPort(): Promise<number> {
-  const half = Number(process.env.VITEST_POOL_ID ?? 0) % 2;
   for (;;) {
     const port = randomInt(LOWEST, HIGHEST + 1);
-    if (port % 2 !== half || given.has(port) || (await freePort(port)) !== port) continue;
-    given.add(port);
-    return port;
+    const reservation = createServer().unref().listen(port, RESERVATIONS);
+    try {
+      await once(reservation, "listening");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") continue;
+      throw error;
+    }
+    if ((await freePort(port)) === port) return port;
+    reservation.close();
   }
 }
 
