@@ -1,5 +1,5 @@
 /** Contract wallets that accept a signature in simulations and not on chain, and those that are honest. */
-import { type Hex, zeroAddress } from "viem";
+import { type Hex, keccak256, zeroAddress } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
@@ -7,6 +7,7 @@ import {
   acceptOperation,
   carrySigned,
   declineOperation,
+  delegateOperation,
   type NewOperation,
   refundDirectTransferOperation,
 } from "../../src/relayer/operations.js";
@@ -78,15 +79,29 @@ describe("a contract wallet", () => {
     expect(await network.balanceOf(liar.address)).toBe(money);
   });
 
-  it("still has its direct transfers refunded if it fails on chain, because no caller waits for them", async () => {
+  it("still has its direct transfers refunded, and its sign-ins judged alone, if it fails on chain", async () => {
     const liar = await wallet(ACCEPTS_AT_BASE_FEE_0);
     const escrow = network.addressOf(liar);
     const authorization = await network.authorize(liar, escrow, PRICE);
     const refund = refundDirectTransferOperation({ escrow, caller: escrow, amount: PRICE, authorization });
-    const { outcomes } = await burst(liar, refund);
+    const issuedAt = await network.chainTime();
+    const narrower = delegateOperation({
+      deployment: network.deployment,
+      agent: escrow,
+      actions: 0,
+      until: 0,
+      nonce: keccak256("0x01"),
+      issuedAt,
+      expiresAt: issuedAt + 300,
+      signature: `0x${"11".repeat(65)}`,
+    });
+    const { outcomes } = await burst(liar, refund, narrower);
     expect(outcomes.map(({ reason }) => reason)).toContain("SignerFailed");
-    // There is no such escrow.
-    expect(outcomes.at(-1)).toMatchObject({ kind: refund.kind, reason: "Reverted" });
+    expect(outcomes.slice(-2)).toMatchObject([
+      // There is no such escrow.
+      { kind: refund.kind, reason: "Reverted" },
+      { kind: narrower.kind, reason: "InvalidDelegationSignature" },
+    ]);
   });
 
   it("also costs one operation's gas if it signs actions for simulations only", async () => {
@@ -116,11 +131,16 @@ describe("a contract wallet", () => {
     expect(outcomes.map(({ reason }) => reason)).toEqual(outcomes.map(() => null));
   });
 
-  it("does not slow down an account whose operations were applied: its burst is one batch", async () => {
+  it("does not slow down an account whose operations were applied: n + 1 go into its next batch, at most 32", async () => {
     const [client] = await network.agents(1);
     const first = await burst(client);
     expect(batchesIn(first.outcomes)).toEqual([1, 2, 4, 5]);
-    expect(batchesIn((await burst(client)).outcomes)).toEqual([BURST]);
+    const more = () => Promise.all(Array.from({ length: 24 }, () => network.creation(client)));
+    expect(batchesIn((await burst(client, ...(await more()))).outcomes)).toEqual([BURST + 1, 23]);
+    await network.testClient.setCode({ address: client.address, bytecode: ACCEPTS_AT_BASE_FEE_0 });
+    const { outcomes, gas } = await burst(client, ...(await more()));
+    expect(outcomes.filter(({ publishedAt }) => publishedAt !== null)).toHaveLength(32);
+    expect(gas).toBeLessThan(32n * GAS_OF_ONE);
   });
 });
 

@@ -962,6 +962,11 @@ const BY_TEST_FILE = {
       edits: [["      and kind not in ('delegate', 'refund-direct-transfer')\n", ""]],
       only: "still has its direct transfers refunded",
     },
+    "sign-in-dropped-with-signer": {
+      file: "src/relayer/failures.ts",
+      edits: [["kind not in ('delegate', 'refund-direct-transfer')", "kind <> 'refund-direct-transfer'"]],
+      only: "its sign-ins judged alone",
+    },
     "use-is-payers-failure": {
       file: "src/relayer/send.ts",
       edits: [["used.has(row.id) ? PAYMENT_USED : ", ""]],
