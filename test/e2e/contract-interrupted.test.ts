@@ -611,6 +611,8 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
       const headers = await signedHeaders(signer, toSign(await agent.post(path)));
       return () => agent.post(path, undefined, headers);
     };
+    const open = await created<{ id: string }>(world, liar, small);
+    const reviewed = await delivered<{ id: string }>(world, { client: liar, worker }, small);
     await world.query("delete from app.gas_account");
     const [lie, cancel, cancelLater] = [
       await cancelling(liar, other),
@@ -622,9 +624,14 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     // Its payment was applied.
     expect((await lie()).status).not.toBe(429);
     await eventually(() => operationsOf(liar, "cancel"), 1);
-    const refused = await lie();
-    expect(refused.error).toMatchObject({ code: "rate_limited", details: { limit: "budget" } });
+    const refusal = { code: "rate_limited", details: { limit: "budget" } };
+    expect((await lie()).error).toMatchObject(refusal);
     expect(await operationsOf(liar, "cancel")).toBe(1);
+    expect((await liar.pay(`/v1/contracts/${reviewed.id}/dispute`)).error).toMatchObject(refusal);
+    const { account } = liar;
+    const delegating = await signIn({ url: world.url, chainId: world.chainId, account });
+    expect((await delegating.post(`/v1/contracts/${open.id}/cancel`)).error).toMatchObject(refusal);
+    expect(await operationsOf(liar, "delegate")).toBe(0);
     expect((await cancel()).status).toBe(200);
     expect((await cancelLater()).status).toBe(200);
   });
