@@ -386,6 +386,8 @@ describe("a malicious service", () => {
       data.message = String(data.message).replace("localhost", "evil.example").replace(from, to);
     });
 
+  const timeIn = (ms: number) => `${new Date(Date.now() + ms).toISOString().slice(0, 19)}Z`;
+
   it.each<[string, string, () => typeof fetch]>([
     ["relays the challenge of another service", "domain", () => relaying()],
     ["relays it, and claims the other's name as its own", "domain", () => lie("-", () => {})],
@@ -394,11 +396,11 @@ describe("a malicious service", () => {
     ["delegates to another operator", "operator", () => edit(/operator 0x\w{40}/, `operator ${elsewhere}`)],
     ["names another chain", "chainId", () => edit(/Chain ID: \d+/, "Chain ID: 1")],
     ["sends no nonce", "nonce", () => edit(/Nonce: \w+/, "Nonce: 1")],
-    ["dates its challenge in the year 9999", "issuedAt", () => edit(/Issued At: \d+/, "Issued At: 9999")],
+    ["dates its challenge two minutes ahead", "issuedAt", () => edit(/(?<=Issued At: ).+/, timeIn(120_000))],
     [
       "back-dates its challenge, so that it replaces no earlier one",
       "issuedAt",
-      () => edit(/(?<=Issued At: ).+/, `${new Date(Date.now() - 120_000).toISOString().slice(0, 19)}Z`),
+      () => edit(/(?<=Issued At: ).+/, timeIn(-120_000)),
     ],
     ["wants a challenge that stays valid", "expiresAt", () => edit(/Expires At: \d+/, "Expires At: 9999")],
     ["adds a line", "challenge", () => edit(/$/, "\nResources: all")],
@@ -410,14 +412,12 @@ describe("a malicious service", () => {
   });
 
   it("gets no sign-in if its clock is behind, like its challenge", async () => {
-    const early = Date.now() - 3_600_000;
-    const textOf = (time: number) => `${new Date(time).toISOString().slice(0, 19)}Z`;
     const fetch = relaying((called, { data }) => {
-      if (called === "/v1/network") data.time = new Date(early).toISOString();
+      if (called === "/v1/network") data.time = timeIn(-400_000);
       if (called.endsWith("/challenge"))
         data.message = String(data.message)
-          .replace(/(?<=Issued At: ).+/, textOf(early))
-          .replace(/(?<=Expires At: ).+/, textOf(early + 300_000));
+          .replace(/(?<=Issued At: ).+/, timeIn(-400_000))
+          .replace(/(?<=Expires At: ).+/, timeIn(-100_000));
     });
     const account = countingAccount();
     const signingIn = newAgent({ account, baseUrl: EVIL, domain: "localhost", fetch }, "0");

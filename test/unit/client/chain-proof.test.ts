@@ -2,6 +2,7 @@
 // Loaded before the clock is the test's.
 import "@working-contracts/client/chain-check";
 import {
+  type Agent,
   type ConnectOptions,
   type Contract,
   OutcomeUnknown,
@@ -87,20 +88,24 @@ describe("an action that the service reports as done", () => {
       if (request.endsWith("/checkpoints")) return Response.json({ data: [] });
       return request.startsWith("POST ") ? Response.json({ data: contract(after) }) : undefined;
     };
-    const agent = await agentOf(serve, { node: nodeOf(() => status, account.address) as never });
-    const act = () => (action === "deliver" ? agent.deliver(id, "a", { seal: false }) : agent[action](id));
-    const lied = await ended(act());
+    const connected = (node: unknown) => agentOf(serve, { node: node as never });
+    const act = (agent: Agent) =>
+      ended<unknown>(action === "deliver" ? agent.deliver(id, "a", { seal: false }) : agent[action](id));
+    const agent = await connected(nodeOf(() => status, account.address));
+    const lied = await act(agent);
     expect(lied).toMatchObject({ name: "NotOnChain", contractId: id });
     expect((lied as Error).message).toContain(`Timed out: "${before}"`);
+    const silent = await act(await connected({ request: () => Promise.reject(new Error("gone")) }));
+    const isPaid = action === "accept" || action === "dispute";
+    expect(silent).toMatchObject({ name: isPaid ? "OutcomeUnknown" : "ConnectionError" });
     status = after;
-    expect(await ended(act())).toEqual(contract(after));
-    const failed = failing(nodeOf(() => status, account.address));
-    const again = await agentOf(serve, { node: failed as never });
-    const result = action === "deliver" ? again.deliver(id, "a", { seal: false }) : again[action](id);
-    expect(await ended(result)).toEqual(contract(after));
+    expect(await act(agent)).toEqual(contract(after));
+    expect(await act(await connected(failing(nodeOf(() => status, account.address))))).toEqual(
+      contract(after),
+    );
     if (action !== "accept") return;
-    const outrun = await agentOf(serve, { node: nodeOf(() => status) as never });
-    expect(((await ended(outrun.accept(id))) as Error).message).toContain(`accepted by ${OTHER}`);
+    const outrun = await act(await connected(nodeOf(() => status)));
+    expect((outrun as Error).message).toContain(`accepted by ${OTHER}`);
   });
 });
 
@@ -129,6 +134,18 @@ describe("an acceptance", () => {
     if (field !== null) expect(end).toMatchObject({ name: "RefusedToSign", field });
     expect(signTypedData).toHaveBeenCalledTimes(field === null ? 1 : 0);
   });
+});
+
+it.each([
+  ["accept", "under-review"],
+  ["dispute", "created"],
+] as const)("%s pays no escrow that is %s", async (action, status) => {
+  const signTypedData = vi.fn(account.signTypedData);
+  const serve = charging(action, () => Response.json({ data: contract(status) }));
+  const options = { spendingLimit: { perCall: "50" }, account: { ...account, signTypedData } };
+  const agent = await agentOf(serve, { node: nodeOf(() => status) as never, ...options });
+  expect(await ended(agent[action](id))).toMatchObject({ name: "RefusedToSign", field: "status" });
+  expect(signTypedData).not.toHaveBeenCalled();
 });
 
 describe("an acceptance that is paid, and that the node does not show", () => {

@@ -26,7 +26,7 @@ const lost = () => Promise.reject(new TypeError("fetch failed"));
 /** An agent of a service that quotes a stake, and answers the signed request as said, one answer each time. */
 async function staking(
   answers: (() => Response | Promise<Response>)[],
-  { changes = {}, ...options }: Partial<ConnectOptions> & { changes?: object } = {},
+  { changes = {}, ...options }: Partial<ConnectOptions> & { changes?: object; now?: () => number } = {},
 ) {
   const sent: string[] = [];
   const agent: Agent = await agentOf(
@@ -125,6 +125,19 @@ it("a payment needs nothing of the limit that others behind the same IP address 
   );
   expect(await agent.stake("1")).toEqual(STAKE);
   expect(keys).toEqual(Array(3).fill("Bearer key"));
+});
+
+it("a payment is valid for at most five minutes more than ten by a service's clock that is ahead", async () => {
+  const signTypedData = vi.fn(account.signTypedData);
+  const ahead = (ms: number) =>
+    staking([], { now: () => Date.now() + ms, account: { ...account, signTypedData } });
+  const far = await ahead(310_000);
+  await expect(far.agent.stake("1")).rejects.toMatchObject({ name: "RefusedToSign", field: "clock" });
+  expect(signTypedData).not.toHaveBeenCalled();
+  const near = await ahead(290_000);
+  expect(await near.agent.stake("1")).toEqual(STAKE);
+  const { validBefore } = JSON.parse(atob(String(near.sent[0]).split(" ", 1)[0] ?? "")).payload.authorization;
+  expect(Number(validBefore)).toBeLessThanOrEqual(Date.now() / 1000 + 900);
 });
 
 it("a payment is shown with its token before it is signed", async () => {

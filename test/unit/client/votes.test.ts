@@ -216,10 +216,16 @@ describe("with a node, a late vote", () => {
     expect(failures).toEqual([undefined, ID]);
   });
 
+  it("is left to the service for an hour after the voting window", async () => {
+    const { open, transactions } = await late(() => refused(403), { clock: now() - 3660 });
+    await expect(open()).rejects.toThrow("refused");
+    expect(transactions).toEqual([]);
+  });
+
   it("is opened to no one before this machine's clock says so", async () => {
     const requests: string[] = [];
     const serve = (request: string) => void requests.push(request);
-    const { open, transactions } = await late(serve as never, { clock: now() + 3600 });
+    const { open, transactions } = await late(serve as never, { clock: now() + 310 });
     await expect(open()).rejects.toMatchObject({ name: "RefusedToSign", field: "clock" });
     expect([requests.filter((one) => one.startsWith("POST")), transactions]).toEqual([[], []]);
   });
