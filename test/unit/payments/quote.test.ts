@@ -1,5 +1,6 @@
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/core/http";
-import { compactVerify, importJWK } from "jose";
+import { compactVerify, decodeProtectedHeader, importJWK } from "jose";
+import type { Hex } from "viem";
 import { describe, expect, it } from "vitest";
 import {
   didDocument,
@@ -142,7 +143,7 @@ describe("a receipt", () => {
 });
 
 describe("a signed receipt", () => {
-  it("can be made by anyone who has the master key, at any date", async () => {
+  it("can be made by anyone who has the master key, at any date, while the key is configured", async () => {
     const forged = receiptHeaders(issuer, { ...paid, version: 2, settledAt: 1 });
     const { extensions } = decodePaymentResponseHeader(forged["PAYMENT-RESPONSE"] ?? "");
     const { receipt } = (extensions as Record<"offer-receipt", { info: { receipt: { signature: string } } }>)[
@@ -155,5 +156,12 @@ describe("a signed receipt", () => {
       transaction,
       issuedAt: 1,
     });
+    const { kid } = decodeProtectedHeader(receipt.signature);
+    const shownWith = (...masterKeysOld: Hex[]) =>
+      didDocument({ ...issuer, masterKey: transaction, masterKeysOld }).verificationMethod.map(
+        ({ id }) => id,
+      );
+    expect(shownWith(issuer.masterKey)).toContain(kid);
+    expect(shownWith()).not.toContain(kid);
   });
 });
