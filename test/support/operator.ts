@@ -1,4 +1,6 @@
 /** An operator that has turned malicious: it relays what it likes, and reads the database with the master key. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { delegationAbi, escrowAbi, registryAbi, relayAbi } from "@working-contracts/protocol/abi";
 import { challengeText, FULL_PERMISSION, type Permission } from "@working-contracts/protocol/signatures";
 import { compactDecrypt } from "jose";
@@ -11,8 +13,10 @@ import {
   parseEventLogs,
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { expect } from "vitest";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
+import { ROOT } from "../../src/root.js";
 import type { Agent } from "./agent.js";
 import { mined, ownersWallet, setSignerCall, walletOf } from "./chain.js";
 import { turns, type World } from "./world.js";
@@ -90,4 +94,12 @@ const vaultInput = (contractId: string) =>
 /** A Markdown table. */
 export function markdownOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+/** docs/trust.md shows the rows of this table, and no others. */
+export function expectShown(table: string): void {
+  const text = readFileSync(join(ROOT, "docs/trust.md"), "utf8");
+  const [head, ...rows] = table.split("\n");
+  const [shown] = text.split(`${head}\n`)[1]?.split("\n\n") ?? [];
+  expect(shown?.split("\n").sort()).toEqual(rows.sort());
 }
