@@ -107,6 +107,7 @@ describe("fees", () => {
 
   it("never exceeds the cap, and never goes below the increase that nodes accept", () => {
     const fee = fc.bigInt({ min: 1n, max: 10n ** 13n });
+    let replaced = 0;
     fc.assert(
       fc.property(fee, fee, fee, (max, tip, cap) => {
         fc.pre(tip <= max);
@@ -114,6 +115,7 @@ describe("fees", () => {
         const caps = { maxFeePerGas: cap, maxPriorityFeePerGas: cap / 8n };
         const fees = replacementFees({ previous, market: null, caps });
         if (fees === null) return;
+        replaced++;
         expect(fees.maxFeePerGas <= cap).toBe(true);
         expect(fees.maxPriorityFeePerGas <= cap).toBe(true);
         expect(fees.maxPriorityFeePerGas <= fees.maxFeePerGas).toBe(true);
@@ -121,5 +123,6 @@ describe("fees", () => {
         expect(fees.maxPriorityFeePerGas * 1000n >= previous.maxPriorityFeePerGas * 1125n).toBe(true);
       }),
     );
+    expect(replaced).toBeGreaterThan(0);
   });
 });
