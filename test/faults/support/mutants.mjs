@@ -99,6 +99,11 @@ const BY_TEST_FILE = {
     },
   },
   "test/e2e/contract-interrupted.test.ts": {
+    "other-vote-answered": {
+      file: "src/payments/paid-call.ts",
+      edits: [['unreported.kind === "vote" && ', "false && "]],
+      only: "if it voted otherwise",
+    },
     "published-forgotten": {
       file: "src/payments/paid-call.ts",
       edits: [["isNotNull(operation.publishedAt)", "isNotNull(operation.transactionHash)"]],
