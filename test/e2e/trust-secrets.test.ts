@@ -593,6 +593,27 @@ describe.concurrent("a delivery", () => {
     await expect(juror.readReference(id, "delivery", { copy: other })).rejects.toThrow("another text");
   });
 
+  test("is shared by a Worker that kept it, if the service hides it from everyone", async () => {
+    const hidden = lying((path) => (path.endsWith("/keys") ? Response.json({ data: { keys: [] } }) : null));
+    const juror = await strictJuror({ fetch: hidden });
+    const attack = async (options: Partial<ConnectOptions>) => {
+      const seller = await strict({ fetch: hidden, ...options });
+      const id = await strictlyMatched(strictClient, seller);
+      await seller.deliver(id, REFERENCE, { seal: true });
+      await strictClient.dispute(id);
+      await juror.vote(id, WORDS);
+      const copies: string[] = [];
+      const onShare = (_: string, __: string, text: string) => void copies.push(text);
+      await seller.shareDelivery(id, { onShare }).catch(() => {});
+      const [copy] = copies;
+      if (copy === undefined) return "succeeds";
+      expect(await juror.readReference(id, "delivery", { copy })).toBe(REFERENCE);
+      return "it shares what it kept";
+    };
+    const results = [await attack({ submitted: { read: () => [], add() {} } }), await attack({})];
+    record("withhold a delivery from its Worker", results, ["succeeds", "it shares what it kept"]);
+  });
+
   test("is sealed only to the Client that the chain names, if the listing is for anyone", async () => {
     const listing = { ...(await draft(world)), initiator: "worker" as const };
     const [accomplice, without] = [await strict(), await strict(NO_NODE)];

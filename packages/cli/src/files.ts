@@ -60,10 +60,11 @@ export function writePrivateJson(path: string, value: unknown): void {
   renameSync(draft, path);
 }
 
-/** A hash or an address. A full disk or a crash can leave an empty file, and a part of a line. */
-const isKept = (line: string): line is `0x${string}` => /^0x(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(line);
+/** An address, a hash or a text. A full disk or a crash can leave an empty file, and a part of a line. */
+const isKept = (line: string): line is `0x${string}` =>
+  /^0x(?:[0-9a-f]{40}|(?:[0-9a-f]{2}){32,})$/.test(line);
 
-/** Keeps what was submitted: hashes of checkpoints in one file for each contract, and the contracts voted on in another. */
+/** Keeps what was submitted: for each contract hashes of checkpoints and sealed texts, and in one file the contracts voted on. */
 export function submittedIn(dir: string): SubmissionStore {
   /** A contract's id, or `votes-<factory>`. */
   const nameOf = (key: string): string => key.replace("checkpoints/", "").replace("/", "-");

@@ -63,7 +63,7 @@ export interface ConnectOptions {
   operator?: OperatorPermission;
   /** API key of an earlier sign-in. If absent, the agent signs in now. */
   apiKey?: string;
-  /** Keeps what was submitted, to notice what the service hides; by default in memory, which ends with the program. */
+  /** Keeps what was submitted, to notice or replace what the service hides; by default in memory, which ends with the program. */
   submitted?: SubmissionStore | undefined;
   /** Label of the new API key. */
   label?: string;

@@ -6,7 +6,7 @@ import type { ChainNode } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
 import { parse } from "./http.js";
-import { dataOf, reads, type Session } from "./session.js";
+import { dataOf, deliveriesKey, reads, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";
 import { waitUntil } from "./wait.js";
@@ -131,6 +131,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
         if (wanted === true || !isMissing) throw error;
         return reference;
       });
+      // Before it is sent: otherwise only the service would have it.
+      if (delivery !== reference) await session.submitted.add(deliveriesKey(id), stringToHex(delivery));
       return deliverText(id, delivery);
     },
 

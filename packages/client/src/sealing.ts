@@ -1,4 +1,5 @@
 /** References that the service cannot read: encrypted (JWE, RFC 7516, ECDH-ES on X25519) to keys that agents sign. */
+import { hexToBytes, keccak256 } from "@working-contracts/protocol/hex";
 import { REFERENCE_LENGTH } from "@working-contracts/protocol/limits";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import {
@@ -17,7 +18,7 @@ import type { ShareOptions } from "./deliveries.js";
 import { RefusedToSign } from "./errors.js";
 import type { followEvents } from "./events.js";
 import { parse } from "./http.js";
-import { call, everyEvent, everyItem, type PageQuery, type Session } from "./session.js";
+import { call, deliveriesKey, everyEvent, everyItem, type PageQuery, type Session } from "./session.js";
 import type { ReferenceField, ReferenceKey } from "./types.js";
 import type { waitUntil } from "./wait.js";
 import { type KeyPair, keyText, servedKey } from "./wallets.js";
@@ -135,7 +136,7 @@ interface Access {
   waitUntil: typeof waitUntil;
   escrowOf(id: string, node: ChainNode): ReturnType<typeof escrowAt>;
   ownKeys(): Promise<KeyPair>;
-  committedReference(id: string, field: ReferenceField): Promise<string | null>;
+  committedReference(id: string, field: ReferenceField, copy?: string): Promise<string | null>;
 }
 
 /** Sharing with Backup Agents, documented in deliveries.ts. Throws RefusedToSign without a node. */
@@ -176,7 +177,10 @@ export function sharing(session: Session, access: Access) {
     const all = new Set([...proven, ...(await named(id).catch(failed))]);
     const missing = [...all].filter((recipient) => !done.has(`${id} ${recipient}`));
     if (missing.length === 0 && failure === undefined) return [];
-    const text = await committedReference(id, "delivery");
+    const hash = await escrow.deliveryHash();
+    // The service can withhold from its Worker what the Worker sealed.
+    const own = (await session.submitted.read(deliveriesKey(id))).find((one) => keccak256(one) === hash);
+    const text = await committedReference(id, "delivery", own && new TextDecoder().decode(hexToBytes(own)));
     const jwe = text === null ? null : parseSealed(text);
     const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
     if (plain === null) return [];

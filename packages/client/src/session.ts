@@ -36,8 +36,8 @@ import type { Signer } from "./wallets.js";
 type ProofArguments = Parameters<typeof proofOf> extends [unknown, ...infer Rest] ? Rest : never;
 
 /**
- * Keeps what an agent submitted, to notice what the service hides: by `checkpoints/<contract>` the hashes of its
- * checkpoints, by `votes/<factory>` the contracts on which it cast sealed votes.
+ * Keeps what an agent submitted, to notice or replace what the service hides: by `checkpoints/<contract>` the hashes of its
+ * checkpoints, by `votes/<factory>` the contracts on which it cast sealed votes, by `deliveries/<contract>` what it sealed.
  */
 export interface SubmissionStore {
   /** In the order in which they were added. */
@@ -46,6 +46,7 @@ export interface SubmissionStore {
 }
 
 export const checkpointsKey = (id: string): string => `checkpoints/${id.toLowerCase()}`;
+export const deliveriesKey = (id: string): string => `deliveries/${id.toLowerCase()}`;
 export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string => `votes/${factory}`;
 
 /** One signed-in address: its connection, keys, limits, the addresses that it trusts, and options of `connect`. */

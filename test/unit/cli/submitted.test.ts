@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { submittedIn } from "@working-contracts/cli/files";
 import { writeKeystore } from "@working-contracts/cli/keystore";
+import { deliveriesKey } from "@working-contracts/client/session";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 let dir: string;
@@ -35,9 +36,13 @@ it("what was submitted is read again, from a file that only its owner can read",
   await submitted.add("votes/0x1", ID);
   expect(await submitted.read(KEY)).toEqual([FIRST, SECOND]);
   expect(await submitted.read("votes/0x1")).toEqual([ID]);
+  const text = `0x${"7b".repeat(500)}` as const;
+  await submitted.add(deliveriesKey(ID), text);
+  expect(await submitted.read(deliveriesKey(ID))).toEqual([text]);
   const modes = readdirSync(dir).map((file) => [file, statSync(join(dir, file)).mode & 0o777]);
   expect(modes.sort()).toEqual([
     [`${ID}.txt`, 0o600],
+    [`deliveries-${ID}.txt`, 0o600],
     ["votes-0x1.txt", 0o600],
   ]);
 });

@@ -1,5 +1,9 @@
+import { deliveriesKey } from "@working-contracts/client/session";
+import { keyText, ownKeysOf } from "@working-contracts/client/wallets";
+import { stringToHex } from "@working-contracts/protocol/hex";
 import { expect, it } from "vitest";
-import { account, agentOf } from "./fake-service.js";
+import { account, agentOf, NETWORK } from "./fake-service.js";
+import { servedTerms } from "./served-terms.js";
 
 const ID = `0x${"11".repeat(20)}`;
 const copy = JSON.stringify(["a text of anyone", "a share"]);
@@ -31,4 +35,28 @@ it("asks the wallet for one key for two calls at a time, and again after a refus
   await Promise.allSettled([agent.publishKey(), agent.publishKey()]);
   // The key's signature is asked for twice, because it must be the same.
   expect(asked).toHaveLength(3);
+});
+
+it("keeps a sealed text before it is sent: only the service would have it", async () => {
+  const { id, terms } = servedTerms({ initiator: account.address });
+  const session = { signer: account, network: NETWORK } as never;
+  const { key } = await ownKeysOf(session);
+  const signature = await account.signMessage({ message: keyText(session, account.address, key) });
+  const steps: string[][] = [];
+  const submitted = { read: () => [], add: (...kept: string[]) => void steps.push(kept) };
+  const serve = (request: string, { body }: RequestInit) => {
+    if (request.endsWith("/terms")) return Response.json({ data: terms });
+    if (request.endsWith("/encryption-key")) return Response.json({ data: { key, signature } });
+    if (request.endsWith("/checkpoints")) return Response.json({ data: [] });
+    if (!request.endsWith("/delivery")) return undefined;
+    steps.push([request, stringToHex(JSON.parse(String(body)).delivery)]);
+    throw new TypeError("fetch failed");
+  };
+  const agent = await agentOf(serve, { submitted });
+  await expect(agent.deliver(id, "ipfs://page", { seal: true })).rejects.toThrow("fetch failed");
+  const text = steps[1]?.[1];
+  expect(steps).toEqual([
+    [deliveriesKey(id), text],
+    [`POST /v1/contracts/${id}/delivery`, text],
+  ]);
 });

@@ -1,13 +1,19 @@
 import { seal, sharing } from "@working-contracts/client/sealing";
-import type { Session } from "@working-contracts/client/session";
+import { deliveriesKey, type Session } from "@working-contracts/client/session";
 import { keyText, ownKeysOf } from "@working-contracts/client/wallets";
+import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 
 const ID = `0x${"11".repeat(20)}`;
 const network = { chainId: 1, domain: "contracts.example", factory: `0x${"22".repeat(20)}` };
-const sessionOf = () =>
-  ({ signer: privateKeyToAccount(generatePrivateKey()), network, node: "http://node" }) as unknown as Session;
+/** What the agent sealed. */
+let submitted: string[] = [];
+const sessionOf = () => {
+  const store = { read: (key: string) => (key === deliveriesKey(ID) ? submitted : []) };
+  const signer = privateKeyToAccount(generatePrivateKey());
+  return { signer, network, node: "http://node", submitted: store } as unknown as Session;
+};
 
 it("shares with each Backup Agent although the service refuses the share or the key of another", async () => {
   const worker = sessionOf();
@@ -30,13 +36,15 @@ it("shares with each Backup Agent although the service refuses the share or the 
     return { json: {} };
   };
   const session = { ...worker, http: { send } } as unknown as Session;
+  const isHidden = vi.fn(() => false);
   const { share } = sharing(session, {
     escrowOf: async () => ({
       status: async () => "disputed",
       backupAgents: async () => new Set(jurors.keys()),
+      deliveryHash: async () => keccak256(stringToHex(sealed)),
     }),
     ownKeys: async () => keys,
-    committedReference: async () => sealed,
+    committedReference: async (_: string, __: string, kept?: string) => kept ?? (isHidden() ? null : sealed),
   } as never);
   const copies: string[] = [];
   const failures: Error[] = [];
@@ -46,4 +54,9 @@ it("shares with each Backup Agent although the service refuses the share or the 
   expect(copies).toEqual([refused, last]);
   expect(failures).toHaveLength(2);
   await expect(share(ID, {})).rejects.toThrow(failures[0]?.message);
+  // The service hides the text from its Worker, which kept it.
+  isHidden.mockReturnValue(true);
+  submitted = [stringToHex("an earlier attempt"), stringToHex(sealed)];
+  await expect(share(ID, { onShare })).rejects.toThrow(failures[0]?.message);
+  expect(copies.at(-1)).toBe(refused);
 });
