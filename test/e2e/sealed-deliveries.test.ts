@@ -67,8 +67,8 @@ test("the chain names who voted, if the service does not; one without a key is r
   const onFailure = ({ message }: Error) => void failures.push(message);
   expect(await seller.shareDelivery(id, { onFailure })).toEqual([juror.address]);
   expect(failures).toEqual([
-    expect.stringContaining("Sorry"),
     expect.stringContaining(`${keyless.address} cannot read the delivery of ${id}`),
+    expect.stringContaining("Sorry"),
   ]);
   await expect(seller.shareDelivery(id)).rejects.toThrow("Sorry");
   [hidden, status] = [{ data: [], hasMore: false, nextAfter: "0" }, 200];

@@ -259,7 +259,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
     /** 32 bytes; zero without a vote. */
     ballotOf: (agent: Address) => read(encodeCall("ballotOf(address)", agent)),
     dispute,
-    /** Those who were drawn or have voted, lower case. */
+    /** Those who were drawn or have voted, lower case. Throws without a dispute. */
     async backupAgents(): Promise<Set<string>> {
       const found = new Set<string>();
       for await (const logs of eventsBack(DISPUTED, DRAWN, SEALED)) {
@@ -268,9 +268,9 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
           const words = topics[0] === DRAWN ? data.slice(2).match(/.{64}/g)?.slice(2) : topics.slice(1);
           for (const word of words ?? []) found.add(`0x${word.slice(-40)}`);
         }
-        if (logs.some(({ topics }) => topics[0] === DISPUTED)) break;
+        if (logs.some(({ topics }) => topics[0] === DISPUTED)) return found;
       }
-      return found;
+      throw new Error(`The node has no event of the dispute of ${id}`);
     },
     /** Whether an agent was drawn, has voted, or can vote now. */
     async mayVote(agent: Address): Promise<boolean> {

@@ -19,7 +19,7 @@ import { RefusedToSign } from "./errors.js";
 import type { followEvents } from "./events.js";
 import { parse } from "./http.js";
 import { call, deliveriesKey, everyEvent, everyItem, type PageQuery, type Session } from "./session.js";
-import type { ReferenceField, ReferenceKey } from "./types.js";
+import type { EventQuery, ReferenceField, ReferenceKey } from "./types.js";
 import type { waitUntil } from "./wait.js";
 import { type KeyPair, keyText, servedKey } from "./wallets.js";
 
@@ -130,6 +130,12 @@ export async function openReference(jwe: string, key: ReferenceKey): Promise<str
 /** Why a Backup Agent may read a sealed delivery: it was drawn, has voted, or has asked for the keys. */
 const READER_EVENTS = "contract.drawn,vote.sealed,key.released";
 
+/** How many agents the service can name, and how long it can take: another dispute must not wait for it. */
+const MAX_NAMED = 5_000;
+const NAMED_MS = 600_000;
+
+type Escrow = Awaited<ReturnType<typeof escrowAt>>;
+
 /** Passed in, not imported: that would split what every agent loads into more files. */
 interface Access {
   followEvents: typeof followEvents;
@@ -154,65 +160,87 @@ export function sharing(session: Session, access: Access) {
   const [done, reported] = [new Set<string>(), new Set<string>()];
 
   /** The agents in the service's events. Those who asked for the delivery are in no event of the chain. */
-  async function named(id: string): Promise<string[]> {
-    const agents: unknown[] = [];
-    const query = { contractId: id, type: READER_EVENTS };
-    for await (const { data } of everyEvent((query) => call(session, "GET /v1/events", { query }), query)) {
+  async function named(id: string, signal: AbortSignal): Promise<string[]> {
+    const agents = new Set<string>();
+    const limited = { ...session, http: session.http.until(signal) };
+    const read = (query: EventQuery) => call(limited, "GET /v1/events", { query });
+    for await (const { data } of everyEvent(read, { contractId: id, type: READER_EVENTS })) {
       const { backupAgents = [], backupAgent, releasedTo, role } = data as Record<string, unknown>;
-      agents.push(backupAgents, backupAgent, role === "backup-agent" && releasedTo);
+      for (const one of [backupAgents, backupAgent, role === "backup-agent" && releasedTo].flat())
+        if (typeof one === "string") agents.add(one);
+      if (agents.size > MAX_NAMED) break;
     }
-    return agents.flat().filter((one) => typeof one === "string");
+    return [...agents];
+  }
+
+  /** The text on chain and what it says; null if it is not sealed to the caller. Throws if the service hides it. */
+  async function deliveryOf(id: string, escrow: Escrow) {
+    const hash = await escrow.deliveryHash();
+    // The service can withhold from its Worker what the Worker sealed.
+    const own = (await session.submitted.read(deliveriesKey(id))).find((one) => keccak256(one) === hash);
+    const kept = own && new TextDecoder().decode(hexToBytes(own));
+    const text = await committedReference(id, "delivery", kept);
+    if (text === null) throw new Error(`The service hides the delivery of ${id}`);
+    const jwe = parseSealed(text);
+    const plain = jwe && (await plainTextOf(jwe, { address: me, keys: await ownKeys() }));
+    return plain && { text, plain };
   }
 
   async function share(id: string, { onFailure, onShare }: Omit<ShareOptions, "signal">): Promise<string[]> {
     const escrow = await escrowAtNode(id);
     if ((await escrow.status()) !== "disputed") return [];
     const proven = await escrow.backupAgents();
+    const shared: string[] = [];
     let failure: unknown;
     const failed = (error: Error): string[] => {
       failure ??= error;
       onFailure?.(error);
       return [];
     };
-    const all = new Set([...proven, ...(await named(id).catch(failed))]);
-    const missing = [...all].filter((recipient) => !done.has(`${id} ${recipient}`));
-    if (missing.length === 0 && failure === undefined) return [];
-    const hash = await escrow.deliveryHash();
-    // The service can withhold from its Worker what the Worker sealed.
-    const own = (await session.submitted.read(deliveriesKey(id))).find((one) => keccak256(one) === hash);
-    const text = await committedReference(id, "delivery", own && new TextDecoder().decode(hexToBytes(own)));
-    const jwe = text === null ? null : parseSealed(text);
-    const plain = jwe === null ? null : await plainTextOf(jwe, { address: me, keys: await ownKeys() });
-    if (plain === null) return [];
-    const shared: string[] = [];
-    for (const recipient of missing) {
-      const isProven = proven.has(recipient);
-      const entry = `${id} ${recipient}`;
-      // A failure of one must not keep it from the others.
-      try {
-        if (!isProven && !(await escrow.mayVote(recipient as Address))) continue;
-        const key = await publishedKey(session, recipient).catch((error) => {
-          if (error instanceof RefusedToSign) return null;
-          throw error;
-        });
-        if (key !== null) {
-          const body = { recipient, jwe: await shareWith(key, plain) };
-          onShare?.(id, recipient, JSON.stringify([text, body.jwe]));
-          await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
-          done.add(entry);
-          shared.push(recipient);
-        } else if (isProven && !reported.has(entry)) {
-          reported.add(entry);
-          onFailure?.(
-            new Error(
-              `${recipient} cannot read the delivery of ${id}: the service shows no encryption key signed by ${recipient}`,
-            ),
-          );
+    let read: ReturnType<typeof deliveryOf> | undefined;
+    const shareWithEach = async (recipients: Iterable<string>): Promise<void> => {
+      for (const recipient of recipients) {
+        const isProven = proven.has(recipient);
+        const entry = `${id} ${recipient}`;
+        if (done.has(entry)) continue;
+        read ??= deliveryOf(id, escrow);
+        const delivery = await read;
+        if (delivery === null) return;
+        // A failure of one must not keep it from the others.
+        try {
+          if (!isProven && !(await escrow.mayVote(recipient as Address))) continue;
+          const key = await publishedKey(session, recipient).catch((error) => {
+            if (error instanceof RefusedToSign) return null;
+            throw error;
+          });
+          if (key !== null) {
+            const body = { recipient, jwe: await shareWith(key, delivery.plain) };
+            onShare?.(id, recipient, JSON.stringify([delivery.text, body.jwe]));
+            await call(session, "POST /v1/contracts/{id}/delivery/shares", { path: { id }, body });
+            done.add(entry);
+            shared.push(recipient);
+          } else if (isProven && !reported.has(entry)) {
+            reported.add(entry);
+            onFailure?.(
+              new Error(
+                `${recipient} cannot read the delivery of ${id}: the service shows no encryption key signed by ${recipient}`,
+              ),
+            );
+          }
+        } catch (error) {
+          failed(error as Error);
         }
-      } catch (error) {
-        failed(error as Error);
       }
-    }
+    };
+    await shareWithEach(proven);
+    // Afterwards: those whom the chain names need no answer of the service.
+    const limited = { timeoutMs: NAMED_MS, intervalMs: Infinity };
+    const others = await waitUntil(
+      (signal) => named(id, signal),
+      () => true,
+      limited,
+    ).catch(failed);
+    await shareWithEach(others.filter((one) => !proven.has(one)));
     if (failure !== undefined && onFailure === undefined) throw failure;
     return shared;
   }

@@ -1,9 +1,15 @@
-import { requireNotWider, requireOnChain, requireTokens } from "@working-contracts/client/chain-check";
+import {
+  escrowAt,
+  requireNotWider,
+  requireOnChain,
+  requireTokens,
+} from "@working-contracts/client/chain-check";
 import { ConnectionError } from "@working-contracts/client/errors";
 import { encodeWords } from "@working-contracts/protocol/hex";
 import type { Hex } from "@working-contracts/protocol/types";
 import { expect, it } from "vitest";
-import { account, agentOf, fakeNode, NETWORK, type NodeCall } from "./fake-service.js";
+import { account, agentOf, CODE, fakeNode, NETWORK, type NodeCall } from "./fake-service.js";
+import { servedTerms } from "./served-terms.js";
 
 /** A node with the network's contracts, whose tokens have these decimals. */
 const nodeWith = (decimals: Record<string, number>) =>
@@ -75,4 +81,17 @@ it("a narrower sign-in waits for its registration while the node does not respon
   grants = [7];
   const aborted = requireNotWider(signedWith(AbortSignal.timeout(100)) as never, node);
   await expect(aborted).rejects.toMatchObject({ name: "TimeoutError" });
+});
+
+it("a node that hides the dispute is a failure, not a dispute without Backup Agents", async () => {
+  const { id, code } = servedTerms();
+  const chain = fakeNode({}, (address) => (address === id ? code : CODE));
+  const node = {
+    async request(call: NodeCall) {
+      if (call.method === "eth_getLogs") return [];
+      return call.method === "eth_blockNumber" ? "0x7530" : chain.request(call);
+    },
+  };
+  const { backupAgents } = await escrowAt(node, NETWORK, id);
+  await expect(backupAgents()).rejects.toThrow("no event of the dispute");
 });

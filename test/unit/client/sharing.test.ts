@@ -1,12 +1,15 @@
 import { seal, sharing } from "@working-contracts/client/sealing";
 import { deliveriesKey, type Session } from "@working-contracts/client/session";
+import { waitUntil } from "@working-contracts/client/wait";
 import { keyText, ownKeysOf } from "@working-contracts/client/wallets";
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { expect, it, vi } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 
 const ID = `0x${"11".repeat(20)}`;
 const network = { chainId: 1, domain: "contracts.example", factory: `0x${"22".repeat(20)}` };
+afterEach(() => void vi.useRealTimers());
+
 /** What the agent sealed. */
 let submitted: string[] = [];
 const sessionOf = () => {
@@ -15,7 +18,7 @@ const sessionOf = () => {
   return { signer, network, node: "http://node", submitted: store } as unknown as Session;
 };
 
-it("shares with each Backup Agent although the service refuses the share or the key of another", async () => {
+it("shares with each Backup Agent although the service refuses one, hides the text or does not end its log", async () => {
   const worker = sessionOf();
   const keys = await ownKeysOf(worker);
   const sealed = await seal("ipfs://summary", [{ address: worker.signer.address, key: keys.key }]);
@@ -29,14 +32,17 @@ it("shares with each Backup Agent although the service refuses the share or the 
     jurors.set(address.toLowerCase(), { key, signature });
   }
   const [, refused, last] = [...jurors.keys()];
+  const [isHidden, isEndless] = [vi.fn(() => false), vi.fn(() => false)];
   const send = async ({ method, path, body }: { method: string; path: string; body?: string }) => {
-    if (path.startsWith("/v1/events")) return { json: { data: [], hasMore: false } };
+    if (path.startsWith("/v1/events")) {
+      if (isEndless()) await new Promise((resolve) => setTimeout(resolve, 1000));
+      return { json: { data: [], hasMore: isEndless(), nextAfter: "1" } };
+    }
     if (method === "GET") return { json: { data: jurors.get(path.split("/")[3] as string) } };
     if (body?.includes(refused as string)) throw new Error("refused");
     return { json: {} };
   };
-  const session = { ...worker, http: { send } } as unknown as Session;
-  const isHidden = vi.fn(() => false);
+  const session = { ...worker, http: { send, until: () => ({ send }) } } as unknown as Session;
   const { share } = sharing(session, {
     escrowOf: async () => ({
       status: async () => "disputed",
@@ -44,6 +50,7 @@ it("shares with each Backup Agent although the service refuses the share or the 
       deliveryHash: async () => keccak256(stringToHex(sealed)),
     }),
     ownKeys: async () => keys,
+    waitUntil,
     committedReference: async (_: string, __: string, kept?: string) => kept ?? (isHidden() ? null : sealed),
   } as never);
   const copies: string[] = [];
@@ -54,9 +61,18 @@ it("shares with each Backup Agent although the service refuses the share or the 
   expect(copies).toEqual([refused, last]);
   expect(failures).toHaveLength(2);
   await expect(share(ID, {})).rejects.toThrow(failures[0]?.message);
-  // The service hides the text from its Worker, which kept it.
   isHidden.mockReturnValue(true);
+  await expect(share(ID, { onShare, onFailure })).rejects.toThrow(`hides the delivery of ${ID}`);
+  // The service hides the text from its Worker, which kept it.
   submitted = [stringToHex("an earlier attempt"), stringToHex(sealed)];
   await expect(share(ID, { onShare })).rejects.toThrow(failures[0]?.message);
-  expect(copies.at(-1)).toBe(refused);
+  expect(copies.splice(0).at(-1)).toBe(refused);
+  // A log without an end keeps no share back, and ends.
+  vi.useFakeTimers({ toFake: ["setTimeout", "performance"] });
+  isEndless.mockReturnValue(true);
+  const endless = share(ID, { onShare, onFailure });
+  await vi.waitUntil(() => copies.includes(refused as string));
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(await endless).toEqual([]);
+  expect(failures.at(-1)?.message).toContain("no response in time");
 });
