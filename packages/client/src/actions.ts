@@ -216,11 +216,9 @@ const MAX_UNSIGNED = 5;
 
 /** The action `create`. */
 function posting(session: Session) {
-  const { network, signer } = session;
+  const { network, signer, unused } = session;
   const caller = signer.address.toLowerCase() as Address;
   const { terms: servedTerms } = reads(session);
-  /** Payments for drafts that were not posted, as far as the service says, by escrow. */
-  const unused = new Map<string, { text: string; key: string; validBefore: number }>();
   /** Escrows of those that calls in flight repeat: a program can post two contracts with the same text at a time. */
   const repeated = new Set<string>();
   /** Keys of the newest drafts that were quoted, and not signed: the service counts the same bytes as one unpaid attempt. */

@@ -340,8 +340,11 @@ export async function requireDone(
     const reported = `The service reports ${action} on ${id} as done, and your node`;
     if (isOutage(error) || performance.now() - answeredAt > SILENCE_MS)
       throw new ConnectionError(`${reported} cannot confirm it (${error.message})`, { cause: error });
-    const message = `${reported} does not (${error.message}): act yourself, in time (onChain, wcontract on-chain)`;
-    throw new NotOnChain(message, id, error);
+    const advice =
+      action === "create"
+        ? "post nothing before its payment has ended, unless this program repeats the same draft"
+        : "act yourself, in time (onChain, wcontract on-chain)";
+    throw new NotOnChain(`${reported} does not (${error.message}): ${advice}.`, id, error);
   });
 }
 

@@ -127,6 +127,7 @@ export async function connect(options: ConnectOptions) {
       return time;
     },
     submitted: options.submitted ?? inMemory(),
+    unused: new Map(),
     permission: permissionOf(options.operator ?? "none"),
     apiKey: options.apiKey ?? "",
   };

@@ -72,7 +72,7 @@ export interface UnusedPayment {
 }
 
 /** Says in words, too, until when the payment can be used. */
-export function withPayment<E extends ServiceError | PaymentRejected | OutcomeUnknown>(
+export function withPayment<E extends ServiceError | PaymentRejected | OutcomeUnknown | NotOnChain>(
   error: E,
   payment: UnusedPayment,
 ): E {
@@ -99,6 +99,8 @@ export class NotOnChain extends Error {
   readonly contractId: string;
   /** Of a call that can pay: asks the node again, and pays nothing. */
   declare resume?: () => Promise<unknown>;
+  /** Set if this call signed one. */
+  declare payment?: UnusedPayment;
 
   constructor(message: string, contractId: string, cause?: Error) {
     super(message, { cause });

@@ -66,6 +66,8 @@ export interface Session
   /** The same, for a date that counts. Throws RefusedToSign if it is over five minutes off, ahead or behind. */
   agreedTime(): Promise<number>;
   submitted: SubmissionStore;
+  /** Payments for drafts that were not posted, as far as is known, by escrow. */
+  unused: Map<string, { text: string; key: string; validBefore: number }>;
   /** Actions that the sign-in leaves to the operator; the agent signs every other one. */
   permission: Permission;
   apiKey: string;
@@ -206,6 +208,7 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   { path, body, nonce, expect, beforeSigning, parse = dataIn as never }: PaidCall<E, T>,
 ): Promise<T> {
   const request = requestOf(session, endpoint, { ...(path && { path }), body });
+  let signed: UnusedPayment | undefined;
   const resultOf = async (response: ServiceResponse): Promise<T> => {
     try {
       return await parse(response.json as ResponseOf<E>, response.headers);
@@ -213,7 +216,10 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
       const { signal } = session.http;
       const isAborted = response !== first && error === signal?.reason;
       const resume = () => resultOf(response);
-      if (error instanceof NotOnChain) error.resume = resume;
+      if (error instanceof NotOnChain) {
+        error.resume = resume;
+        if (signed) withPayment(error, signed);
+      }
       // The caller's node was silent: to start again would be to pay again.
       if (!(error instanceof ConnectionError || isAborted)) throw error;
       const reason = (error as Error)?.message ?? error;
@@ -249,15 +255,15 @@ export async function pay<E extends Endpoint, T = DataOf<ResponseOf<E>>>(
   report("signing");
   session.http.signal?.throwIfAborted();
   const signature = await signPayment(session, quoted, { expected, validBefore, nonce });
-  const signed = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
+  const paid = { ...request, headers: { ...request.headers, "PAYMENT-SIGNATURE": signature } };
   report("sent");
-  const { payTo } = expected;
+  signed = { payTo: expected.payTo, until: new Date(validBefore * 1000) };
   const parsePaid = async (response: ServiceResponse): Promise<T> => {
     report("paid");
     await prove(session, quoted, { headers: response.headers, expected, signedAt: time });
     return resultOf(response);
   };
-  return sendSigned(session.http, signed, { parse: parsePaid, payTo, until: new Date(validBefore * 1000) });
+  return sendSigned(session.http, paid, { parse: parsePaid, ...signed });
 }
 
 /** The payment is made, so nothing that goes wrong with its proof may hide the result. */

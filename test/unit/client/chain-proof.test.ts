@@ -5,6 +5,7 @@ import {
   type Agent,
   type ConnectOptions,
   type Contract,
+  type NotOnChain,
   OutcomeUnknown,
   PaymentRejected,
   ServiceError,
@@ -457,6 +458,20 @@ describe("a creation whose payment the service reports as not used", () => {
     });
     status = "created";
     expect(await ended(agent.create(draft))).toMatchObject({ status: "created" });
+  });
+
+  it("has a payment that a repetition and a dry run use too, if the node does not show it", async () => {
+    const node = nodeOf(() => undefined);
+    const { agent, paid } = await posting(() => Response.json({ data: { status: "created" } }), { node });
+    const { payTo } = ((await ended(agent.create(draft))) as NotOnChain).payment as { payTo: string };
+    const again = await ended(agent.create(draft));
+    const payment = { payTo, until: expect.any(Date) };
+    expect(again).toMatchObject({ name: "NotOnChain", payment });
+    expect((again as Error).message).toContain(
+      `repeats the same draft. Your signed payment to ${payTo} can still`,
+    );
+    expect(await agent.dryRun((dry) => dry.create(draft))).toMatchObject({ payTo });
+    expect(paid.map((one) => one.payTo)).toEqual([payTo, payTo]);
   });
 
   it("does not keep another one with the same text from being posted at the same time", async () => {
