@@ -17,7 +17,7 @@ Exit codes:
   1  failure, or verify found a difference
   2  wrong usage, or a missing setting
   3  the service refused the request
-  4  nothing was signed (over the limit, or the service's text, clock or quote was wrong), or the payment was not used,
+  4  nothing was paid (over the limit, or the service's text, clock or quote was wrong), or the payment was not used,
      says the service. If one was signed, the message says until when it can still be used: do not post again before that
   5  no response from the service or the node, or a 5xx, or the outcome of a payment is unknown: run the same command
      again. If an action already took effect, it is refused with 409, and \`wcontract show\` says so.

@@ -48,7 +48,7 @@ export const isOutage = (error: unknown): error is Error =>
   error instanceof ConnectionError ||
   (error instanceof ServiceError && (error.status >= 500 || error.status === 429));
 
-/** A quote or a sign-in challenge differs from the request. Nothing was signed. */
+/** A quote, a sign-in challenge or an action differs from the request. Nothing was signed, or the message says what. */
 export class RefusedToSign extends Error {
   override readonly name = "RefusedToSign";
   /** The field that differs: `payTo`, `amount`, `asset`, `network`, `resource`, `terms`, `challenge`... */

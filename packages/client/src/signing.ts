@@ -216,10 +216,8 @@ export async function callSigned<E extends Endpoint>(
     return json as ResponseOf<E>;
   };
 
-  try {
-    // The nonce is zero until the agent cancels signatures.
-    return await sign(0n);
-  } catch (error) {
+  // The nonce is zero until the agent cancels signatures.
+  const signing = sign(0n).catch(async (error) => {
     const asked = askedOf(error);
     if (asked === null) throw error;
     if (asked.call !== own)
@@ -227,7 +225,12 @@ export async function callSigned<E extends Endpoint>(
     if (asked.nonce === 0n) throw error;
     await requireNonce(session, contract, asked.nonce);
     return sign(asked.nonce);
-  }
+  });
+  return signing.catch((error) => {
+    if (error instanceof RefusedToSign)
+      error.message += `. But you signed ${action}: for ten minutes it can be carried out, unless you call cancelSignatures (onChain, wcontract on-chain)`;
+    throw error;
+  });
 }
 
 /** With a node: a signature for a later nonce would survive the next `cancelSignatures`. */

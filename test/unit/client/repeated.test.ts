@@ -34,6 +34,21 @@ function storing(open: (body: object) => object, { lost = 1, most = 1 } = {}) {
   };
 }
 
+it("a refusal says that an action was signed if the service then asks for another one", async () => {
+  const sent: unknown[] = [];
+  const details = { sign: { message: { call: "0x01", nonce: "0" } } };
+  const error = { code: "forbidden", message: "Sign", details };
+  const agent = await agentOf((request, { headers }) => {
+    if (!request.startsWith("POST")) return undefined;
+    sent.push(new Headers(headers).get("action-signature"));
+    return Response.json({ error }, { status: 403 });
+  });
+  const refused = await agent.withdraw(ID).catch((thrown) => thrown);
+  expect(sent).toEqual([expect.stringMatching(/^0x/)]);
+  expect(refused).toMatchObject({ name: "RefusedToSign", field: "action" });
+  expect(refused.message).toMatch(/asks to sign 0x01 .*But you signed withdraw.*cancelSignatures/);
+});
+
 const stored = (body: object) => ({ ...body, contractId: ID, id: "one", createdAt: "now" });
 
 it("a checkpoint whose response was lost is stored and remembered once, however often it is repeated", async () => {
