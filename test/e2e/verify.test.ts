@@ -56,6 +56,25 @@ describe.concurrent("a delivery that its Client cannot read", () => {
   const anotherKey = { field: "delivery", jwk: { kty: "oct", k: "AA".repeat(21), alg: "A256GCM" } };
 });
 
+test("a response that cannot be compared is a difference, or named as not compared", async () => {
+  let answers: Record<string, object> = {};
+  const fetch = lying((url, response) => {
+    const data = answers[url.pathname.split("/").slice(4).join("/")];
+    return data === undefined ? response : Response.json(data);
+  });
+  const client = await newAgent({ fetch });
+  const id = await deliveredTo(client);
+  answers = { terms: {}, complaints: { data: {} } };
+  expect((await client.verify(id, { tries: 1 })).notCompared).toEqual([
+    "terms: the response has no data",
+    expect.stringMatching(/^complaints: /),
+  ]);
+  answers = { "": { data: { ...(await client.get(id)), title: "\ud800" } }, complaints: { data: [null] } };
+  const { fields } = await client.verify(id, { tries: 1 });
+  const wrong = fields.filter(({ equal }) => equal === false).map(({ field }) => field);
+  expect(wrong).toEqual(["title in the terms"]);
+});
+
 describe.concurrent("a complaint", () => {
   const insert = (id: string, signed: object | null) =>
     world.pool.query(

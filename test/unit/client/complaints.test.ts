@@ -9,14 +9,14 @@ const reverted = { code: 3, message: "execution reverted" };
 const limited = { code: -32005, message: "limit exceeded" };
 
 /** The signer of a wallet's complaint, whose signature is of another key, as a node's answer shows it. */
-async function signerBy(answer: Hex | Error) {
+async function signerBy(answer: Hex | Error, change: object = {}) {
   const request = async () => {
     if (answer instanceof Error) throw answer;
     return answer;
   };
   const client = createClient({ transport: custom({ request }, { retryCount: 0 }) });
   const signed = { signature: `0x${"22".repeat(64)}1b`, nonce: "0", deadline: 1 };
-  const complaint = { filedByRole: "client", evidence: {}, signed } as never;
+  const complaint = { filedByRole: "client", evidence: {}, signed, ...change } as never;
   const parties = { client: party, worker: null } as never;
   const [one] = await signersOf(client, [complaint], { id: party as Hex, chainId: 1, parties });
   return one?.signer;
@@ -32,4 +32,13 @@ it("asks a contract wallet, and takes no failure of the node for its answer", as
     new HttpRequestError({ body, url, status: 503 }),
   ])
     await expect(signerBy(failure)).rejects.toThrow();
+});
+
+it.each([
+  { signed: {} },
+  { signed: { nonce: "x", signature: "0x12", deadline: 1 } },
+  { signed: { nonce: "0", signature: "12", deadline: 1 } },
+  { evidence: JSON.parse("1e999") },
+])("a complaint that cannot be read is signed by no one, and ends no comparison: %j", async (change) => {
+  expect(await signerBy("0x", change)).toBe("unreadable");
 });

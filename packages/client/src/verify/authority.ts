@@ -14,6 +14,7 @@ import {
   type BaseError,
   type Client,
   type Hex,
+  isHex,
   parseAbi,
   parseEventLogs,
   type TransactionReceipt,
@@ -211,20 +212,16 @@ export function signersOf(
     complaints.map(async (complaint) => {
       const { filedByRole, evidence, signed } = complaint;
       const filer = of.parties[filedByRole];
-      if (signed === null || filer === null) return { complaint, filer, signer: null };
+      if (!signed || filer === null) return { complaint, filer, signer: null };
       const agent = filer as Address;
-      const signature = signed.signature as Hex;
-      const call = complaintCall(canonicalize(evidence) ?? "");
-      const { deadline } = signed;
-      const action = {
-        chainId: of.chainId,
-        contract: of.id,
-        agent,
-        call,
-        nonce: BigInt(signed.nonce),
-        deadline,
+      const { signature, nonce, deadline } = signed;
+      const hashOf = async () => {
+        const call = complaintCall(canonicalize(evidence) ?? "");
+        const action = { chainId: of.chainId, contract: of.id, agent, call, nonce: BigInt(nonce), deadline };
+        return hashTypedData(actionTypedData(action));
       };
-      const hash = hashTypedData(actionTypedData(action));
+      const hash = await hashOf().catch(() => null);
+      if (hash === null || !isHex(signature)) return { complaint, filer, signer: "unreadable" };
       const key = await recoverAddress({ hash, signature }).catch(() => null);
       if (key !== null && lower(key) === lower(agent)) return { complaint, filer, signer: filer };
       const wallet = { address: agent, abi: walletAbi, functionName: "isValidSignature" } as const;

@@ -141,7 +141,9 @@ async function ask(reader: Reader | Error, id: string, { contract: { client }, d
   const attempt = async <T>(what: string, read: (from: Reader) => Promise<T>): Promise<T | undefined> => {
     try {
       if (reader instanceof Error) throw reader;
-      return await read(reader);
+      const value = await read(reader);
+      if (value === undefined) throw new Error("the response has no data");
+      return value;
     } catch (error) {
       failures.set(what, error as Error);
       return undefined;
@@ -153,7 +155,7 @@ async function ask(reader: Reader | Error, id: string, { contract: { client }, d
       attempt("terms", (from) => from.terms(id)),
       attempt("settlement", (from) => from.settlement(id)),
       attempt("checkpoints", (from) => from.checkpoints(id)),
-      attempt("complaints", (from) => from.complaints(id)),
+      attempt("complaints", async (from) => (await from.complaints(id)).map((one) => ({ ...one }))),
       attempt("delivery", (from) => ifAllowed(() => from.servedReference(id, "delivery"))),
       attempt("supplementaryMaterials", (from) =>
         ifAllowed(() => from.servedReference(id, "supplementaryMaterials")),
@@ -220,13 +222,15 @@ function compare(
     pick: (response: T) => unknown = (whole) => whole,
   ): void {
     if (response === undefined) return void rows.push({ field, chain, api: null, equal: null });
-    let served: unknown;
+    let [served, equal]: [unknown, boolean] = [undefined, false];
     try {
-      served = pick(response);
+      const picked = pick(response);
+      equal = canonicalize(chain) === canonicalize(picked);
+      served = picked;
     } catch {
       // A response in another form than the documented one differs.
     }
-    rows.push({ field, chain, api: served, equal: canonicalize(chain) === canonicalize(served) });
+    rows.push({ field, chain, api: served, equal });
   }
 
   const { statusOnChain, ...fields } = rebuilt.contract;
