@@ -45,7 +45,7 @@ const DEFAULT_PAUSE_MS = 1000;
 const MIN_ATTEMPT_MS = 30_000;
 /** Also if the service asks for less. */
 export const MIN_PAUSE_MS = 100;
-/** Of a response, or of an event in a stream. A contract's checkpoints, which are not paged, can be 16 MiB and more. */
+/** Of a node's response, of an event in a stream, or of a contract's checkpoints, which are not paged and can be 16 MiB and more. */
 export const MAX_BYTES = 64 * 2 ** 20;
 /** Shorter attempts would only hide the error of the one before. */
 const MIN_RETRY_MS = 2_000;
@@ -122,7 +122,7 @@ async function tryOnce(
       ...(body !== undefined && { body }),
       signal: ending,
     });
-    text = await readText(response, ending);
+    text = await readText(response, ending, path.endsWith("/checkpoints") ? MAX_BYTES : MAX_BYTES / 8);
   } catch (cause) {
     signal?.throwIfAborted();
     const error = new ConnectionError(`${method} ${path}: ${reasonOf(cause)}`, { cause });
@@ -145,7 +145,11 @@ async function tryOnce(
  * The whole text of a response. Throws if it is too long, and the signal's reason once that is aborted: Node.js loses the
  * abort of a response whose request was collected as garbage, so that the signal of `fetch` alone does not end the body.
  */
-export async function readText({ body }: Response, signal: RequestInit["signal"]): Promise<string> {
+export async function readText(
+  { body }: Response,
+  signal: RequestInit["signal"],
+  most = MAX_BYTES,
+): Promise<string> {
   if (body === null) return "";
   const reader = body.getReader();
   const stop = (): void => void reader.cancel().catch(() => {});
@@ -159,7 +163,7 @@ export async function readText({ body }: Response, signal: RequestInit["signal"]
       signal?.throwIfAborted();
       if (done) return text + decoder.decode();
       size += value.length;
-      if (size > MAX_BYTES) throw new Error(`the response is longer than ${MAX_BYTES} bytes`);
+      if (size > most) throw new Error(`the response is longer than ${most} bytes`);
       text += decoder.decode(value, { stream: true });
     }
   } finally {

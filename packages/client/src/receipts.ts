@@ -18,6 +18,8 @@ interface Settled {
 type Facts = Record<string, unknown>;
 
 const TIMEOUT_MS = 3_000;
+/** Bytes: a key in it is kept with each payment. */
+const MAX_DOCUMENT = 100_000;
 /** With a symmetric one, everyone who can check a signature could make it. */
 const EDDSA = { algorithms: ["EdDSA"] };
 /** The service's clock can be ahead of the next block. */
@@ -58,7 +60,7 @@ async function signedBy(
 ): Promise<Facts[]> {
   const request = { method: "GET", path: "/.well-known/did.json", repeatable: true } as const;
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const text = await readText(await http.open(request, signal), signal);
+  const text = await readText(await http.open(request, signal), signal, MAX_DOCUMENT);
   const { verificationMethod } = JSON.parse(text) as DidDocument;
   const did = `did:web:${encodeURIComponent(new URL(network.baseUrl).host)}#`;
   const kids = [proof.offer, proof.receipt].map((jws) => jws && decodeProtectedHeader(jws).kid);

@@ -349,6 +349,8 @@ export interface PageQuery {
   cursor?: string;
 }
 
+const MAX_KEYS = 1_000;
+
 /** Reads of the service. Nothing is signed, and nothing is compared with the chain. */
 export function reads(session: Session) {
   const me = session.signer.address;
@@ -387,7 +389,8 @@ export function reads(session: Session) {
     apiKeys: async () => {
       const keys = [];
       const page = (query: PageQuery) => call(session, "GET /v1/agents/me/api-keys", { query });
-      for await (const key of everyItem(page)) keys.push(key);
+      // The service lists no more.
+      for await (const key of everyItem(page)) if (keys.push(key) === MAX_KEYS) break;
       return keys;
     },
     protocol: () => dataOf(session, "GET /v1/protocol"),

@@ -57,9 +57,9 @@ export interface OpenOptions {
 }
 
 const INTERVAL_MS = 15_000;
-/** How long the service can take to list votes, and how many it can list, for an agent with a node: others must not wait. */
-const LIST_MS = 600_000;
+/** How many votes the service can list, and how long it can take for an agent with a node: others must not wait. */
 const MAX_LISTED = 5_000;
+const LIST_MS = 600_000;
 /** How long the node is asked whether a vote is open on chain, after the service said so. */
 const CONFIRMATION_MS = 10_000;
 /** Seconds after the voting window in which a vote that is not open yet can be the service's delay. */
@@ -249,7 +249,7 @@ async function listed(session: Session, backupAgent: Address): Promise<Map<strin
     call(session, "GET /v1/votes", { query: { ...query, ...page } });
   for await (const { contractId, vote } of everyItem(read)) {
     isSealed.set(contractId, vote === null);
-    if (session.node !== undefined && isSealed.size === MAX_LISTED) break;
+    if (isSealed.size === MAX_LISTED) break;
   }
   return isSealed;
 }

@@ -130,10 +130,15 @@ describe("a request", () => {
   });
 
   it("ends if its response is too long", async () => {
-    const long = `{"data":"${"x".repeat(64 * 2 ** 20)}"}`;
-    const http = createHttp({ baseUrl: "http://x", patienceMs: 0, fetch: async () => new Response(long) });
-    const reading = call({ http, apiKey: "" }, "GET /v1/network");
-    await expect(reading).rejects.toThrow("the response is longer than");
+    const bodyOf = (mebibytes: number) => `{"data":"${"x".repeat(mebibytes * 2 ** 20)}"}`;
+    let body = bodyOf(8);
+    const http = createHttp({ baseUrl: "http://x", patienceMs: 0, fetch: async () => new Response(body) });
+    const session = { http, apiKey: "" };
+    const checkpoints = () => call(session, "GET /v1/contracts/{id}/checkpoints", { path: { id: "0x" } });
+    await expect(call(session, "GET /v1/network")).rejects.toThrow("the response is longer than");
+    await checkpoints();
+    body = bodyOf(64);
+    await expect(checkpoints()).rejects.toThrow("the response is longer than");
   });
 
   it("is not sent to a URL with a password, which no message repeats", () => {

@@ -13,16 +13,25 @@ it("a receipt proves nothing if whoever can check it could have signed it", asyn
   await expect(facts).rejects.toThrow('"alg" (Algorithm) Header Parameter value not allowed');
 });
 
-it("a service that sends half of its keys keeps no result back", async () => {
-  const { timeout } = AbortSignal;
-  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 50));
-  const start = (body: ReadableStreamDefaultController) => body.enqueue(new TextEncoder().encode("{"));
-  const open = async () => new Response(new ReadableStream({ start }));
-  const [session, payment, response] = [
+/** The fault of a payment at a service that answers so with its keys. */
+async function faultOf(response: Response) {
+  const open = async () => response;
+  const given = [
     { http: { open }, network: {}, signer: {} },
     { required: {}, quote: {} },
     { headers: new Headers(), expected: {}, signedAt: 0 },
   ] as unknown as Parameters<typeof proofOf>;
-  const proof = await proofOf(session, payment, response).finally(() => vi.restoreAllMocks());
-  expect(proof.fault).toContain("timeout");
+  return (await proofOf(...given)).fault;
+}
+
+it("a service's keys are not kept if they are too long", async () => {
+  expect(await faultOf(new Response("x".repeat(100_001)))).toContain("longer than 100000 bytes");
+});
+
+it("a service that sends half of its keys keeps no result back", async () => {
+  const { timeout } = AbortSignal;
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 50));
+  const start = (body: ReadableStreamDefaultController) => body.enqueue(new TextEncoder().encode("{"));
+  const fault = faultOf(new Response(new ReadableStream({ start }))).finally(() => vi.restoreAllMocks());
+  expect(await fault).toContain("timeout");
 });

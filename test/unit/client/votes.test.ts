@@ -76,6 +76,19 @@ it("a vote is opened also if its events are on a later page", async () => {
   expect(opened).toEqual([OPENED]);
 });
 
+it("lists without an end are read only as far as a service can fill them", async () => {
+  let pages = 0;
+  const agent = await agentOf((request) => {
+    if (!/^GET .v1.(votes|agents.me.api-keys)/.test(request)) return undefined;
+    pages++;
+    const data = Array.from({ length: 200 }, (_, i) => ({ contractId: `${pages}-${i}`, vote: "met" }));
+    return Response.json({ data, nextCursor: "more" });
+  });
+  expect(await agent.openVotes({ wait: false })).toEqual([]);
+  expect(pages).toBe(25);
+  expect(await agent.apiKeys()).toHaveLength(1000);
+});
+
 it("a vote is not opened before the service says that voting has ended", async () => {
   const { agent, opened } = await sealed(() => page(EVENTS.slice(0, 1)));
   expect(await agent.openVotes({ wait: false, salts: { [ID]: SALT } })).toEqual([]);
