@@ -105,7 +105,8 @@ export async function requireOnChain(
     "0x000000",
   ]);
   const validUntil = Number(await callAt(rpc, network.factory, data));
-  if (validUntil <= (await timeOf(rpc, "latest")))
+  // Not `<=`, which an unreadable answer would pass.
+  if (!(validUntil > (await timeOf(rpc, "latest"))))
     throw new RefusedToSign("parameters", `the factory ${network.factory} does not accept them`);
 }
 

@@ -3,10 +3,11 @@ import {
   requireNotWider,
   requireOnChain,
   requireTokens,
+  termsIn,
 } from "@working-contracts/client/chain-check";
 import { ConnectionError } from "@working-contracts/client/errors";
 import { encodeWords } from "@working-contracts/protocol/hex";
-import type { Hex } from "@working-contracts/protocol/types";
+import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { expect, it } from "vitest";
 import { account, agentOf, CODE, fakeNode, NETWORK, type NodeCall } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
@@ -94,4 +95,20 @@ it("a node that hides the dispute is a failure, not a dispute without Backup Age
   };
   const { backupAgents } = await escrowAt(node, NETWORK, id);
   await expect(backupAgents()).rejects.toThrow("no event of the dispute");
+});
+
+it.each<[Hex, object | undefined]>([
+  ["0x", { field: "parameters" }],
+  [encodeWords(1), { field: "parameters" }],
+  [encodeWords(2), undefined],
+])("parameters that the node shows as valid until %s", async (validUntil, refusal) => {
+  const { id, code } = servedTerms();
+  const node = fakeNode({
+    "parametersValidUntil(bytes29)": () => validUntil,
+    "status()": () => encodeWords(0),
+  });
+  const terms = termsIn(code) as EscrowTerms;
+  const checked = requireOnChain(node, NETWORK, { id, terms, isNew: true });
+  if (refusal) await expect(checked).rejects.toMatchObject(refusal);
+  else await checked;
 });
