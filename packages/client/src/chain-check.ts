@@ -291,22 +291,28 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   };
 }
 
-/** Reads an escrow; undefined while there is none of this deployment. Throws ConnectionError if the node cannot say. */
+/**
+ * Reads an escrow; undefined while there is none of this deployment. Throws ConnectionError if the node cannot say, and for
+ * 30 seconds if it shows another deployment: a replica can be behind.
+ */
 function readerOf<T>(
   [node, network, id]: [node: ChainNode, network: Addresses, id: string],
   read: (escrow: Awaited<ReturnType<typeof escrowAt>>) => Promise<T>,
 ) {
   let found: ReturnType<typeof escrowAt> | undefined;
+  let differsSince: number | undefined;
   return async (): Promise<T | undefined> => {
     try {
       found ??= escrowAt(node, network, id);
       return await read(await found);
     } catch (error) {
       found = undefined;
-      if (!(error instanceof RefusedToSign) || error.cause)
-        throw new ConnectionError((error as Error).message, { cause: error });
-      if (error.field !== "payTo") throw error;
-      return undefined;
+      const { field, cause, message } = error as RefusedToSign;
+      if (field === "payTo") return undefined;
+      const now = performance.now();
+      differsSince ??= now;
+      if (field === "chain" || (field && !cause && now - differsSince > LAG_MS)) throw error;
+      throw new ConnectionError(message, { cause: error });
     }
   };
 }

@@ -290,6 +290,22 @@ describe("a wait with a node", () => {
     expect(end.message).toContain("limit exceeded");
   });
 
+  it("waits for a node without the deployment, but only for 30 seconds", async () => {
+    let isBehind = true;
+    const node = nodeOf(() => "matched");
+    const request = async (call: NodeCall) =>
+      isBehind && call.method === "eth_call" ? "0x" : node.request(call);
+    const serve = () => Response.json({ data: contract("matched") });
+    const agent = await agentOf(serve, { node: { request } as never });
+    const waiting = agent.waitFor(id, "matched");
+    await vi.advanceTimersByTimeAsync(5000);
+    isBehind = false;
+    expect(await ended(waiting)).toEqual(contract("matched"));
+    isBehind = true;
+    const refusal = { name: "RefusedToSign", field: "implementation" };
+    expect(await ended(agent.waitFor(id, "matched"))).toMatchObject(refusal);
+  });
+
   it("is not held up by a service that no longer responds", async () => {
     vi.useRealTimers();
     let status: Status = "matched";
