@@ -132,8 +132,11 @@ export async function connect(options: ConnectOptions) {
     apiKey: options.apiKey ?? "",
   };
   if (options.apiKey === undefined) {
+    const checks = node && (await import("./chain-check.js"));
+    // Asked before as well: a key that was issued would be lost with the error of a node that is down.
+    if (node && checks) await checks.grantAt(node, network, signer.address);
     session.apiKey = await signIn(session, options.label);
-    if (node !== undefined) await (await import("./chain-check.js")).requireNotWider(session, node);
+    if (node && checks) await checks.requireNotWider(session, node);
   }
 
   const readable = reads(session);

@@ -63,6 +63,15 @@ it("an action without a payment does not need them", async () => {
   await requireOnChain(nodeWith({}), NETWORK);
 });
 
+it("no API key is issued while the node is down", async () => {
+  const requests: string[] = [];
+  const answer = (request: string) => void requests.push(request);
+  const down = { request: () => Promise.reject(new ConnectionError("down")) };
+  const connecting = agentOf(answer, { node: down as never, apiKey: undefined as never });
+  await expect(connecting).rejects.toThrow("down");
+  expect(requests).toEqual([]);
+});
+
 it("a narrower sign-in waits for its registration while the node does not respond", async () => {
   /** The actions that are delegated; null while the node does not respond. */
   let grants: (number | null)[] = [];
