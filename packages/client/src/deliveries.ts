@@ -109,6 +109,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     throw new RefusedToSign("delivery", `the Client ${client} has published no encryption key; ${UNSEALED}`);
   }
 
+  /** Of all that follow the events, so that none shares again what an earlier one did. */
+  let following: Awaited<ReturnType<typeof sharing>> | undefined;
   const sharing = async () =>
     (await sealing()).sharing(session, { followEvents, waitUntil, escrowOf, ownKeys, committedReference });
 
@@ -189,6 +191,9 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       (await sharing()).share(id, options),
 
     /** Shares sealed deliveries with Backup Agents who are drawn, vote or ask. Throws RefusedToSign without `node`. */
-    shareDeliveries: async (options: ShareOptions = {}): Promise<void> => (await sharing()).shareAll(options),
+    shareDeliveries: async (options: ShareOptions = {}): Promise<void> => {
+      following ??= await sharing();
+      return following.shareAll(options);
+    },
   };
 }

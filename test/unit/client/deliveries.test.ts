@@ -1,7 +1,7 @@
 import { deliveriesKey } from "@working-contracts/client/session";
 import { keyText, ownKeysOf } from "@working-contracts/client/wallets";
 import { stringToHex } from "@working-contracts/protocol/hex";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { account, agentOf, NETWORK } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
 
@@ -59,4 +59,17 @@ it("keeps a sealed text before it is sent: only the service would have it", asyn
     [deliveriesKey(id), text],
     [`POST /v1/contracts/${id}/delivery`, text],
   ]);
+});
+
+it("shares nothing again only because it follows the events again", async () => {
+  const code = "@working-contracts/client/sealing";
+  const sharing = vi.fn(() => ({ share: async () => [], shareAll: async () => {} }));
+  vi.doMock(code, () => ({ sharing }));
+  const agent = await agentOf(() => undefined);
+  for (let i = 0; i < 2; i++) await agent.shareDeliveries();
+  expect(sharing).toHaveBeenCalledTimes(1);
+  // What a thief of the API key posted is replaced.
+  for (let i = 0; i < 2; i++) await agent.shareDelivery(ID);
+  expect(sharing).toHaveBeenCalledTimes(3);
+  vi.doUnmock(code);
 });
