@@ -7,6 +7,7 @@ import {
   connect,
   OutcomeUnknown,
   onChain,
+  type PaymentProgress,
   type PaymentProof,
   type PinnedNetwork,
   type PlannedPayment,
@@ -215,9 +216,9 @@ async function connectionOf(base: Base, options: SignInOptions) {
     account,
     clock,
     operator,
-    async beforePayment(payment: PlannedPayment) {
-      await options.beforePayment?.(payment);
-      announce(base, payment);
+    onProgress({ step, payment }: PaymentProgress) {
+      // Nothing refuses it any more.
+      if (step === "signing") announce(base, payment);
     },
     onReceipt(proof: PaymentProof) {
       const { fault } = proof;

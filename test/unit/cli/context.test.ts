@@ -1,7 +1,8 @@
 /** Commands at a service that this process plays, and their messages. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createContext, signedIn } from "@working-contracts/cli/context";
 import { EXIT_HELP } from "@working-contracts/cli/errors";
 import { submittedIn, writePrivateJson } from "@working-contracts/cli/files";
 import { run } from "@working-contracts/cli/main";
@@ -35,8 +36,8 @@ function stake({ headers }: RequestInit): Response {
   return quoted(PATH, { ...token, payTo: NETWORK.registry, amount: String(10n ** 21n) });
 }
 
-/** Runs a command at a service that quotes a stake, and takes it, unless `served` says otherwise. */
-async function commandAt(served: Answers, ...args: string[]) {
+/** A service that quotes a stake, and takes it, unless `served` says otherwise; and the world of a command there. */
+function worldOf(served: Answers) {
   const requests: string[] = [];
   const answers: Answers = {
     "/v1/network": () => Response.json({ data: { ...NETWORK, time: new Date().toISOString() } }),
@@ -51,12 +52,18 @@ async function commandAt(served: Answers, ...args: string[]) {
     return answers[pathname]?.(init) ?? Response.json({}, { status: 404 });
   });
   const output = { stdout: "", stderr: "" };
-  const code = await run(args, {
+  const world = {
     env: { WC_URL: URL_, WC_CONFIG_DIR: cwd, WC_PRIVATE_KEY: `0x${"17".repeat(32)}` },
     cwd,
-    stdout: (text) => (output.stdout += text),
-    stderr: (text) => (output.stderr += text),
-  });
+    stdout: (text: string) => (output.stdout += text),
+    stderr: (text: string) => (output.stderr += text),
+  };
+  return { world, requests, output };
+}
+
+async function commandAt(served: Answers, ...args: string[]) {
+  const { world, requests, output } = worldOf(served);
+  const code = await run(args, world);
   return { code, requests, ...output };
 }
 
@@ -160,6 +167,14 @@ it("a payment's payee is printed, and kept before the payment is sent", async ()
   const { registry: payTo } = NETWORK;
   expect(stderr).toContain(`paying 1000.0 protocol tokens to ${payTo} for ${URL_}${PATH}\n`);
   expect(JSON.parse(kept)).toMatchObject({ service: URL_, payTo, decimal: "1000.0" });
+});
+
+it("a payment beyond the limit is neither printed nor kept", async () => {
+  const { world, output } = worldOf({});
+  const { agent } = await signedIn(createContext({}, world), { spendingLimit: {} });
+  await expect(agent.stake("1000")).rejects.toMatchObject({ name: "SpendingLimitError" });
+  expect(output.stderr).toBe("");
+  expect(existsSync(join(cwd, "payments.jsonl"))).toBe(false);
 });
 
 it("a price that the caller named is not too high, however high it is", async () => {
