@@ -27,7 +27,7 @@ const TOLERANCE_SECONDS = 60;
 
 /** Whether the service signed for the quote and, after `signedAt` (seconds), for the transaction. Never throws. */
 export async function proofOf(
-  session: Pick<Session, "http" | "signer" | "network">,
+  session: Pick<Session, "http" | "signer" | "network" | "baseUrl">,
   { required, quote }: QuotedPayment,
   { headers, expected, signedAt }: { headers: Headers; expected: Expected; signedAt: number },
 ): Promise<PaymentProof> {
@@ -55,14 +55,19 @@ export async function proofOf(
 
 /** The facts in the offer and in the receipt. Throws unless the service's own key signed them. Keeps that key in `keys`. */
 async function signedBy(
-  { http, network }: Pick<Session, "http" | "network">,
+  { http, network, baseUrl }: Pick<Session, "http" | "network" | "baseUrl">,
   proof: PaymentProof,
 ): Promise<Facts[]> {
   const request = { method: "GET", path: "/.well-known/did.json", repeatable: true } as const;
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const text = await readText(await http.open(request, signal), signal, MAX_DOCUMENT);
   const { verificationMethod } = JSON.parse(text) as DidDocument;
-  const did = `did:web:${encodeURIComponent(new URL(network.baseUrl).host)}#`;
+  const { baseUrl: url, domain } = network;
+  const { host } = new URL(url);
+  // These keys are not another's because the service says that it is that one. This machine has several names.
+  if (![new URL(baseUrl).host, domain].includes(host) && domain !== "localhost")
+    throw new Error(`the service signs as ${host}`);
+  const did = `did:web:${encodeURIComponent(host)}#`;
   const kids = [proof.offer, proof.receipt].map((jws) => jws && decodeProtectedHeader(jws).kid);
   for (const { id, publicKeyJwk } of verificationMethod)
     if (id.startsWith(did) && kids.includes(id)) proof.keys[id] = publicKeyJwk;

@@ -53,7 +53,7 @@ export const votesKey = ({ factory }: Pick<PinnedNetwork, "factory">): string =>
 export interface Session
   extends Pick<
     ConnectOptions,
-    "beforePayment" | "clock" | "maxGasCost" | "node" | "onProgress" | "onReceipt"
+    "baseUrl" | "beforePayment" | "clock" | "maxGasCost" | "node" | "onProgress" | "onReceipt"
   > {
   http: Http;
   signer: Signer;

@@ -14,15 +14,25 @@ it("a receipt proves nothing if whoever can check it could have signed it", asyn
 });
 
 /** The fault of a payment at a service that answers so with its keys. */
-async function faultOf(response: Response) {
+async function faultOf(response: Response, network: object = {}) {
   const open = async () => response;
   const given = [
-    { http: { open }, network: {}, signer: {} },
+    { http: { open }, network, signer: {}, baseUrl: "https://proxy.example" },
     { required: {}, quote: {} },
     { headers: new Headers(), expected: {}, signedAt: 0 },
   ] as unknown as Parameters<typeof proofOf>;
   return (await proofOf(...given)).fault;
 }
+
+it.each([
+  ["https://proxy.example", "proxy.example", "the service signed no offer"],
+  ["https://bank.example/", "bank.example", "the service signed no offer"],
+  ["http://127.0.0.1:3000", "localhost", "the service signed no offer"],
+  ["https://bank.example", "proxy.example", "the service signs as bank.example"],
+])("a service behind a proxy that signs as %s, and is known as %s: %s", async (baseUrl, domain, fault) => {
+  const response = Response.json({ verificationMethod: [] });
+  expect(await faultOf(response, { baseUrl, domain })).toBe(fault);
+});
 
 it("a service's keys are not kept if they are too long", async () => {
   expect(await faultOf(new Response("x".repeat(100_001)))).toContain("longer than 100000 bytes");
