@@ -5,6 +5,7 @@
  */
 
 import { setTimeout as delay } from "node:timers/promises";
+import { verifyContract } from "@working-contracts/client/verify/verify";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
 import { type Address, parseEther, parseUnits } from "viem";
@@ -374,6 +375,10 @@ test("a price whose stakes and bonds round down to zero works with payments of z
   await expect.poll(underReview).toBe("under-review");
   const disputed = await client.pay<ContractView>(`/v1/contracts/${id}/dispute`);
   expect(disputed.data).toMatchObject({ status: "disputed", disputeBond: "0.0" });
+  const given = { nodes: [world.info.rpcUrl], network: world.deployment };
+  const { steps } = await verifyContract(new Error("No service"), id, given);
+  const allowed = steps.flatMap(({ step, allowedBy }) => (step === "Delivered" ? [] : [allowedBy]));
+  expect(allowed).toEqual(Array(3).fill("its payment authorization"));
 });
 
 describe("while failures wait for 40 confirmations", () => {

@@ -139,12 +139,13 @@ export async function stepsOf(
     const ofToken = logs.filter(({ address }) => lower(address) === lower(network.asset.address));
     const token = { abi: tokenAbi, logs: ofToken } as const;
     const transfers = parseEventLogs({ ...token, eventName: "Transfer", args: { from: party, to: id } });
-    // Anyone can transfer nothing from anyone.
-    const transfer = transfers.find(({ args, logIndex }) => logIndex > after && args.value > 0n);
-    if (transfer === undefined) return null;
     const uses = parseEventLogs({ ...token, eventName: "AuthorizationUsed", args: { authorizer: party } });
-    const used = uses.find(({ logIndex }) => logIndex === transfer.logIndex - 1);
-    return { nonce: used?.args.nonce ?? null };
+    for (const { args, logIndex } of transfers) {
+      const used = uses.find((one) => one.logIndex === logIndex - 1);
+      // Anyone can transfer nothing from anyone, but not by its authorization.
+      if (logIndex > after && (args.value > 0n || used)) return { nonce: used?.args.nonce ?? null };
+    }
+    return null;
   }
 
   /** Money that was at the address before the opening: only an authorization shows that the initiator agreed. */
