@@ -291,7 +291,10 @@ function addPost(
       // Counted from the repeat's time, the deadlines would lead to another escrow, and both payments could be used.
       const failed = (error: Error & { payment?: object; resume?: () => Promise<object> }): never => {
         const { payment, resume } = error;
-        if (payment !== undefined) drafts.set(key, { draft, until: Date.now() + DRAFT_MS });
+        if (payment !== undefined) {
+          for (const [old, { until }] of drafts) if (until < Date.now()) drafts.delete(old);
+          drafts.set(key, { draft, until: Date.now() + DRAFT_MS });
+        }
         if (resume !== undefined) error.resume = () => resume().then(posted, failed);
         throw error;
       };
