@@ -349,7 +349,8 @@ export interface PageQuery {
   cursor?: string;
 }
 
-const MAX_KEYS = 1_000;
+/** Far more than an agent can need: a list that a service invents does not end. */
+const MAX_KEYS = 100_000;
 
 /** Reads of the service. Nothing is signed, and nothing is compared with the chain. */
 export function reads(session: Session) {
@@ -389,8 +390,8 @@ export function reads(session: Session) {
     apiKeys: async () => {
       const keys = [];
       const page = (query: PageQuery) => call(session, "GET /v1/agents/me/api-keys", { query });
-      // The service lists no more.
-      for await (const key of everyItem(page)) if (keys.push(key) === MAX_KEYS) break;
+      for await (const key of everyItem(page))
+        if (keys.push(key) > MAX_KEYS) throw new Error(`The service lists over ${MAX_KEYS} API keys`);
       return keys;
     },
     protocol: () => dataOf(session, "GET /v1/protocol"),

@@ -86,7 +86,7 @@ it("lists without an end are read only as far as a service can fill them", async
   });
   expect(await agent.openVotes({ wait: false })).toEqual([]);
   expect(pages).toBe(25);
-  expect(await agent.apiKeys()).toHaveLength(1000);
+  await expect(agent.apiKeys()).rejects.toThrow("over 100000 API keys");
 });
 
 it("a vote is not opened before the service says that voting has ended", async () => {
