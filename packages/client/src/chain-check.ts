@@ -292,8 +292,8 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
 }
 
 /**
- * Reads an escrow; undefined while there is none of this deployment. Throws ConnectionError if the node cannot say, and for
- * 30 seconds if it shows another deployment: a replica can be behind.
+ * Reads an escrow; undefined while there is none of this deployment. Throws ConnectionError if the node cannot say, also
+ * for the first 30 seconds in which it shows another deployment: a replica can be behind.
  */
 function readerOf<T>(
   [node, network, id]: [node: ChainNode, network: Addresses, id: string],
@@ -304,14 +304,17 @@ function readerOf<T>(
   return async (): Promise<T | undefined> => {
     try {
       found ??= escrowAt(node, network, id);
-      return await read(await found);
+      const value = await read(await found);
+      differsSince = undefined;
+      return value;
     } catch (error) {
       found = undefined;
       const { field, cause, message } = error as RefusedToSign;
-      if (field === "payTo") return undefined;
       const now = performance.now();
-      differsSince ??= now;
-      if (field === "chain" || (field && !cause && now - differsSince > LAG_MS)) throw error;
+      const differs = field && field !== "payTo" && !cause;
+      differsSince = differs ? (differsSince ?? now) : undefined;
+      if (field === "payTo") return undefined;
+      if (field === "chain" || now - (differsSince ?? now) > LAG_MS) throw error;
       throw new ConnectionError(message, { cause: error });
     }
   };

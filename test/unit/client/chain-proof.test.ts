@@ -292,18 +292,22 @@ describe("a wait with a node", () => {
 
   it("waits for a node without the deployment, but only for 30 seconds", async () => {
     let isBehind = true;
-    const node = nodeOf(() => "matched");
+    let status: Status = "matched";
+    const node = nodeOf(() => status);
     const request = async (call: NodeCall) =>
       isBehind && call.method === "eth_call" ? "0x" : node.request(call);
-    const serve = () => Response.json({ data: contract("matched") });
+    const serve = () => Response.json({ data: contract(status) });
     const agent = await agentOf(serve, { node: { request } as never });
-    const waiting = agent.waitFor(id, "matched");
-    await vi.advanceTimersByTimeAsync(5000);
-    isBehind = false;
-    expect(await ended(waiting)).toEqual(contract("matched"));
+    const waiting = agent.waitFor(id, "under-review");
+    for (const ms of [5_000, 40_000, 5_000]) {
+      await vi.advanceTimersByTimeAsync(ms);
+      isBehind = !isBehind;
+    }
+    status = "under-review";
+    expect(await ended(waiting)).toEqual(contract("under-review"));
     isBehind = true;
     const refusal = { name: "RefusedToSign", field: "implementation" };
-    expect(await ended(agent.waitFor(id, "matched"))).toMatchObject(refusal);
+    expect(await ended(agent.waitFor(id, "under-review"))).toMatchObject(refusal);
   });
 
   it("is not held up by a service that no longer responds", async () => {
