@@ -180,7 +180,10 @@ export function sharing(session: Session, access: Access) {
     const own = (await session.submitted.read(deliveriesKey(id))).find((one) => keccak256(one) === hash);
     const kept = own && new TextDecoder().decode(hexToBytes(own));
     const text = await committedReference(id, "delivery", kept);
-    if (text === null) throw new Error(`The service hides the delivery of ${id}`);
+    if (text === null)
+      throw new Error(
+        `The service shows no delivery of ${id}: it hides it, or the Worker delivered on chain and has to send it`,
+      );
     const jwe = parseSealed(text);
     const plain = jwe && (await plainTextOf(jwe, { address: me, keys: await ownKeys() }));
     return plain && { text, plain };
@@ -189,7 +192,6 @@ export function sharing(session: Session, access: Access) {
   async function share(id: string, { onFailure, onShare }: Omit<ShareOptions, "signal">): Promise<string[]> {
     const escrow = await escrowAtNode(id);
     if ((await escrow.status()) !== "disputed") return [];
-    const proven = await escrow.backupAgents();
     const shared: string[] = [];
     let failure: unknown;
     const failed = (error: Error): string[] => {
@@ -197,6 +199,7 @@ export function sharing(session: Session, access: Access) {
       onFailure?.(error);
       return [];
     };
+    const proven = new Set(await escrow.backupAgents().catch(failed));
     let read: ReturnType<typeof deliveryOf> | undefined;
     const shareWithEach = async (recipients: Iterable<string>): Promise<void> => {
       for (const recipient of recipients) {

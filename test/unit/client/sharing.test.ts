@@ -32,11 +32,12 @@ it("shares with each Backup Agent although the service refuses one, hides the te
     jurors.set(address.toLowerCase(), { key, signature });
   }
   const [, refused, last] = [...jurors.keys()];
-  const [isHidden, isEndless] = [vi.fn(() => false), vi.fn(() => false)];
+  const [isHidden, isEndless, isLogless] = [vi.fn(() => false), vi.fn(() => false), vi.fn(() => false)];
   const send = async ({ method, path, body }: { method: string; path: string; body?: string }) => {
     if (path.startsWith("/v1/events")) {
       if (isEndless()) await new Promise((resolve) => setTimeout(resolve, 1000));
-      return { json: { data: [], hasMore: isEndless(), nextAfter: "1" } };
+      const data = isLogless() ? [{ data: { backupAgent: refused } }] : [];
+      return { json: { data, hasMore: isEndless(), nextAfter: "1" } };
     }
     if (method === "GET") return { json: { data: jurors.get(path.split("/")[3] as string) } };
     if (body?.includes(refused as string)) throw new Error("refused");
@@ -46,7 +47,11 @@ it("shares with each Backup Agent although the service refuses one, hides the te
   const { share } = sharing(session, {
     escrowOf: async () => ({
       status: async () => "disputed",
-      backupAgents: async () => new Set(jurors.keys()),
+      backupAgents: async () => {
+        if (isLogless()) throw new Error("no event of the dispute");
+        return new Set(jurors.keys());
+      },
+      mayVote: async () => true,
       deliveryHash: async () => keccak256(stringToHex(sealed)),
     }),
     ownKeys: async () => keys,
@@ -62,11 +67,16 @@ it("shares with each Backup Agent although the service refuses one, hides the te
   expect(failures).toHaveLength(2);
   await expect(share(ID, {})).rejects.toThrow(failures[0]?.message);
   isHidden.mockReturnValue(true);
-  await expect(share(ID, { onShare, onFailure })).rejects.toThrow(`hides the delivery of ${ID}`);
+  await expect(share(ID, { onShare, onFailure })).rejects.toThrow(`shows no delivery of ${ID}`);
   // The service hides the text from its Worker, which kept it.
   submitted = [stringToHex("an earlier attempt"), stringToHex(sealed)];
   await expect(share(ID, { onShare })).rejects.toThrow(failures[0]?.message);
   expect(copies.splice(0).at(-1)).toBe(refused);
+  // A node without logs can still say who may vote.
+  isLogless.mockReturnValueOnce(true).mockReturnValueOnce(true);
+  expect(await share(ID, { onShare, onFailure })).toEqual([]);
+  expect(copies.splice(0)).toEqual([refused]);
+  expect(failures.slice(-2).map(({ message }) => message)).toEqual(["no event of the dispute", "refused"]);
   // A log without an end keeps no share back, and ends.
   vi.useFakeTimers({ toFake: ["setTimeout", "performance"] });
   isEndless.mockReturnValue(true);
