@@ -193,20 +193,23 @@ it("a paid call whose result misses a documented field is done, and not paid aga
 it("a post whose payment can still be used is repeated with the same deadlines, until it is posted", async () => {
   const rejected = new PaymentRejected("insufficient_funds", "No");
   const unknown = new OutcomeUnknown("not known", async () => ({ id: "0x1" }), null);
-  const unpaid = { payTo: "0x", until: new Date(0) };
+  const unpaid = { payTo: "0x", until: new Date(Date.now() + 600_000) };
   const create = vi.fn(async (_: object) => ({ id: "0x2" }));
   create.mockRejectedValueOnce(withPayment(rejected, unpaid));
+  create.mockResolvedValueOnce({ id: "0x0" });
   create.mockRejectedValueOnce(withPayment(unknown, unpaid));
   let time = Date.now();
   const agent = await agentOf(() => undefined, { now: () => (time += 1000) });
   const client = await connectInMemory({ ...agent, create: create as never });
   const work = { title: "x", taskDescription: "x", acceptanceCriteria: ["x"], price: "1" };
-  const results = [];
-  for (let i = 0; i < 5; i++) results.push(await client.callTool({ name: "post_contract", arguments: work }));
+  const post = () => client.callTool({ name: "post_contract", arguments: work });
+  const results = await Promise.all([post(), post()]);
+  for (let i = 0; i < 4; i++) results.push(await post());
   await client.close();
   const ids = results.map(({ structuredContent }) => (structuredContent as { id?: string })?.id);
-  expect(ids).toEqual([undefined, undefined, "0x1", "0x2", "0x2"]);
-  const [first, second, third, fourth] = create.mock.calls;
+  expect(ids).toEqual([undefined, "0x0", undefined, "0x1", "0x2", "0x2"]);
+  const [first, meanwhile, second, third, fourth] = create.mock.calls;
+  expect(meanwhile).not.toEqual(first);
   expect(second).toEqual(first);
   expect(third).not.toEqual(first);
   expect(fourth).not.toEqual(third);

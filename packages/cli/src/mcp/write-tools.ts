@@ -274,27 +274,24 @@ function addPost(
       const at = (time: string) => (DURATION.test(time) ? (time as Duration) : new Date(time));
       const times = { withdrawal: at(withdrawal), delivery: at(delivery), review: at(review) };
       const key = JSON.stringify(input);
-      const earlier = drafts.get(key);
-      const draft =
-        earlier !== undefined && Date.now() < earlier.until
-          ? earlier.draft
-          : {
-              ...given(rest),
-              budgetOrPrice: price,
-              ...(listing && { initiator: "worker" as const }),
-              ...(await agent.deadlines({ match: at(match), ...times })),
-            };
+      for (const [old, { until }] of drafts) if (until < Date.now()) drafts.delete(old);
+      const earlier = [...drafts].find(([, kept]) => kept.key === key)?.[0];
+      const draft: Draft = earlier ?? {
+        ...given(rest),
+        budgetOrPrice: price,
+        ...(listing && { initiator: "worker" as const }),
+        ...(await agent.deadlines({ match: at(match), ...times })),
+      };
       const posted = (contract: object): object => {
-        drafts.delete(key);
+        drafts.delete(draft);
         return contract;
       };
       // Counted from the repeat's time, the deadlines would lead to another escrow, and both payments could be used.
-      const failed = (error: Error & { payment?: object; resume?: () => Promise<object> }): never => {
+      const failed = (
+        error: Error & { payment?: { until: Date }; resume?: () => Promise<object> },
+      ): never => {
         const { payment, resume } = error;
-        if (payment !== undefined) {
-          for (const [old, { until }] of drafts) if (until < Date.now()) drafts.delete(old);
-          drafts.set(key, { draft, until: Date.now() + DRAFT_MS });
-        }
+        if (payment !== undefined) drafts.set(draft, { key, until: payment.until.getTime() + LATE_MS });
         if (resume !== undefined) error.resume = () => resume().then(posted, failed);
         throw error;
       };
@@ -307,8 +304,8 @@ const PAYING = new Set(["post_contract", "accept_contract", "dispute_delivery", 
 const MAX_CALLS = 1_000;
 /** Longer than a signed payment is valid. */
 const KEPT_MS = 15 * 60_000;
-/** Longer than the client repeats one, for a service whose clock is ahead. */
-const DRAFT_MS = 20 * 60_000;
+/** A payment ends by the chain's time, which can be this far behind. */
+const LATE_MS = 5 * 60_000;
 
 interface UnfinishedCall {
   /** Tool and input. */
@@ -339,8 +336,8 @@ export function createUnfinishedCalls(max = MAX_CALLS) {
     return call;
   };
   return {
-    /** By input, drafts that a payment was signed for and that are not posted, as far as the service says. */
-    drafts: new Map<string, { draft: Draft; until: number }>(),
+    /** Drafts that a payment was signed for and that are not posted, as far as the service says, with their input. */
+    drafts: new Map<Draft, { key: string; until: number }>(),
     /** The abandoned call with this key, or a new one. Of too many, forgets the oldest that has ended, and throws if none has. */
     enter(key: string, begin: () => Promise<object>, pays = false): UnfinishedCall {
       const earlier = taken((call) => call.isAbandoned && call.key === key);
