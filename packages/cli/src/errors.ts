@@ -14,7 +14,8 @@ import { CommanderError } from "commander";
 export const EXIT_HELP = `
 Exit codes:
   0  success
-  1  failure, or verify found a difference
+  1  failure, or verify found a difference, or the node does not show what the service reports: act \`on-chain\`; but
+     after a post, post nothing before the payment that the message names has ended
   2  wrong usage, or a missing setting
   3  the service refused the request
   4  nothing was paid (over the limit, or the service's text, clock or quote was wrong), or the payment was not used,
