@@ -1,6 +1,6 @@
 /** One process of the service, as `npm run serve` starts it, behind separate proxies to the database and the node. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, readFileSync } from "node:fs";
 import type { Guardian } from "../../../src/indexer/supervision/guardian.js";
 import { until } from "../../../tools/local/processes.js";
 import { ownPort } from "./own-port.js";
@@ -48,6 +48,9 @@ export async function prepareProcess(options: ServiceProcessOptions) {
     database,
     rpc,
     isRunning: () => child !== undefined,
+    /** The end of its log if it does not run, to say why. */
+    lastWords: (): string[] =>
+      child === undefined ? [`${name}: ${readFileSync(options.logPath, "utf8").slice(-2_000)}`] : [],
     pid: () => child?.pid,
     /** Starts the process unless it runs; resolves once it responds. The settings replace earlier ones and persist. */
     async start(more: Record<string, string> = {}): Promise<void> {
