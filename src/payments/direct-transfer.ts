@@ -12,6 +12,7 @@ import { balanceOf, isUsed, tokenAbi } from "../chain/token.js";
 import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
+import { AppError } from "../errors.js";
 import { admitWithinLimits } from "../relayer/limits.js";
 import {
   createOperation,
@@ -168,7 +169,13 @@ async function findOpeningFromBalance(
 
   const block = { blockNumber, blockHash };
   if (opening.credited.length > 0) return opening.credited.includes(payment.nonce) ? block : null;
-  if ((await unbookedBalance(deps, payment.to)) < payment.value) return block;
+  if ((await unbookedBalance(deps, payment.to)) < payment.value) {
+    // Otherwise a later payment of the same amount would be taken for the deposit.
+    await enqueueRefund(deps, payment, "mark").catch((error) => {
+      if (!(error instanceof AppError)) throw error;
+    });
+    return block;
+  }
   await requireFinal(deps, transfer);
   const reported = await findReported(deps, payment);
   if (!(await mark(deps, reported ?? payment))) return reported === null ? block : null;
@@ -277,6 +284,8 @@ export async function refundDirectTransfer(
     // Its outcome answers the call that is stored with it, so only the creation of this escrow can be that.
     const isOwn = onChain.initiator === payment.from && row.bodyHash === hashOfBody(call.rawBody);
     if (!isOwn || !(await holdsAtLeast(deps, escrow, deposit))) return false;
+    // The operation occupies the payment's nonce, so that of another payment must stay free.
+    if ((await findTransfer(deps, payment)) === null) return false;
     const gasPolicy = await admitWithinLimits(deps, payment.from, "refund");
     const opening = createOperation({
       deployment,

@@ -1,5 +1,6 @@
 /** Direct transfers by strangers to the escrow. Each is used if it did what was asked, and otherwise refunded. */
 
+import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { concat, type Hex, hashTypedData, padHex, type TypedDataDefinition } from "viem";
 import { expect, onTestFinished, test } from "vitest";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
@@ -88,18 +89,22 @@ test.each(["the service", "a stranger", "a stranger, in the same transaction,"])
   },
 );
 
-test("a second payment that reaches the escrow after its opening is refunded, and not taken for the deposit", async () => {
-  const { client, escrow, first, second, post } = await paidTwice();
-  await frontRun(world, stranger, first);
-  await world.indexed();
-  expect((await post(first)).status).toBe(200);
+test.each(["the service", "a stranger"])(
+  "a second payment that reaches the escrow after its opening by %s is refunded, and not taken for the deposit",
+  async (opener) => {
+    const { client, escrow, first, second, post } = await paidTwice();
+    await frontRun(world, stranger, first);
+    if (opener === "a stranger") await openWithTermsOf(escrow, client);
+    await world.indexed();
+    expect((await post(first)).status).toBe(200);
 
-  await frontRun(world, stranger, second);
-  expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
-  await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
-  expect((await post(first)).status).toBe(200);
-  expect(await world.usdOf(escrow)).toBe(PRICE);
-});
+    await frontRun(world, stranger, second);
+    expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
+    await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
+    expect((await post(first)).status).toBe(200);
+    expect(await world.usdOf(escrow)).toBe(PRICE);
+  },
+);
 
 test("a payment at the escrow whose operation loses the race is refunded", async () => {
   const client = await world.newAgent({ usd: "100" });
@@ -244,6 +249,33 @@ test("a call that is refused with a payment for another escrow neither opens tha
     await world.indexed();
   }
   expect(ok(await own.send())).toMatchObject({ id: own.quote.payTo, status: "created" });
+});
+
+test("a payment that is used for another call beside its own is credited for its own", async () => {
+  const agent = await world.newAgent({ usd: "10" });
+  const { id } = await created(world, await world.newAgent({ usd: "100" }));
+  const own = await signedCall<ContractView>(agent, `/v1/contracts/${id}/accept`, { accept: true }, world);
+  await frontRun(world, stranger, own.payment);
+  // A thief of the API key pays for a contract that can no longer be matched, and names the agent's payment.
+  const funder = await world.newAgent({ usd: "1" });
+  const body = JSON.stringify(
+    await draft(world, { budgetOrPrice: "1", matchDeadline: await world.inSeconds(60) }),
+  );
+  const quote = quoteOf(await agent.post("/v1/contracts", body));
+  const wallet = await walletOf(world, funder);
+  const args = [quote.payTo, BigInt(quote.amount)] as const;
+  const transfer = {
+    address: world.deployment.asset.address,
+    abi: testUsdAbi,
+    functionName: "transfer",
+    args,
+  } as const;
+  await mined(world, await wallet.writeContract(transfer));
+  await world.increaseTime(60);
+  const named = { ...own.payment, to: quote.payTo, value: BigInt(quote.amount) };
+  expect((await agent.post("/v1/contracts", body, version2(quote, named))).error).toBeDefined();
+  await world.indexed();
+  expect(ok(await own.send())).toMatchObject({ status: "matched", worker: agent.address });
 });
 
 test("a contract wallet's payment is credited or refunded with the very signature that it made", async () => {
