@@ -150,11 +150,16 @@ export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<S
   const outcome = await awaitOutcome(deps, stored, call.respond);
   if (outcome.ok) return outcome.response;
 
-  const { id, kind, reason } = outcome.rejected;
+  const { id, kind, reason, signed } = outcome.rejected;
   deps.logger.info({ operation: id.toString(), kind, reason }, "operation rejected");
   const meaning = meaningOf(reason ?? "");
   if (meaning !== null) {
     throw new AppError(meaning.code, { message: `${meaning.message}.`, details: { reason } });
+  }
+  if (reason === "Expired" && signed) {
+    const message =
+      "The deadline that you signed passed before the action reached the chain, so it was not carried out. Sign it again.";
+    throw new AppError("conflict", { message, retryable: true });
   }
   if (reason === "Expired") throw conflict("The deadline for this call passed before it reached the chain.");
   throw unavailable("The operation was not performed; retry the request.", 2, { reason });
