@@ -170,13 +170,8 @@ async function findOffer(
     action: { kind, requestHash: requestHash(call), escrow, headTime: deps.clock.head()?.timestamp ?? 0 },
   });
   if (state.unreported !== null) return { unreported: state.unreported, action };
-  if (state.published !== null) {
-    await assertUnusable(deps, {
-      payer: call.caller,
-      token: assetOf(deps, call).address,
-      ...state.published,
-    });
-  }
+  const ofCaller = { payer: call.caller, token: assetOf(deps, call).address };
+  for (const published of state.published ?? []) await assertUnusable(deps, { ...ofCaller, ...published });
   admitPaid(deps, { caller: call.caller, kind }, state);
   await call.beforeQuote?.(action);
   if (!state.hasRoom) throw queueFull();

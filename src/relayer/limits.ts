@@ -207,8 +207,8 @@ interface OutboxState extends RelayingState {
   earlier: string | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
   unreported: string | null;
-  /** A payment of the caller for this action that was published and not taken, and has not expired by the newest block. */
-  published: { nonce: Hex; notAfter: number | null } | null;
+  /** Payments of the caller for this action that were published and not taken, and have not expired by the newest block. */
+  published: { nonce: Hex; notAfter: number | null }[] | null;
   /** Whether `enqueue` accepts new work. */
   hasRoom: boolean;
 }
@@ -238,11 +238,11 @@ export const outboxStateSql = forEachCall(
      where asset = call.asset and payer = call.payer and nonce = call.nonce and state <> 'rejected') as earlier,
     (select max(id) from app.operation
      where ${forAction} and state <> 'rejected' and response is null
-       and (kind <> 'stake' or created_at > now() - make_interval(secs => ${STAKE_REPEAT_SECONDS}))) as unreported,
-    (select json_build_object('nonce', nonce, 'notAfter', not_after) from app.operation
+       and (kind <> 'stake' or state not in ('mined', 'final')
+         or created_at > now() - make_interval(secs => ${STAKE_REPEAT_SECONDS}))) as unreported,
+    (select json_agg(json_build_object('nonce', nonce, 'notAfter', not_after)) from app.operation
      where ${forAction} and state = 'rejected' and published_at is not null
-       and (not_after is null or not_after >= call."headTime")
-     order by updated_at desc limit 1) as published,
+       and (not_after is null or not_after >= call."headTime")) as published,
     ${throttlingFailure(sql`call.caller`)} as "failureAge", ${gasOfCall} as "gasRefusal",
     ${hasRoom(MAX_QUEUED)} as "hasRoom"`,
 );
