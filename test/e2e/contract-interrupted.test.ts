@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { verifyContract } from "@working-contracts/client/verify/verify";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
-import { type Address, parseEther, parseUnits } from "viem";
+import { type Address, padHex, parseEther, parseUnits } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
@@ -19,6 +19,7 @@ import { type Agent, type ApiResponse, caller, signIn } from "../support/agent.j
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import {
   alone,
+  cancellationOf,
   frontRun,
   mined,
   openOnChain,
@@ -168,6 +169,28 @@ test("an action without a payment is completed by its repetition", async () => {
   );
 });
 
+test("an action whose signature expired before it was relayed is to be signed again", async () => {
+  const { account } = await world.newAgent({ usd: "100" });
+  const permission = { operatorActions: "none" };
+  const agent = await signIn({ url: world.url, chainId: world.chainId, account, permission });
+  const { id } = await created<{ id: string }>(world, agent);
+  const path = `/v1/contracts/${id}/cancel`;
+  const sign = async () => signedHeaders(agent, toSign(await agent.post(path)));
+  // It waits for longer.
+  const patient = await startApi(stack.info);
+  onTestFinished(patient.stop);
+  const call = caller(patient.url, { authorization: `Bearer ${agent.apiKey}` });
+  await allowSigners(false);
+  onTestFinished(() => allowSigners(true));
+  const waiting = call("POST", path, { headers: await sign() });
+  await operationOf(id, ({ state }) => state === "queued");
+  await world.moveTime(600);
+  const { error } = await waiting;
+  expect(error).toMatchObject({ message: expect.stringContaining("Sign it again"), retryable: true });
+  await allowSigners(true);
+  ok(await agent.post(path, undefined, await sign()));
+});
+
 test("an authorization that was published is never answered with a fresh quote while it can still be used", async () => {
   const payer = await world.newAgent({ usd: "1000" });
   const other = await world.newAgent();
@@ -192,6 +215,17 @@ test("an authorization that was published is never answered with a fresh quote w
   const again = await payer.post("/v1/contracts", body);
   expect(again.headers.get("payment-required")).toBeNull();
   expect(again.error).toMatchObject({ code: "conflict", details: { nonce: expect.any(String) } });
+  // Nor if a later one of the same action was cancelled.
+  const later = padHex("0x01", { size: 32 });
+  const cancelling = await walletOf(world, payer);
+  await mined(
+    world,
+    await cancelling.sendTransaction(await cancellationOf(world.deployment, payer.account, later)),
+  );
+  const copied = `insert into app.operation select (json_populate_record(o, json_build_object(
+    'id', o.id + 1000000, 'nonce', $2::text, 'updated_at', now()))).* from app.operation o where escrow = $1`;
+  await world.pool.query(copied, [quote.payTo, later]);
+  expect((await payer.post("/v1/contracts", body)).error).toMatchObject({ details: again.error?.details });
   await expect.poll(async () => (await send()).status).toBe(200);
   expect(await world.usdOf(payer.address)).toBe(950_000_000n);
 });
@@ -241,6 +275,12 @@ test("a pending stake is quoted once, paid once, and reported to whichever of it
     expect((await agent.post(path, body, second)).error?.code).toBe("conflict");
     const third = await signedCall(agent, path, { amount: "20" }, world);
     expect((await third.send()).error?.code).toBe("conflict");
+    // However long it is pending.
+    const age =
+      "update app.operation set created_at = created_at - $2::interval where caller = $1 and response is null";
+    await world.pool.query(age, [agent.address.toLowerCase(), "1 hour"]);
+    expect((await agent.post(path, body)).error?.code).toBe("settlement_pending");
+    await world.pool.query(age, [agent.address.toLowerCase(), "-1 hour"]);
   });
   // The payment is lost: the agent starts from scratch, as stock clients do.
   const answered = async () => {
