@@ -111,7 +111,7 @@ const BY_TEST_FILE = {
     },
     "published-quoted": {
       file: "src/payments/paid-call.ts",
-      edits: [["if (state.published !== null) {", "if (state.published === undefined) {"]],
+      edits: [["of state.published ?? []", "of [] as typeof state.published & object"]],
       only: "that was published is never answered",
     },
     "late-copy-refused": {
