@@ -421,13 +421,34 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await page.getByRole("button", { name: "Accept", exact: true }).waitFor();
   });
 
-  test("a key outlives a page that could not reach the service", async () => {
-    const { account, page } = client;
-    await page.route("**/v1/network", (route) => route.abort());
+  test("a refused request costs neither the key nor later actions, and a refused sign-in says why", async () => {
+    const { account, page, press } = client;
+    const refuseOnce = (status: number, code: string) => {
+      const refusal = {
+        status,
+        headers: { "retry-after": "1" },
+        json: { error: { code, message: "Not now." } },
+      };
+      return page.route("**/v1/network", (route) => route.fulfill(refusal), { times: 1 });
+    };
+    await refuseOnce(429, "rate_limited");
+    await page.goto(`/contracts/${inject("seed").open}`);
+    await account.waitFor();
+    await press("Check against the chain");
+    await page.getByText(/All \d+ facts match the chain/).waitFor();
+
+    await refuseOnce(500, "internal_error");
     await page.reload();
-    await page.getByRole("alert").getByText("Connecting your wallet: ").waitFor();
-    await page.unroute("**/v1/network");
+    await page.getByRole("alert").getByText("Connecting your wallet: Not now.").waitFor();
     await page.reload();
+    await account.waitFor();
+
+    await account.click();
+    await press("Disconnect");
+    await refuseOnce(429, "rate_limited");
+    await press("Connect wallet");
+    await page.getByRole("alert").getByText("Not now.").waitFor();
+    await press("Connect wallet");
     await account.waitFor();
   });
 

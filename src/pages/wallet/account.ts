@@ -57,10 +57,9 @@ export function createAccount(container: HTMLElement) {
 
   async function signIn({ info, provider }: Announced, apiKey?: string): Promise<void> {
     const signer = await providerSigner(provider);
-    const { data: network } = (await (await fetch("/v1/network")).json()) as { data: Network };
-    selectOwnChain = () => selectChain(provider, network, container.dataset.node);
+    const { node } = container.dataset;
     // A sign-in reads at the wallet's node what an earlier one left to the operator.
-    if (apiKey === undefined) await selectOwnChain();
+    if (apiKey === undefined) await selectChain(provider, await readNetwork(), node);
     agent = await connect({
       baseUrl: location.origin,
       account: signer,
@@ -74,6 +73,8 @@ export function createAccount(container: HTMLElement) {
       ...(apiKey !== undefined && { apiKey }),
     });
     connected = provider;
+    const { network } = agent;
+    selectOwnChain = () => selectChain(provider, network, node);
     const stored = { wallet: info.rdns, address: agent.address, apiKey: agent.apiKey };
     sessionStorage.setItem(STORED, JSON.stringify(stored));
     show();
@@ -230,6 +231,14 @@ async function confirmPayment({ decimal, currency, token, payTo, role }: Planned
   // The first one has the focus, so a stray Enter does not pay.
   const answer = await ask(question, { choices: ["Do not pay", "Pay"] });
   if (answer !== "Pay") throw new Error("You did not pay. Nothing was signed");
+}
+
+/** Throws the service's words if it refuses: this request has no key, so others can have used up its limit. */
+async function readNetwork(): Promise<Network> {
+  const response = await fetch("/v1/network");
+  const { data, error } = await response.json().catch(() => ({}));
+  if (!data) throw new Error(error?.message ?? `the service did not respond (status ${response.status})`);
+  return data;
 }
 
 const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
