@@ -350,17 +350,20 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     const bodies: string[] = [];
     await page.route("**/v1/contracts", (route) => {
       bodies.push(String(route.request().postData()));
-      if (route.request().headers()["payment-signature"] === undefined) return route.continue();
-      const error = { code: "conflict", message: "The payment was published." };
-      return route.fulfill({ status: 409, json: { error } });
+      const isPaid = route.request().headers()["payment-signature"] !== undefined;
+      if (!isPaid && bodies.length !== 3) return route.continue();
+      const error = isPaid
+        ? { code: "conflict", message: "The payment was published." }
+        : { code: "internal_error", message: "There is no quote." };
+      return route.fulfill({ status: isPaid ? 409 : 500, json: { error } });
     });
-    for (let attempt = 0; attempt < 2; attempt++) {
-      if (attempt === 0) await fillIn(client);
-      await client.press("Post and pay", { pay: true });
-      await page.getByRole("alert").getByText("can still be used").waitFor();
+    await fillIn(client);
+    for (const reason of ["can still be used", "There is no quote.", "can still be used"]) {
+      await client.press("Post and pay", { pay: reason === "can still be used" });
+      await page.getByRole("alert").getByText(reason).waitFor();
     }
     await page.unroute("**/v1/contracts");
-    expect(bodies).toHaveLength(4);
+    expect(bodies).toHaveLength(5);
     expect(new Set(bodies).size).toBe(1);
   });
 

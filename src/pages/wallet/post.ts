@@ -64,7 +64,7 @@ export function showPostForm(account: Account): void {
       note.hidden = agent !== null;
   });
   /** The draft that was quoted last. The same form gets the same quote: an address can have five unpaid ones at a time. */
-  let kept: { form: string; at: number; draft: Draft } | undefined;
+  let kept: { form: string; at: number; draft: Draft; isSigned?: true } | undefined;
 
   async function draftOf(agent: Agent): Promise<Draft> {
     const fields = new FormData(form as HTMLFormElement);
@@ -100,8 +100,10 @@ export function showPostForm(account: Account): void {
         kept = undefined;
         return created;
       } catch (error) {
-        // Refused as it is, so it must not be sent again: unless a payment for it can still be used.
-        if (error instanceof ServiceError && error.payment === undefined) kept = undefined;
+        const { payment } = error as { payment?: object };
+        if (kept && payment) kept = { ...kept, at: performance.now(), isSigned: true };
+        // Refused as it is, so it must not be sent again: unless a payment for it, of this or an earlier try, can still be used.
+        if (error instanceof ServiceError && !kept?.isSigned) kept = undefined;
         throw error;
       }
     };
