@@ -9,6 +9,7 @@ export type WebhookRow = typeof webhook.$inferSelect;
 
 /** Delay after each failed attempt, in seconds: just over three days in total (the Standard Webhooks schedule). */
 const RETRY_DELAYS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400] as const;
+const RETRY_SECONDS = RETRY_DELAYS.reduce<number>((sum, delay) => sum + delay, 0);
 /** A failing webhook pauses after each attempt. The pause doubles from 2 s up to this. */
 const MAX_PAUSE_SECONDS = 600;
 /** Maximum failed events waiting for a retry. At the limit, no new event is sent. */
@@ -275,18 +276,18 @@ async function storeRetry(
     .values({ webhookId, position, ...changes })
     .onConflictDoUpdate({ target: [webhookRetry.webhookId, webhookRetry.position], set: changes });
   const isGone = outcome.status === GONE;
-  if (!isGone && delay !== undefined) return;
   const disabledReason = isGone
     ? "the target responded with 410 Gone"
     : "all attempts over three days failed";
-  const first = sql`(select first_attempt_at from app.webhook_retry
-    where webhook_id = ${webhookId} and position = ${position.toString()}::bigint)`;
-  // An abandoned event disables only if no attempt has succeeded since its first.
-  const isHopeless = isGone ? undefined : sql`failing_since <= ${first}`;
+  // Without a success in the time and the number of attempts that one event gets. Few can be days apart.
+  const isHopeless = isGone
+    ? undefined
+    : sql`failing_since <= now() - make_interval(secs => ${RETRY_SECONDS}) and failures > ${RETRY_DELAYS.length}`;
   await tx
     .update(webhook)
     .set({ disabledAt: sql`now()`, disabledReason })
     .where(and(eq(webhook.id, webhookId), isHopeless));
+  if (delay !== undefined) return;
   await tx.execute(sql`
     delete from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null and position in (
       select position from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null

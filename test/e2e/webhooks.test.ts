@@ -121,6 +121,15 @@ async function skipWaits(id: string): Promise<void> {
   await skipRest(id);
 }
 
+/** As if its target had begun to fail that much earlier, with so many attempts since. */
+async function failEarlier(id: string, { seconds, failures }: { seconds: number; failures?: number }) {
+  await world.pool.query(
+    `update app.webhook set failing_since = failing_since - make_interval(secs => $2),
+       failures = coalesce($3, failures) where id = $1`,
+    [id, seconds, failures],
+  );
+}
+
 describe("a webhook", () => {
   test("is sent the events that concern its owner, signed, as in the log", async () => {
     const receiver = await startReceiver();
@@ -370,7 +379,9 @@ describe("a target that fails", () => {
         return rows[0]?.wait;
       };
       await eventually(`attempt ${attempt}`, async () => (await waitOf()) !== undefined);
-      waits.push(Math.round((await waitOf()) as number));
+      const wait = (await waitOf()) as number;
+      waits.push(Math.round(wait));
+      await failEarlier(id, { seconds: wait });
       await skipWaits(id);
     }
     expect(waits).toEqual([5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
@@ -395,6 +406,33 @@ describe("a target that fails", () => {
     await eventually("the abandoned event is sent", async () => receiver.received.length > 11);
     expect(receiver.received[11]?.event.id).toBe(givenUp);
     expect((await read(client, id)).givenUp).toEqual([]);
+  });
+
+  test("is disabled after three days without a success, however many of its events wait", async () => {
+    const receiver = await startReceiver();
+    receiver.answer((response) => response.writeHead(503).end());
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    await created(world, client);
+    const attempted = async (count: number): Promise<WebhookView> => {
+      const stored = `select 1 from app.webhook w join app.webhook_retry r on r.webhook_id = w.id
+        where w.id = $1 and r.attempts = $2 and w.claimed_until is null`;
+      await eventually(`attempt ${count}`, async () => (await world.query(stored, [id, count])).length === 1);
+      return read(client, id);
+    };
+    await attempted(1);
+    await failEarlier(id, { seconds: 3 * 86_400, failures: 100 });
+    await skipWaits(id);
+    expect((await attempted(2)).status, "less time than one event gets").toBe("failing");
+    await failEarlier(id, { seconds: 86_400, failures: 8 });
+    await skipWaits(id);
+    expect((await attempted(3)).status, "fewer attempts than one event gets").toBe("failing");
+    await skipWaits(id);
+    expect(await attempted(4)).toMatchObject({
+      status: "disabled",
+      disabledReason: "all attempts over three days failed",
+      pendingRetries: 1,
+      givenUp: [],
+    });
   });
 
   test("keeps its 100 newest abandoned events, beside those that wait for a retry", async () => {
@@ -611,8 +649,12 @@ describe("a replay", () => {
     receiver.answer((response) => response.writeHead(500).end());
     await created(world, client);
     await eventually("it fails", async () => (await read(client, id)).status === "failing");
+    await failEarlier(id, { seconds: 4 * 86_400, failures: 100 });
     await send(client, "POST", `${PATH}/${id}/replay`, { after: "latest" });
     expect((await read(client, id)).pendingRetries).toBe(0);
+    await created(world, client);
+    await eventually("the next one fails", async () => (await read(client, id)).pendingRetries === 1);
+    expect((await read(client, id)).status, "days without an event count for nothing").toBe("failing");
   });
 });
 
