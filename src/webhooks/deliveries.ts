@@ -1,5 +1,5 @@
 /** Deliveries as rows. One reader of the log serves all webhooks; a claimed one is written only while the claim holds. */
-import { and, asc, eq, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, gte, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS, type Database, type Executor } from "../db/client.js";
 import { event, eventLog, eventReader, webhook, webhookRetry } from "../db/schema.js";
 import { columnsOf, prepare, rowOf } from "../db/statements.js";
@@ -129,6 +129,10 @@ const claimIn = (lane: Lane) =>
   );
 const claims = { fast: claimIn("fast"), slow: claimIn("slow") };
 
+/** SQL: the webhook's events that wait for a retry. */
+const isPendingOf = ({ id }: WebhookRow) =>
+  and(eq(webhookRetry.webhookId, id), isNotNull(webhookRetry.nextAttemptAt));
+
 /** Claims due webhooks of a lane, longest waiting first: at most one of each owner, and none of those in `except`. */
 export async function claimDue(
   db: Database,
@@ -138,7 +142,10 @@ export async function claimDue(
   return rows.map((row) => rowOf(webhook, row));
 }
 
-/** The next event to send: a due retry, otherwise the next new event. Null if there is nothing to send now. */
+/**
+ * The next event to send: a due retry, otherwise the next new event. While attempts fail they take turns, because the
+ * target can refuse just those that wait. Null if there is nothing to send now.
+ */
 export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | null> {
   const [retry] = await db
     .select({ row: event, attempts: webhookRetry.attempts })
@@ -147,10 +154,9 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
     .where(and(eq(webhookRetry.webhookId, hook.id), lte(webhookRetry.nextAttemptAt, sql`now()`)))
     .orderBy(asc(webhookRetry.nextAttemptAt), asc(webhookRetry.position))
     .limit(1);
-  if (retry !== undefined) return retry;
-  const isPending = and(eq(webhookRetry.webhookId, hook.id), isNotNull(webhookRetry.nextAttemptAt));
-  if (hook.sentUpTo >= hook.wantedUpTo || (await db.$count(webhookRetry, isPending)) >= MAX_RETRIES)
-    return null;
+  if (retry !== undefined && hook.failures % 2 === 0) return retry;
+  if (hook.sentUpTo >= hook.wantedUpTo || (await db.$count(webhookRetry, isPendingOf(hook))) >= MAX_RETRIES)
+    return retry ?? null;
 
   const page = await readPage(db, {
     filter: {
@@ -179,7 +185,7 @@ export async function recordOutcome(
 ): Promise<number | null> {
   const position = task.row.position as bigint;
   const moved = task.attempts === null ? { sentUpTo: position } : {};
-  const wasFailing = hook.failures > 0;
+  const { failingSince } = hook;
   const failures = outcome.ok ? 0 : hook.failures + 1;
   const rest = restSeconds(outcome, failures);
   return db.transaction(async (tx) => {
@@ -203,12 +209,13 @@ export async function recordOutcome(
     const mine = and(eq(webhookRetry.webhookId, hook.id), eq(webhookRetry.position, position));
     if (outcome.ok) {
       await tx.delete(webhookRetry).where(mine);
-      // The target works again: failed events are due at once.
-      if (wasFailing) {
-        await tx
-          .update(webhookRetry)
-          .set({ nextAttemptAt: sql`now()` })
-          .where(and(eq(webhookRetry.webhookId, hook.id), isNotNull(webhookRetry.nextAttemptAt)));
+      // The target works again: what failed since it last did is due at once. What it refused before keeps its waits,
+      // which end with the last attempt, unless so many wait that they would soon stop new events.
+      if (failingSince !== null) {
+        const isPending = isPendingOf(hook);
+        const isCrowded = (await tx.$count(webhookRetry, isPending)) > MAX_RETRIES / 2;
+        const isOfOutage = isCrowded ? undefined : gte(webhookRetry.firstAttemptAt, failingSince);
+        await tx.update(webhookRetry).set({ nextAttemptAt: sql`now()` }).where(and(isPending, isOfOutage));
       }
     } else {
       await storeRetry(tx, hook.id, { position, attempts: (task.attempts ?? 0) + 1, outcome });

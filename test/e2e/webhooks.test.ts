@@ -362,6 +362,65 @@ describe("a target that fails", () => {
     expect(attemptsAt(second.id)).toHaveLength(1);
   });
 
+  test("is sent new events beside those that it refuses, and after an outage what failed in it", async () => {
+    const receiver = await startReceiver();
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    const names: Record<string, string> = {};
+    const create = async (name: string): Promise<string> => {
+      const contract = await created(world, client);
+      names[contract.id] = name;
+      return contract.id;
+    };
+    let isDown = true;
+    receiver.answer((response, { event: { contractId } }) =>
+      response.writeHead(isDown || names[contractId] === "refused" ? 500 : 204).end(),
+    );
+    const calls = async (from: number, count: number): Promise<(string | undefined)[]> => {
+      await eventually(`call ${from + count}`, async () => {
+        await skipRest(id);
+        return receiver.received.length >= from + count;
+      });
+      return receiver.received.slice(from, from + count).map(({ event }) => names[event.contractId]);
+    };
+    const holds = async (sql: string, ...values: unknown[]): Promise<void> => {
+      await eventually(sql, async () => (await world.query(sql, [id, ...values])).length > 0);
+    };
+    await create("refused");
+    await holds("select 1 from app.webhook where id = $1 and failures > 0");
+    await world.query("update app.webhook set paused_until = now() + interval '1 day' where id = $1", [id]);
+    await create("accepted");
+    await holds(
+      "select 1 from app.webhook where id = $1 and wanted_up_to > sent_up_to and claimed_until is null",
+    );
+    isDown = false;
+    await skipWaits(id);
+    expect(await calls(0, 3)).toEqual(["refused", "accepted", "refused"]);
+
+    const outage = async (): Promise<unknown> => {
+      const from = receiver.received.length;
+      isDown = true;
+      const failed = await create("failed");
+      await calls(from, 1);
+      await holds(
+        `select 1 from app.webhook_retry join app.event using (position)
+         where webhook_id = $1 and contract_id = $2`,
+        failed,
+      );
+      const tomorrow = "update app.webhook_retry set next_attempt_at = now() + interval '1 day'";
+      await world.query(`${tomorrow} where webhook_id = $1`, [id]);
+      isDown = false;
+      await create("accepted");
+      return calls(from, 3);
+    };
+    expect(await outage()).toEqual(["failed", "accepted", "failed"]);
+    await world.query(
+      `insert into app.webhook_retry (webhook_id, position, attempts, next_attempt_at)
+       select $1, -i, 1, now() + interval '1 day' from generate_series(1, 500) i`,
+      [id],
+    );
+    expect(await outage(), "half of those that can wait do").toEqual(["failed", "accepted", "refused"]);
+  });
+
   test("waits longer after each failure, over three days", async () => {
     const receiver = await startReceiver();
     receiver.answer((response) => response.writeHead(503).end());
