@@ -47,8 +47,9 @@ To rotate the master key without downtime (the indexer has none and keeps runnin
   1. Add the new key to MASTER_KEYS_OLD and restart every API, relayer and worker, so that all of them can read it.
   2. Restart them with MASTER_KEY=<new> and MASTER_KEYS_OLD=<old>.
   3. Run master-key rotate with the settings of step 2. If it is interrupted, repeat it until it reports nothing left.
-  4. Restart them without MASTER_KEYS_OLD, and run master-key rotate again. Destroy the old key only if this
-     says that MASTER_KEYS_OLD is empty and that MASTER_KEY reads every secret. If it says "Done", it had other settings.
+  4. Restart them without MASTER_KEYS_OLD, and run master-key rotate again. The database no longer needs the old key
+     only if this says that MASTER_KEYS_OLD is empty and that MASTER_KEY reads every secret. If it says "Done", it had
+     other settings. Earlier backups still need the old key: keep it apart from them until the last one is deleted.
 A container has new settings once it was created again: docs/runbook.md has the commands.`;
 
 const LIST_LIMIT = "100";
@@ -227,13 +228,13 @@ async function rotateMasterKey(args: string[]): Promise<void> {
   if (failed.length === 0) {
     if (keys.masterKeysOld.length === 0) {
       throw new OperatorError(
-        `MASTER_KEYS_OLD: is empty, so nothing was rotated. MASTER_KEY (id ${current}) reads every secret.`,
+        `MASTER_KEYS_OLD: is empty, so nothing was rotated. MASTER_KEY (id ${current}) reads every secret of this database; earlier backups need the key of their time.`,
       );
     }
     const old = keys.masterKeysOld.map(masterKeyId).filter((id) => id !== current);
     console.log(
       `Done: ${rewrapped} keys rewrapped, nothing left under another master key than MASTER_KEY (id ${current}).\n` +
-        `No longer needed: MASTER_KEYS_OLD (id ${old.join(", ")}).`,
+        `No longer needed by this database: MASTER_KEYS_OLD (id ${old.join(", ")}).`,
     );
     return;
   }

@@ -217,11 +217,13 @@ describe("rotating the master key", () => {
     const again = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: current });
     expect(again.stdout).toContain("Done: 0 keys");
     const listed = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: `${next},${current}` });
-    expect(listed.stdout).toContain(`No longer needed: MASTER_KEYS_OLD (id ${masterKeyId(current)}).`);
-    // The last look before the old key is destroyed.
+    expect(listed.stdout).toContain(
+      `No longer needed by this database: MASTER_KEYS_OLD (id ${masterKeyId(current)}).`,
+    );
+    // The last look before the old key is put away.
     expect(await rotate({ MASTER_KEY: next })).toMatchObject({
       code: 1,
-      stderr: `MASTER_KEYS_OLD: is empty, so nothing was rotated. MASTER_KEY (id ${masterKeyId(next)}) reads every secret.\n`,
+      stderr: `MASTER_KEYS_OLD: is empty, so nothing was rotated. MASTER_KEY (id ${masterKeyId(next)}) reads every secret of this database; earlier backups need the key of their time.\n`,
     });
     // As in a container that still has the settings from before the rotation.
     expect((await rotate({ MASTER_KEY: current })).stderr).toContain("keys could not be rewrapped");

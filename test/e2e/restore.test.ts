@@ -15,6 +15,7 @@ import { startIndexer } from "../../tools/local/indexer.js";
 import { freePort } from "../../tools/local/ports.js";
 import { matched, newPair } from "../support/contracts.js";
 import { type DebianPostgres, postgresTools, startDebianPostgres } from "../support/debian-postgres.js";
+import { runOperator } from "../support/programs.js";
 import { type Stack, serviceEnvironment, startStack } from "../support/stack.js";
 import { codeBlocks } from "../support/text-blocks.js";
 import { openWorld, type World } from "../support/world.js";
@@ -93,7 +94,10 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
       port: await freePort(),
       report: () => {},
     });
-    const config = parseConfig({ ...serviceEnvironment(network, await freePort()), ROLES: "api,worker" });
+    // The master key was replaced since the backup.
+    const environment = serviceEnvironment(network, await freePort());
+    const keys = { MASTER_KEY: `0x${"22".repeat(32)}`, MASTER_KEYS_OLD: environment.MASTER_KEY };
+    const config = parseConfig({ ...environment, ...keys, ROLES: "api,worker" });
     const service = await createService(config, { logger: pino({ level: "silent" }) });
     try {
       const headers = { authorization: `Bearer ${client.apiKey}` };
@@ -106,6 +110,9 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
         // The newest blocks, which are not final yet, come after the indexer is ready.
         await expect.poll(() => get(path)).toEqual({ status, body });
       }
+      const settings = { DATABASE_URL: network.databaseUrl, ...keys };
+      const rotated = await runOperator(["master-key", "rotate"], settings);
+      expect(rotated.stdout).toContain("Done: 1 keys rewrapped, nothing left under another master key");
       const { rows } = await restored.query(
         "select nextval('app.operation_id_seq') > max(id) as is_new from app.operation",
       );
