@@ -30,6 +30,7 @@ import {
   type TransactionReceipt,
   type Transport,
   type WalletClient,
+  withRetry,
 } from "viem";
 import { shortNameOf } from "./clients.js";
 import { signerFaults, verifyDeployment } from "./deployment.js";
@@ -51,6 +52,10 @@ const DEFAULT_GRANT_DELAY = 7 * 86_400;
 const DAILY_CAP = parseEther("10000");
 /** The most that the token allows, so that no reward waits in tests. */
 const TEST_DAILY_CAP = parseEther("100000");
+
+/** Of a call to the Relay. A node behind the same URL that does not have the Relay yet would estimate too little. */
+const CALL_GAS = 150_000n;
+const UNTIL_EVERY_NODE_HAS_THEM = { retryCount: 30, delay: 1_000 };
 
 export interface DeployOptions extends Sender {
   /** Owns factory, token and Relay. If it is not the deployer, it must still accept ownership of the Relay. */
@@ -80,6 +85,7 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
   const first = options.asset === undefined ? nonce + 1 : nonce;
   const at = (position: number) => getContractAddress({ from: deployer, nonce: BigInt(first + position) });
 
+  const given = options.asset && (await describeAsset(publicClient, options.asset));
   const asset = options.asset ?? getContractAddress({ from: deployer, nonce: BigInt(nonce) });
   const [relay, factory, registry, protocolToken] = [at(0), at(1), at(2), at(3)];
   const parameters = { ...DEFAULT_PARAMETERS, ...options.parameters };
@@ -112,31 +118,38 @@ export async function deployProtocol(options: DeployOptions): Promise<Deployment
   const next = nonce + creations.length;
   await carryOut(
     options,
-    grants.map((data, index) => ({ to: relay, data, nonce: next + index })),
+    grants.map((data, index) => ({ to: relay, data, nonce: next + index, gas: CALL_GAS })),
   );
 
   const [startBlock = 0n] = receipts.map(({ blockNumber }) => blockNumber).sort((a, b) => (a < b ? -1 : 1));
   const lower = (address: Address) => address.toLowerCase() as Address;
-  const deployment: Deployment = {
-    chainId: walletClient.chain.id,
-    networkName: shortNameOf(walletClient.chain.id),
-    startBlock: Number(startBlock),
-    startBlockHash: (await publicClient.getBlock({ blockNumber: startBlock })).hash,
-    domain,
-    factory: lower(factory),
-    implementation: lower(
-      await publicClient.readContract({ address: factory, abi: factoryAbi, functionName: "IMPLEMENTATION" }),
-    ),
-    relay: lower(relay),
-    delegation: lower(relay),
-    registry: lower(registry),
-    protocolToken: lower(protocolToken),
-    asset: await describeAsset(publicClient, asset),
-  };
-  await verifyDeployment({ publicClient, deployment });
-  const [fault] = await signerFaults({ publicClient, deployment, signers });
-  if (fault !== undefined) throw new Error(fault);
-  return deployment;
+  // A read, too, can reach a node that does not have the contracts yet.
+  return withRetry(async () => {
+    const deployment: Deployment = {
+      chainId: walletClient.chain.id,
+      networkName: shortNameOf(walletClient.chain.id),
+      startBlock: Number(startBlock),
+      startBlockHash: (await publicClient.getBlock({ blockNumber: startBlock })).hash,
+      domain,
+      factory: lower(factory),
+      implementation: lower(
+        await publicClient.readContract({
+          address: factory,
+          abi: factoryAbi,
+          functionName: "IMPLEMENTATION",
+        }),
+      ),
+      relay: lower(relay),
+      delegation: lower(relay),
+      registry: lower(registry),
+      protocolToken: lower(protocolToken),
+      asset: given ?? (await describeAsset(publicClient, asset)),
+    };
+    await verifyDeployment({ publicClient, deployment });
+    const [fault] = await signerFaults({ publicClient, deployment, signers });
+    if (fault !== undefined) throw new Error(fault);
+    return deployment;
+  }, UNTIL_EVERY_NODE_HAS_THEM);
 }
 
 /** Hash of the compiled contracts. This code cannot use a chain where contracts with a different hash are deployed. */
@@ -193,6 +206,7 @@ interface Call {
   to?: Address;
   data: Hex;
   nonce: number;
+  gas?: bigint;
 }
 
 /**
@@ -204,7 +218,7 @@ async function send(sender: Sender, call: Call): Promise<() => Promise<Transacti
   const { walletClient, publicClient, resendAfterMs: timeout = RESEND_AFTER_MS } = sender;
   const { account, chain } = walletClient;
   const prepared = await walletClient.prepareTransactionRequest({ ...call, type: "eip1559" });
-  const request = { ...call, gas: prepared.gas, chainId: chain.id, type: "eip1559" } as const;
+  const request = { gas: prepared.gas, ...call, chainId: chain.id, type: "eip1559" } as const;
   let { maxFeePerGas, maxPriorityFeePerGas } = prepared;
   /** They share a nonce, so at most one is included. */
   const hashes: Hash[] = [];

@@ -3,7 +3,7 @@ import { factoryAbi, protocolTokenAbi, relayAbi } from "@working-contracts/proto
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { parseEther, toHex } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createSigningClient } from "../../src/chain/clients.js";
+import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { deployProtocol } from "../../src/chain/deploy.js";
 import { verifyDeployment, writeDeployment } from "../../src/chain/deployment.js";
 import { localAccount } from "../../tools/local/network.js";
@@ -70,6 +70,24 @@ describe("a deployment", () => {
     expect(second.startBlock).toBeGreaterThan(deployment.startBlock);
   });
 
+  it("waits for a node that does not have the newest block yet", async () => {
+    const proxy = await startRpcProxy(node.rpcUrl);
+    let reads = 0;
+    proxy.setRule(async ({ method, params }, forward) => {
+      if (method === "eth_fillTransaction") return { error: { code: -32601, message: "unknown method" } };
+      // As of a plain call with data, to an address without code.
+      if (method === "eth_estimateGas" && (params[0] as { to?: string }).to) return { result: toHex(22_000) };
+      if (method === "eth_call" && reads++ === 0) return { result: "0x" };
+      return forward();
+    });
+    const { chain } = node;
+    const walletClient = createSigningClient({ rpcUrl: proxy.url, chain, account: deployer });
+    const { publicClient } = createChainClients({ rpcUrl: proxy.url, chainId: chain.id });
+    const second = await deploy({ walletClient, publicClient }).finally(proxy.stop);
+    expect(reads).toBeGreaterThan(1);
+    expect(second.relay).not.toBe(deployment.relay);
+  });
+
   it("has the given parameters, gives factory and token to the owner at once, and the Relay when the owner accepts it", async () => {
     const { publicClient } = node;
     const factory = { address: deployment.factory, abi: factoryAbi } as const;
@@ -86,9 +104,12 @@ describe("a deployment", () => {
   });
 
   it("rejects a token that does not have 6 decimals", async () => {
+    const nonce = () => node.publicClient.getTransactionCount({ address: deployer.address });
+    const before = await nonce();
     // The protocol token has 18 decimals. It has everything else that the description of an asset needs, except a
     // version.
     await expect(deploy({ asset: deployment.protocolToken })).rejects.toThrow();
+    expect(await nonce()).toBe(before);
   });
 
   it("has a limited number of tokens to grant, and the faucet reports when all are granted", async () => {
