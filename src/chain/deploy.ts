@@ -168,8 +168,8 @@ function bytecode(name: ContractName): Hex {
 
 /** Sends the calls in order, then waits for all of them. */
 async function carryOut(sender: Sender, calls: readonly Call[]): Promise<TransactionReceipt[]> {
-  const sent: Awaited<ReturnType<typeof send>>[] = [];
-  for (const call of calls) sent.push(await send(sender, call));
+  const sent: Awaited<ReturnType<typeof sendTransaction>>[] = [];
+  for (const call of calls) sent.push(await sendTransaction(sender, call));
   const receipts: TransactionReceipt[] = [];
   for (const included of sent) receipts.push(await included());
   return receipts;
@@ -214,7 +214,10 @@ interface Call {
  * waits for its receipt, and sends it again with both fees raised by 25% while there is none; it throws if it reverted, or
  * if none of six attempts was included in time.
  */
-async function send(sender: Sender, call: Call): Promise<() => Promise<TransactionReceipt>> {
+export async function sendTransaction(
+  sender: Sender,
+  call: Call,
+): Promise<() => Promise<TransactionReceipt>> {
   const { walletClient, publicClient, resendAfterMs: timeout = RESEND_AFTER_MS } = sender;
   const { account, chain } = walletClient;
   const prepared = await walletClient.prepareTransactionRequest({ ...call, type: "eip1559" });

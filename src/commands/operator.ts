@@ -8,9 +8,10 @@ import { visibleJson } from "@working-contracts/protocol/json";
 import { isoTime } from "@working-contracts/protocol/time";
 import { type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
-import { parseEventLogs } from "viem";
+import { encodeFunctionData, parseEventLogs } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createChainClients, createSigningClient } from "../chain/clients.js";
+import { sendTransaction } from "../chain/deploy.js";
 import { readDeployment, verifyChain } from "../chain/deployment.js";
 import { ConfigError, parseDatabaseUrl, parseMasterKeys, parseOwnerSettings } from "../config.js";
 import { createDatabase, type Database, hasSqlState, SQLSTATE } from "../db/client.js";
@@ -172,9 +173,17 @@ async function grant(args: string[]): Promise<void> {
       `OWNER_PRIVATE_KEY: belongs to ${wallet.account.address}, but the token's owner is ${owner}`,
     );
   }
-  const hash = await wallet.writeContract({ ...token, functionName: "grant", args: [to, amount] });
-  const { status, logs } = await publicClient.waitForTransactionReceipt({ hash });
-  if (status !== "success") throw new OperatorError(`The transaction ${hash} reverted; nothing was granted.`);
+  const call = { ...token, functionName: "grant", args: [to, amount] } as const;
+  await publicClient.simulateContract({ ...call, account: wallet.account });
+  const nonce = await publicClient.getTransactionCount({ address: owner, blockTag: "pending" });
+  console.error(
+    `Sending the transaction with nonce ${nonce} of ${owner}. If no result follows, look it up before you repeat the command: that would be a second grant.`,
+  );
+  const included = await sendTransaction(
+    { walletClient: wallet, publicClient },
+    { to: token.address, data: encodeFunctionData(call), nonce },
+  );
+  const { transactionHash: hash, logs } = await included();
   const [announced] = parseEventLogs({ abi: protocolTokenAbi, eventName: "GrantAnnounced", logs });
   const what = `${formatDecimal(amount, TOKEN_DECIMALS)} protocol tokens (${hash})`;
   if (announced === undefined) return console.log(`${to} has received ${what}.`);

@@ -9,7 +9,7 @@ import { verifyDeployment, writeDeployment } from "../../src/chain/deployment.js
 import { localAccount } from "../../tools/local/network.js";
 import { until } from "../../tools/local/processes.js";
 import { createFaucet } from "../../tools/local/sandbox/sandbox.js";
-import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
+import { RESET, type RpcRule, startRpcProxy } from "../faults/support/rpc-proxy.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { runOperator } from "../support/programs.js";
 import { startTestChain } from "../support/test-chain.js";
@@ -32,6 +32,12 @@ const deploy = (more: Partial<Parameters<typeof deployProtocol>[0]> = {}) =>
     domain: "contracts.example",
     ...more,
   });
+
+/** Takes each transaction, and resets the connection instead of saying so. */
+const withoutResponse: RpcRule = async ({ method }, forward) => {
+  const answer = await forward();
+  return method === "eth_sendRawTransaction" ? RESET : answer;
+};
 
 beforeAll(async () => {
   node = await startTestChain();
@@ -58,10 +64,7 @@ describe("a deployment", () => {
 
   it("needs no response from the node to what it sends", async () => {
     const proxy = await startRpcProxy(node.rpcUrl);
-    proxy.setRule(async ({ method }, forward) => {
-      const answer = await forward();
-      return method === "eth_sendRawTransaction" ? RESET : answer;
-    });
+    proxy.setRule(withoutResponse);
     const { chain } = node;
     const walletClient = createSigningClient({ rpcUrl: proxy.url, chain, account: deployer });
     const second = await deploy({ walletClient });
@@ -143,7 +146,13 @@ describe("a deployment", () => {
         functionName: "balanceOf",
         args: [stranger],
       });
-    expect((await runOperator(["grant", stranger, "12.5"], settings)).stdout).toContain("mint-grant 1");
+    const nonce = await node.publicClient.getTransactionCount(account);
+    const proxy = await startRpcProxy(node.rpcUrl);
+    proxy.setRule(withoutResponse);
+    const granted = await runOperator(["grant", stranger, "12.5"], { ...settings, RPC_URL: proxy.url });
+    await proxy.stop();
+    expect(granted.stdout).toContain("mint-grant 1");
+    expect(granted.stderr).toContain(`the transaction with nonce ${nonce} of ${account.address}.`);
     const early = await runOperator(["mint-grant", "1"], settings);
     expect([early.code, early.stderr]).toEqual([1, expect.stringContaining("not due yet")]);
     expect(await balance()).toBe(0n);
