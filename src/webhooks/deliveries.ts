@@ -295,6 +295,12 @@ async function storeRetry(
     .set({ disabledAt: sql`now()`, disabledReason })
     .where(and(eq(webhook.id, webhookId), isHopeless));
   if (delay !== undefined) return;
+  // With nothing left to retry, the next failure is the first of three days.
+  const left = sql`select from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is not null`;
+  await tx
+    .update(webhook)
+    .set({ failingSince: null })
+    .where(and(eq(webhook.id, webhookId), sql`not exists (${left})`));
   await tx.execute(sql`
     delete from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null and position in (
       select position from app.webhook_retry where webhook_id = ${webhookId} and next_attempt_at is null

@@ -494,6 +494,26 @@ describe("a target that fails", () => {
     });
   });
 
+  test("is not disabled for what it refused before by the first failure of a later event", async () => {
+    const receiver = await startReceiver();
+    receiver.answer((response) => response.writeHead(503).end());
+    const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
+    await created(world, client);
+    const waiting = (count: number) =>
+      eventually(`${count} wait`, async () => {
+        await skipRest(id);
+        return (await read(client, id)).pendingRetries === count;
+      });
+    await waiting(1);
+    await world.pool.query("update app.webhook_retry set attempts = 9 where webhook_id = $1", [id]);
+    await skipWaits(id);
+    await waiting(0);
+    await failEarlier(id, { seconds: 4 * 86_400, failures: 100 });
+    await created(world, client);
+    await waiting(1);
+    expect((await read(client, id)).status).toBe("failing");
+  });
+
   test("keeps its 100 newest abandoned events, beside those that wait for a retry", async () => {
     const receiver = await startReceiver();
     receiver.answer((response) => response.writeHead(503).end());

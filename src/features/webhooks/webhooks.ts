@@ -195,7 +195,6 @@ async function rewind(
 ) {
   const isLater = after === "latest" ? undefined : gt(webhookRetry.position, after);
   await tx.delete(webhookRetry).where(and(eq(webhookRetry.webhookId, id), isLater));
-  // With nothing left to retry, the next failure is the first of three days.
   return after === "latest"
     ? { sentUpTo: newest, wantedUpTo: newest, failingSince: null }
     : { sentUpTo: after, wantedUpTo: wakeSql };
