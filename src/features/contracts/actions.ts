@@ -150,13 +150,15 @@ export async function performUnpaidCall(deps: Deps, call: UnpaidCall): Promise<S
   const outcome = await awaitOutcome(deps, stored, call.respond);
   if (outcome.ok) return outcome.response;
 
-  const { id, kind, reason, signed } = outcome.rejected;
+  const { id, kind, reason, signed, notAfter } = outcome.rejected;
   deps.logger.info({ operation: id.toString(), kind, reason }, "operation rejected");
   const meaning = meaningOf(reason ?? "");
   if (meaning !== null) {
     throw new AppError(meaning.code, { message: `${meaning.message}.`, details: { reason } });
   }
-  if (reason === "Expired" && signed) {
+  // Otherwise the contract's deadline came first.
+  const isSignedDeadline = signed && notAfter === Number(call.actionHeaders?.["action-deadline"]) - 1;
+  if (reason === "Expired" && isSignedDeadline) {
     const message =
       "The deadline that you signed passed before the action reached the chain, so it was not carried out. Sign it again.";
     throw new AppError("conflict", { message, retryable: true });
