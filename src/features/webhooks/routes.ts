@@ -133,7 +133,7 @@ export const webhookEndpoints = [
     operationId: "createWebhook",
     summary: "Send events to a URL from now on",
     description:
-      "Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours, and at once when an outage ends; `webhook-id` stays the same. If more than 500 events wait, they are retried more often and given up sooner; while 1,000 wait, no new event is sent. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.",
+      "Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours, and at once when an outage ends in which it first failed; `webhook-id` stays the same. If more than 500 events wait, they are retried more often and given up sooner; while 1,000 wait, no new event is sent. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.",
     headers: IdempotencyKeySchema,
     body: WebhookBodySchema,
     returns: created("The webhook, with its secret", NewWebhookSchema),
