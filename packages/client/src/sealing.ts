@@ -173,7 +173,7 @@ export function sharing(session: Session, access: Access) {
     return [...agents];
   }
 
-  /** The text on chain and what it says; null if it is not sealed to the caller. Throws if the service hides it. */
+  /** The text on chain and what it says; null if it is not sealed to the caller. Throws if neither the caller nor the service has it. */
   async function deliveryOf(id: string, escrow: Escrow) {
     const hash = await escrow.deliveryHash();
     // The service can withhold from its Worker what the Worker sealed.

@@ -3,6 +3,7 @@ import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { readText } from "@working-contracts/client/http";
 import { type Agent, type Contract, provenTerms } from "@working-contracts/client/index";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { isoTime } from "@working-contracts/protocol/time";
 import { z } from "zod";
 import { refusalOf } from "../errors.js";
 
@@ -106,10 +107,12 @@ export async function contractOf(agent: Agent, id: string): Promise<Contract> {
   const contract = await agent.get(id);
   const { document, escrowTerms: terms } = await termsOf(agent, id);
   const { title, taskDescription, acceptanceCriteria } = document;
-  const isoTime = (seconds: number): string => new Date(seconds * 1000).toISOString();
   return {
     ...contract,
-    ...{ id: id.toLowerCase(), title, taskDescription, acceptanceCriteria },
+    id: id.toLowerCase(),
+    title,
+    taskDescription,
+    acceptanceCriteria,
     budgetOrPrice: formatDecimal(BigInt(terms.price)),
     matchDeadline: isoTime(terms.matchDeadline),
     withdrawalDeadline: isoTime(terms.withdrawalDeadline),
