@@ -14,6 +14,12 @@ export function byWallClock<T>(run: () => T): T {
   }
 }
 
+/** Moves this process's clock forward before the chain's: what waits meanwhile must not see a node that is ahead. */
+export function advanceClock(seconds: number): void {
+  const ahead = Date.now() - wallClock() + seconds * 1000;
+  Date.now = () => wallClock() + ahead;
+}
+
 /** Sets this process's clock ahead by as much as the chain's. */
 export async function followChainTime(chainNow: () => Promise<number>): Promise<void> {
   const ahead = (await chainNow()) * 1000 - wallClock();

@@ -25,7 +25,7 @@ import { type Database, databaseOn } from "../../src/db/client.js";
 import { localAccount } from "../../tools/local/network.js";
 import { until } from "../../tools/local/processes.js";
 import { type Agent, type Call, caller, signIn } from "./agent.js";
-import { followChainTime, serviceReaches } from "./chain-time.js";
+import { advanceClock, followChainTime, serviceReaches } from "./chain-time.js";
 import { draft } from "./contracts.js";
 import { quoteOf } from "./payment.js";
 import type { StackInfo } from "./stack.js";
@@ -212,6 +212,7 @@ export async function openScene(target: Target = inject("target")): Promise<Scen
     },
     async moveTime(seconds) {
       const testClient = createTestClient({ mode: "anvil", transport });
+      advanceClock(seconds);
       await testClient.increaseTime({ seconds });
       await testClient.mine({ blocks: 1 });
       await followChainTime(chainNow);
