@@ -48,6 +48,8 @@ const SILENCE_MS = 20_000;
 const SILENCE_AFTER_TIMEOUT_MS = 5_000;
 /** A transaction idle for this long is ended: its process might be frozen or gone, and it holds locks. */
 const IDLE_TRANSACTION_MS = 30_000;
+/** A plan that is kept from when a table was small would read all of it, until Postgres has analyzed the table. */
+const PLANNING = "-c enable_seqscan=off";
 const CASING = { casing: "snake_case" } as const;
 
 /**
@@ -79,6 +81,7 @@ export function createDatabase(
     idleTimeoutMillis: SILENCE_MS - 1_000,
     maxLifetimeSeconds: CONNECTION_SECONDS,
     application_name: "working-contracts",
+    options: PLANNING,
     stream: () => openSocket(silenceMs),
   });
   // The pool handles errors of idle connections only; one that breaks in use would crash the process.

@@ -22,6 +22,7 @@ const SIGNER: Address = `0x${"51".repeat(20)}`;
 
 const { deploymentPath } = sharedStack();
 const database = await useLargeDatabase(["working_contract", "vote", "deferred_payout", "stake"]);
+const growing = await useLargeDatabase([]);
 await fill();
 
 /**
@@ -109,10 +110,10 @@ async function fill(): Promise<void> {
 }
 
 /** Rows that Postgres read from tables and indexes while `work` ran. */
-async function rowsRead(work: () => Promise<unknown>): Promise<number> {
+async function rowsRead(work: () => Promise<unknown>, { pool } = database): Promise<number> {
   const read = async (): Promise<number> => {
-    await database.pool.query("select pg_stat_force_next_flush()");
-    const { rows } = await database.pool.query<{ read: string }>(
+    await pool.query("select pg_stat_force_next_flush()");
+    const { rows } = await pool.query<{ read: string }>(
       `select (select sum(seq_tup_read) from pg_stat_user_tables)
         + (select sum(idx_tup_read) from pg_stat_user_indexes) as read`,
     );
@@ -227,6 +228,30 @@ it("claims a batch beside 20,000 finished operations", async () => {
 
   expect(claimed).toBe(OPEN / 2);
   expect(read).toBeLessThan(OPEN * 50);
+});
+
+it("reads little although its plans are from before 20,000 operations came, and nothing has counted these", async () => {
+  const { db, pool } = growing;
+  const gasPolicy = { allowance: 10, budget: 10, perFee: 0 };
+  const context = { db, signer: SIGNER, epoch: 1n, options: { maxBatchSize: 100 }, memory: createMemory() };
+  const head = { number: 5n, hash: "0x", timestamp: NOW, gasLimit: 60_000_000n, baseFeePerGas: 1n } as const;
+  const rounds = async () => {
+    // Postgres keeps a plan after five executions.
+    for (let round = 0; round < 6; round++) {
+      await readOutboxState(db, { caller: SIGNER, gasPolicy });
+      await claimOperations(context as SignerContext, head);
+      await readOpenOperations(db);
+    }
+  };
+  const operations = { kind: "'settle'", target: "'0x'", data: "'0x'", gas_limit: "100000" };
+  const batches = { epoch: "1", attempts: "'[]'::jsonb", operation_ids: "array[i]", block_hash: "'0x'" };
+  await pool.query("alter table app.operation set (autovacuum_enabled = off)");
+  await pool.query("insert into app.signer_epoch (signer, epoch) values ($1, 1)", [SIGNER]);
+  await growing.insert("app.operation", 1, { ...operations, escrow: "'0x1'" });
+  await rounds();
+  await growing.insert("app.batch", 1, { ...batches, signer: "'0x1'", account_nonce: "1", state: "'sent'" });
+  await growing.insert("app.operation", ROWS, { ...operations, state: "'final'", batch_id: "i + 1" });
+  expect(await rowsRead(rounds, growing)).toBeLessThan(2_000);
 });
 
 it("finds signers without an owner", async () => {
