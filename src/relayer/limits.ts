@@ -14,9 +14,10 @@ import type { OperationKind } from "./operations.js";
 /** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
 export const MAX_QUEUED = 5000;
 
-/** SQL: whether fewer operations than `maxQueued` are waiting. */
-export const hasRoom = (maxQueued: number | Placeholder | SQL) => sql`not exists (
-  select 1 from app.operation where state in ('queued', 'held') offset ${maxQueued}::bigint - 1 limit 1)`;
+/** SQL: whether fewer operations than `maxQueued` are waiting; counted once for all calls of a statement. */
+export const hasRoom = (maxQueued: number | Placeholder | SQL) => sql`(
+  select count(*) from (
+    select 1 from app.operation where state in ('queued', 'held') limit ${MAX_QUEUED}) waiting) < ${maxQueued}::bigint`;
 
 /** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */
 const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
