@@ -168,9 +168,9 @@ describe("the relayer under faults", () => {
   });
 
   it("requeues its operations once a foreign transaction has used their nonce for good", async () => {
-    await network.producer.pause();
-    network.startRelayer({ signer: signer(), confirmations: 3, options: { maxInFlight: 1 } });
     const { acts, rows } = await prepared(2);
+    // Only now: it could take the first operation before the second is there.
+    network.startRelayer({ signer: signer(), confirmations: 3, options: { maxInFlight: 1 } });
     await untilTrue(async () => (await network.batchesOf(signer())).length === 1);
     const [batch] = await network.batchesOf(signer());
     const hash = batch?.attempts[0]?.hash as Address;
