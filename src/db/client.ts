@@ -48,8 +48,11 @@ const SILENCE_MS = 20_000;
 const SILENCE_AFTER_TIMEOUT_MS = 5_000;
 /** A transaction idle for this long is ended: its process might be frozen or gone, and it holds locks. */
 const IDLE_TRANSACTION_MS = 30_000;
-/** A plan that is kept from when a table was small would read all of it, until Postgres has analyzed the table. */
-const PLANNING = "-c enable_seqscan=off";
+/**
+ * A plan that is kept from when a table was small would read all of it, until Postgres has analyzed the table. Before
+ * version 18, a scan that cannot be avoided then counts as so expensive that Postgres would compile the statement each time.
+ */
+const PLANNING = "-c enable_seqscan=off -c jit=off";
 const CASING = { casing: "snake_case" } as const;
 
 /**

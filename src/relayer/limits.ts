@@ -14,7 +14,7 @@ import type { OperationKind } from "./operations.js";
 /** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
 export const MAX_QUEUED = 5000;
 
-/** SQL: whether fewer operations than `maxQueued` are waiting; counted once for all calls of a statement. */
+/** SQL: whether fewer operations than `maxQueued` are waiting. Counted once for a statement, up to the maximum of all. */
 export const hasRoom = (maxQueued: number | Placeholder | SQL) => sql`(
   select count(*) from (
     select 1 from app.operation where state in ('queued', 'held') limit ${MAX_QUEUED}) waiting) < ${maxQueued}::bigint`;

@@ -120,3 +120,13 @@ describe("a connection to Postgres that breaks", () => {
     expect(rows).toEqual([{ idle_in_transaction_session_timeout: "30s" }]);
   });
 });
+
+it("compiles no statement, and reads no table whole that has an index, however small it is", async () => {
+  const { pool } = createDatabase(inject("databaseUrl"), { maxConnections: 1 });
+  await pool.query("create temporary table small as select id from generate_series(1, 3) id");
+  await pool.query("create index on small (id)");
+  const { rows } = await pool.query("explain select from small where id = 2");
+  expect(rows[0]["QUERY PLAN"]).toMatch(/Index|Bitmap/);
+  expect((await pool.query("show jit")).rows).toEqual([{ jit: "off" }]);
+  await pool.end();
+});
