@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import { alone, tokensOf } from "../support/chain.js";
 import { DAY, disputed, newJuror, untilStatus, vote } from "../support/contracts.js";
 import { authorize, quoteOf, signedCall, version2 } from "../support/payment.js";
@@ -115,6 +116,27 @@ describe("unstaking", () => {
     expect(await tokensOf(world, stranger.address)).toBe(0n);
     await own.withdrawStake();
     expect(await tokensOf(world, stranger.address)).toBe(parseEther("1"));
+  });
+
+  test("by its own transaction has gas for a newer block than the one for which a node estimates it", async () => {
+    const [first, second] = [
+      await alone(world, await newJuror(world)),
+      await alone(world, await newJuror(world)),
+    ];
+    await first.unstake();
+    const { timestamp } = await world.publicClient.getBlock();
+    await pauseBlocks(world.testClient);
+    try {
+      // In a block of the same second, the pool's newest size would be overwritten.
+      await world.testClient.setNextBlockTimestamp({ timestamp });
+      const unstaked = second.unstake();
+      await expect.poll(() => world.testClient.getTxpoolStatus()).toMatchObject({ pending: 1 });
+      await world.testClient.setNextBlockTimestamp({ timestamp: timestamp + 1n });
+      await world.testClient.mine({ blocks: 1 });
+      expect(await unstaked).toMatch(/^0x/);
+    } finally {
+      await resumeBlocks(world.testClient);
+    }
   });
 
   test("is the same call with an idempotency key, even after the stake was paid back and made again", async () => {

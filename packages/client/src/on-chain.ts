@@ -74,6 +74,8 @@ export interface DeliverOnChainOptions {
 
 const POLLING_MS = 1_000;
 const MAX_GAS_COST = 10n ** 16n;
+/** Nodes estimate for the newest block: in the next one, entries that the call overwrites there can be new. */
+const withMargin = (estimated: bigint): bigint => (estimated * 3n) / 2n + 50_000n;
 
 /** The actions behind `onChain` of index.ts. No error contains the node's URL, which can hold a key. */
 export function onChainActions(options: OnChainOptions) {
@@ -118,7 +120,7 @@ function createTransactor({
   async function prepared(to: Address, data: Hex): Promise<TransactionSerializable> {
     const numberOf = async (method: string, ...params: unknown[]) => BigInt(await rpc<Hex>(method, params));
     if (network !== undefined) await requireChain(rpc, network);
-    const [chain, nonce, gas, { baseFeePerGas }] = await Promise.all([
+    const [chain, nonce, estimated, { baseFeePerGas }] = await Promise.all([
       chainId(),
       numberOf("eth_getTransactionCount", me, "pending"),
       numberOf("eth_estimateGas", { from: me, to, data }),
@@ -134,6 +136,7 @@ function createTransactor({
     const tip = proposed > 0n ? proposed : 0n;
     // The base fee can rise before the next blocks.
     const fee = base === undefined ? await price() : (base * 6n) / 5n + tip;
+    const gas = withMargin(estimated);
     const cost = gas * fee;
     if (cost > maxGasCost)
       throw new RefusedToSign(

@@ -5,7 +5,7 @@ import { encodeWords } from "@working-contracts/protocol/hex";
 import { packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { MAX_DATED_AHEAD } from "@working-contracts/protocol/signatures";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
-import { encodeFunctionResult, type Hex, toHex } from "viem";
+import { encodeFunctionResult, type Hex, parseTransaction, toHex } from "viem";
 import { afterEach, expect, it, vi } from "vitest";
 import { type AskedCall, type FakeNode, json, startFakeNode } from "../chain/node.js";
 import { account, CODE, NETWORK, resultOf } from "./fake-service.js";
@@ -117,6 +117,15 @@ it("a node gets the transaction if the caller allows its fees", async () => {
   const own = await onChain({ rpcUrl: url, account, network: NETWORK, maxGasCost: 10n ** 18n });
   await expect(own.approve(ID)).rejects.toThrow();
   expect(wasSent()).toBe(true);
+});
+
+it("a transaction may use more gas than the node estimated", async () => {
+  const { url, sent } = await nodeWith({});
+  await expect((await onChain({ rpcUrl: url, account, network: NETWORK })).approve(ID)).rejects.toThrow();
+  const raw = sent.filter(Boolean).map((call) => JSON.parse(call));
+  expect(parseTransaction(raw.find((call) => String(call).startsWith("0x02")))).toMatchObject({
+    gas: 200_000n,
+  });
 });
 
 it("a transaction that a node has in spite of its error is waited for", async () => {
