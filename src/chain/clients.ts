@@ -1,16 +1,19 @@
 /** Clients of one chain, their JSON-RPC over HTTP, which checks each response against its request, and the chain's clock. */
+import { setImmediate } from "node:timers/promises";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import {
   type Chain,
   createPublicClient,
   createWalletClient,
+  custom,
   defineChain,
   type Hash,
-  type HttpTransport,
-  type HttpTransportConfig,
-  http,
+  HttpRequestError,
   type LocalAccount,
   type PublicClient,
+  RpcRequestError,
+  stringify,
+  TimeoutError,
   type Transport,
   type WalletClient,
 } from "viem";
@@ -59,34 +62,109 @@ export function createSigningClient({
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 const EXCERPT = 1_000;
 
-export type RpcTransportOptions = Pick<HttpTransportConfig, "retryCount" | "timeout"> & {
+/** Calls in one request, as many as in viem's. */
+const MAX_BATCH = 1_000;
+
+export interface RpcTransportOptions {
+  retryCount?: number;
+  /** Milliseconds, for the whole response. */
+  timeout?: number;
+  /** Whether the calls of one turn of the event loop share a request. */
   batch?: boolean;
   maxAnswerBytes?: number;
-};
+}
+
+interface RpcCall {
+  method: string;
+  params?: unknown;
+}
+
+interface RpcAnswer {
+  id?: unknown;
+  result?: unknown;
+  error?: { code: number; message: string; data?: unknown };
+}
 
 /**
- * viem's HTTP transport with three gaps closed. viem's timeout stops at the response headers, it waits as long as
- * `Retry-After` asks, and it assigns the responses of a batch by position even if one is missing.
+ * JSON-RPC 2.0 over HTTP, with viem's retries and errors: HttpRequestError, TimeoutError and RpcRequestError, without a
+ * call's parameters. viem's own transport writes each request into the error for a timeout that might come, which costs
+ * more than the request. Its timeout ends with the response's head, it waits as long as `Retry-After` asks, and it assigns
+ * the responses of a batch by position even if one is missing.
  */
 export function rpcTransport(
-  url: string,
-  { batch = false, maxAnswerBytes = MAX_ANSWER_BYTES, ...options }: RpcTransportOptions = {},
-): HttpTransport {
-  return http(url, {
-    timeout: 15_000,
-    ...options,
-    batch,
-    maxResponseBodySize: false,
-    async fetchFn(input, init) {
-      const response = await fetch(input, init);
-      const text = await readWhole(response, maxAnswerBytes);
-      const { status, statusText, ok } = response;
-      if (!batch) return new Response(text, { status, statusText });
-      if (ok) return new Response(answersOf(String(init?.body), text), { status, statusText });
-      // An error for the whole batch: keep the status, so that viem fails every call in it.
-      return new Response(JSON.stringify({ error: text.slice(0, EXCERPT) }), { status, statusText });
+  rpcUrl: string,
+  {
+    batch = false,
+    maxAnswerBytes = MAX_ANSWER_BYTES,
+    timeout = 15_000,
+    retryCount,
+  }: RpcTransportOptions = {},
+): Transport {
+  const { url, headers } = endpointOf(rpcUrl);
+
+  const answersTo = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
+    const requests = calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call }));
+    const body = stringify(batch ? requests : requests[0]);
+    const response = await fetch(url, {
+      method: "POST",
+      headers,
+      body,
+      signal: AbortSignal.timeout(timeout),
+    });
+    const text = await readWhole(response, maxAnswerBytes);
+    if (response.ok) return batch ? inOrder(text, calls.length) : [JSON.parse(text)];
+    const { status } = response;
+    const answer = batch ? null : errorIn(text);
+    if (answer !== null) return [answer];
+    throw new HttpRequestError({ url, status, details: text.slice(0, EXCERPT) || response.statusText });
+  };
+
+  const post = (calls: readonly RpcCall[]): Promise<RpcAnswer[]> =>
+    answersTo(calls).catch((cause: Error) => {
+      if (cause instanceof HttpRequestError) throw cause;
+      const body = calls.map(({ method }) => ({ method }));
+      throw cause.name === "TimeoutError"
+        ? new TimeoutError({ url, body })
+        : new HttpRequestError({ url, body, cause });
+    });
+
+  let shared: { calls: RpcCall[]; answers: Promise<RpcAnswer[]> } | null = null;
+  const share = async (call: RpcCall): Promise<RpcAnswer | undefined> => {
+    if (shared === null || shared.calls.length >= MAX_BATCH) {
+      const calls: RpcCall[] = [];
+      const answers = setImmediate().then(() => {
+        if (shared?.calls === calls) shared = null;
+        return post(calls);
+      });
+      shared = { calls, answers };
+    }
+    const place = shared.calls.push(call) - 1;
+    return (await shared.answers)[place];
+  };
+
+  return custom(
+    {
+      async request({ method, params }: RpcCall) {
+        const answer = batch ? await share({ method, params }) : (await post([{ method, params }]))[0];
+        if (answer?.error) throw new RpcRequestError({ url, body: { method }, error: answer.error });
+        return answer?.result;
+      },
     },
-  });
+    { name: "JSON-RPC over HTTP", ...(retryCount !== undefined && { retryCount }) },
+  );
+}
+
+/** Credentials in a URL become a header: `fetch` accepts no others. */
+function endpointOf(rpcUrl: string): { url: string; headers: Record<string, string> } {
+  const url = new URL(rpcUrl);
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  const isSecret = url.username !== "";
+  Object.assign(url, { username: "", password: "" });
+  const authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
+  return {
+    url: url.href,
+    headers: { "content-type": "application/json", ...(isSecret && { authorization }) },
+  };
 }
 
 async function readWhole(response: Response, maxBytes: number): Promise<string> {
@@ -100,6 +178,27 @@ async function readWhole(response: Response, maxBytes: number): Promise<string> 
   return Buffer.concat(chunks).toString("utf8");
 }
 
+/** The responses of a batch, each at the place that is its id; throws if any call has none. */
+function inOrder(text: string, count: number): RpcAnswer[] {
+  const answers: unknown = JSON.parse(text);
+  const byId = new Map(Array.isArray(answers) ? answers.map((one) => [one?.id, one]) : []);
+  const ordered = Array.from({ length: count }, (_, id) => byId.get(id));
+  if (!Array.isArray(answers) || answers.length !== count || ordered.includes(undefined))
+    throw new Error(`The node did not respond to every call in a batch: ${text.slice(0, EXCERPT)}`);
+  return ordered;
+}
+
+/** A JSON-RPC error that came with an HTTP status of failure; null if it is none. */
+function errorIn(text: string): RpcAnswer | null {
+  try {
+    const answer = JSON.parse(text) as RpcAnswer | null;
+    const { code, message } = answer?.error ?? {};
+    return typeof code === "number" && typeof message === "string" ? answer : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Whether this block is canonical; null if the node does not have it, which proves nothing. */
 export async function isCanonical(
   { publicClient }: { publicClient: Pick<PublicClient, "getBlock"> },
@@ -108,21 +207,6 @@ export async function isCanonical(
 ): Promise<boolean | null> {
   const block = await publicClient.getBlock({ blockNumber }).catch(() => null);
   return block === null ? null : block.hash === blockHash;
-}
-
-/** Returns the text of a batch response; throws if any call has no response. */
-function answersOf(asked: string, text: string): string {
-  const ids = idsOf(asked);
-  const respondedIds = idsOf(text);
-  const known = new Set(respondedIds);
-  if (respondedIds.length !== ids.length || !ids.every((id) => known.has(id)))
-    throw new Error(`The node did not respond to every call in a batch: ${text.slice(0, EXCERPT)}`);
-  return text;
-}
-
-function idsOf(batch: string): unknown[] {
-  const parsed: unknown = JSON.parse(batch);
-  return Array.isArray(parsed) ? parsed.map((one) => (one as { id?: unknown } | null)?.id) : [];
 }
 
 /** How far ahead of the newest block a time may be, in seconds: more than the usual time between two blocks. */

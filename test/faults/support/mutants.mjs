@@ -1009,13 +1009,19 @@ const BY_TEST_FILE = {
   "test/unit/chain/transport.test.ts": {
     "half-answer-awaited": {
       file: "src/chain/clients.ts",
-      from: "async fetchFn(input, init) {",
-      to: "async fetchFn(input, init) {\n      if (!batch) return fetch(input, init);",
+      edits: [
+        [
+          "const response = await fetch(",
+          "const head = new AbortController();\n    const timer = setTimeout(() => head.abort(new DOMException(undefined, 'TimeoutError')), timeout);\n    const response = await fetch(",
+        ],
+        ["signal: AbortSignal.timeout(timeout)", "signal: head.signal"],
+        ["const text = await readWhole", "clearTimeout(timer);\n    const text = await readWhole"],
+      ],
       only: "no longer than the time-out",
     },
     "batch-by-place": {
       file: "src/chain/clients.ts",
-      edits: [["answersOf(String(init?.body), text)", "text"]],
+      edits: [["batch ? inOrder(text, calls.length) : [JSON.parse(text)]", "[JSON.parse(text)].flat()"]],
       only: "answers no call",
     },
   },

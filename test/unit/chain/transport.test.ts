@@ -40,6 +40,23 @@ describe("a node's response", () => {
     expect(await client.getChainId()).toBe(7);
   });
 
+  it("is that of the call if it is an error, whatever its status", async () => {
+    const refusal = { jsonrpc: "2.0", id: 0, error: { code: 3, message: "execution reverted" } };
+    const client = await clientOf((response) => json(response, refusal, 400), { retryCount: 0 });
+    await expect(client.getChainId()).rejects.toThrow("execution reverted");
+  });
+
+  it("comes to a request with the credentials of the URL", async () => {
+    node = await startFakeNode((response, [call]) => {
+      const { authorization = "" } = response.req.headers;
+      const result = Buffer.from(authorization.replace("Basic ", ""), "base64").toString();
+      json(response, { jsonrpc: "2.0", id: call?.id, result });
+    });
+    const url = node.url.replace("http://", "http://me:p%40ss@");
+    const client = createPublicClient({ transport: rpcTransport(url) });
+    expect(await client.request({ method: "eth_chainId" })).toBe("me:p@ss");
+  });
+
   it("can be longer than ten megabytes, but has a limit", async () => {
     const long = "0".repeat(11 * 1024 * 1024);
     const answer: Answer = (response, [call]) =>
