@@ -45,11 +45,11 @@ export function sharedCalls(types: Record<string, string>): SQL {
 
 /**
  * SQL for {@link prepareShared}: for each call the row that `statement` finds, if any. The statement reads a call's values as
- * columns of `call`, under their names and with these Postgres types.
+ * columns of `call`, under their names and with these Postgres types. `once`: common table expressions that all calls share.
  */
-export function forEachCall(types: Record<string, string>, statement: SQL): SQL {
+export function forEachCall(types: Record<string, string>, statement: SQL, once?: SQL): SQL {
   // Because of the limit, rows are looked up call by call. Otherwise the planner can prefer to read whole tables.
-  return sql`select call.n, shared.* from ${sharedCalls(types)} cross join lateral (${statement} limit 1) shared`;
+  return sql`${once === undefined ? sql`` : sql`with ${once}`} select call.n, shared.* from ${sharedCalls(types)} cross join lateral (${statement} limit 1) shared`;
 }
 
 /** Calls that share a statement: the rows of all are in memory at once, and contracts can be long. */

@@ -36,11 +36,26 @@ export interface GasRefusal {
 }
 
 /**
+ * SQL: for a `with` of the whole statement, the gas limits of unfinished operations by caller, and their sum: read once for
+ * all calls that share the statement. Sent operations are found by their batches, as in claim.ts.
+ */
+export const PENDING_GAS = sql`
+  pending_gas (caller, gas) as materialized (
+    select caller, sum(gas_limit) from (
+      select caller, gas_limit from app.operation where state in ('queued', 'held') and caller is not null
+      union all
+      select caller, gas_limit from app.operation
+      where batch_id = any(array(
+          select id from app.batch where state in ('sent', 'mined', 'quarantined') and (state <> 'mined' or has_failures)))
+        and state = 'sent' and caller is not null) unfinished
+    group by caller),
+  pending_total as materialized (select coalesce(sum(gas), 0) as gas from pending_gas)`;
+
+/**
  * SQL: the {@link GasRefusal} of `caller`, as JSON; null if nothing refuses, or both limits are 0. An address is refused if
  * what it owes and has pending reaches its allowance. It is also refused if the common debt and all that is pending beyond
  * each address's credit reach the budget, unless its own credit exceeds what it has pending.
- * Pending are the gas limits of unfinished operations, and those that `beside` selects. Sent operations are found by their
- * batches, as in claim.ts.
+ * Pending are the statement's {@link PENDING_GAS}, and what `beside` selects.
  */
 export const gasRefusalOf = ({
   caller,
@@ -49,22 +64,13 @@ export const gasRefusalOf = ({
 }: Record<"caller" | "allowance" | "budget", SQL | Placeholder> & {
   beside?: SQL;
 }): SQL => sql`case when ${limits.allowance}::float8 > 0 or ${limits.budget}::float8 > 0 then (
-  with stored as materialized (
-    select caller, gas_limit from app.operation where state in ('queued', 'held') and caller is not null
-    union all
-    select caller, gas_limit from app.operation
-    where batch_id = any(array(
-        select id from app.batch where state in ('sent', 'mined', 'quarantined') and (state <> 'mined' or has_failures)))
-      and state = 'sent' and caller is not null),
-  total as materialized (select coalesce(sum(gas_limit), 0) as gas from stored),
-  beside (caller, gas_limit) as (${beside}),
+  with beside (caller, gas) as (${beside}),
   limits (name, address, most, seconds, pending) as (
     select 'allowance', ${caller}, ${limits.allowance}::float8, ${ALLOWANCE_SECONDS}::float8,
-      (select coalesce(sum(gas_limit), 0) from stored where caller = ${caller})
-        + (select coalesce(sum(gas_limit), 0) from beside where caller = ${caller})
+      (select coalesce(sum(gas), 0) from (table pending_gas union all table beside) own where caller = ${caller})
     union all
     select 'budget', ${UNEARNED}, ${limits.budget}::float8, ${BUDGET_SECONDS}::float8,
-      (select gas from total) + (select coalesce(sum(gas_limit), 0) from beside)),
+      (select gas from pending_total) + (select coalesce(sum(gas), 0) from beside)),
   accounts as (
     select limits.*, coalesce(account.owed, 0) + limits.pending as used,
       coalesce(${owedNow(limits)}, 0) + limits.pending - most as excess
@@ -72,7 +78,7 @@ export const gasRefusalOf = ({
   exceeded as (
     select name, most, seconds, excess - case name when 'allowance' then 0 else (
       select coalesce(sum(least(p.gas, -a.owed)), 0)
-      from (select caller, sum(gas_limit) as gas from (table stored union all table beside) pending group by caller) p
+      from (select caller, sum(gas) as gas from (table pending_gas union all table beside) pending group by caller) p
       join app.gas_account a on a.address = p.caller where a.owed < 0) end as excess
     from accounts
     where most > 0 and excess >= 0

@@ -8,7 +8,14 @@ import { hasOutcomeOnChain } from "../db/schema.js";
 import { forEachCall, prepare, prepareShared } from "../db/statements.js";
 import { AppError } from "../errors.js";
 import { SIGNATURE_FAULTS } from "./failures.js";
-import { type GasPolicy, type GasRefusal, gasExhausted, gasRefusal, gasRefusalOf } from "./gas-accounts.js";
+import {
+  type GasPolicy,
+  type GasRefusal,
+  gasExhausted,
+  gasRefusal,
+  gasRefusalOf,
+  PENDING_GAS,
+} from "./gas-accounts.js";
 import type { OperationKind } from "./operations.js";
 
 /** Maximum unsent operations before new ones are refused: a few minutes of work for one signer. */
@@ -55,7 +62,7 @@ const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: b
   "signer_state",
   // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver. The first of
   // the two conditions on `kind` is the partial index's.
-  sql`select ${failedAge(CALLER)} as "failureAge", ${gasRefusal} as "gasRefusal",
+  sql`with ${PENDING_GAS} select ${failedAge(CALLER)} as "failureAge", ${gasRefusal} as "gasRefusal",
     coalesce((
       select state <> 'rejected' from app.operation
       where caller = ${CALLER} and signed and ${hasOutcomeOnChain}
@@ -246,6 +253,7 @@ export const outboxStateSql = forEachCall(
        and (not_after is null or not_after >= call."headTime")) as published,
     ${throttlingFailure(sql`call.caller`)} as "failureAge", ${gasOfCall} as "gasRefusal",
     ${hasRoom(MAX_QUEUED)} as "hasRoom"`,
+  PENDING_GAS,
 );
 const outboxState = prepareShared<OutboxState>("outbox_state", outboxStateSql);
 

@@ -4,7 +4,7 @@ import { type Executor, hasSqlState, type Notifications, SQLSTATE } from "../db/
 import { ENDED, operation } from "../db/schema.js";
 import { columnsOf, prepare, prepareRows, prepareShared, rowOf, sharedCalls } from "../db/statements.js";
 import { type AppError, unavailable } from "../errors.js";
-import { type GasRefusal, gasExhausted, gasRefusalOf } from "./gas-accounts.js";
+import { type GasRefusal, gasExhausted, gasRefusalOf, PENDING_GAS } from "./gas-accounts.js";
 import { hasRoom, MAX_QUEUED } from "./limits.js";
 import type { NewOperation } from "./operations.js";
 
@@ -39,7 +39,7 @@ const insertion = prepareShared<{ has_room: boolean; refusal: GasRefusal | null;
         allowance: "float8",
         budget: "float8",
       })}
-    ), judged as materialized (
+    ), ${PENDING_GAS}, judged as materialized (
       select call.*, ${hasRoom(sql`call."maxQueued"`)} as has_room, ${gasRefusalOf({
         caller: sql`call.caller`,
         allowance: sql`call.allowance`,
