@@ -49,7 +49,8 @@ export const UNREACHED_LIMITS = {
 /** Linux counts processor time in hundredths of a second. */
 const MS_PER_TICK = 10;
 
-export async function startBed() {
+/** `isApart`: API and relayer are two processes, as in Compose and Kubernetes; otherwise one process has all roles. */
+export async function startBed({ isApart = false }: { isApart?: boolean } = {}) {
   const { network, guardian, logs, stop } = await startTestNetwork({
     name: "bench-",
     blockTime: 1,
@@ -91,7 +92,7 @@ export async function startBed() {
   }
 
   async function launchService(name: string, env: Record<string, string | undefined> = {}) {
-    const entry = name === "service" ? "tools/bench/service.ts" : "src/commands/serve.ts";
+    const entry = name === "api" ? "src/commands/serve.ts" : "tools/bench/service.ts";
     const service = await launch(name, [entry], {
       ...serviceEnvironment(network, await freePort()),
       ...UNREACHED_LIMITS,
@@ -103,10 +104,17 @@ export async function startBed() {
     await until(`${name} is ready`, isReady, { timeoutMs: 60_000 });
     return service;
   }
-  const service = await launchService("service");
+  const relayer = isApart ? await launchService("relayer", { ROLES: "relayer,worker" }) : undefined;
+  const service = await launchService("service", isApart ? { ROLES: "api" } : {});
+  const services = [service, ...(relayer === undefined ? [] : [relayer])];
 
   const { postgres, chain: node, indexer } = network.parts;
-  const pids = () => ({ service: service.pid, indexer: indexer.pid(), chain: node?.pid() });
+  const pids = () => ({
+    service: service.pid,
+    ...(relayer !== undefined && { relayer: relayer.pid }),
+    indexer: indexer.pid(),
+    chain: node?.pid(),
+  });
   const perProcess = (count: (pid: number | undefined) => number, of: Record<string, number | undefined>) =>
     Object.fromEntries(Object.entries(of).map(([name, pid]) => [name, count(pid)]));
 
@@ -144,9 +152,16 @@ export async function startBed() {
     }),
     /** SQL statements and requests to the node that the service has sent so far. */
     async counts(): Promise<Record<string, number>> {
-      service.child.send("counts");
-      const [counts] = await once(service.child, "message");
-      return counts;
+      const counts = await Promise.all(
+        services.map(async ({ child }): Promise<Record<string, number>> => {
+          child.send("counts");
+          return (await once(child, "message"))[0];
+        }),
+      );
+      const names = Object.keys(counts[0] ?? {});
+      return Object.fromEntries(
+        names.map((name) => [name, counts.reduce((sum, of) => sum + (of[name] ?? 0), 0)]),
+      );
     },
     /** Processor time used so far, in ms by process. Linux only. */
     cpu(facilitator?: number): Record<string, number> {

@@ -15,6 +15,8 @@ export interface Results {
   write: WriteResult[];
   /** A fixed number of payments, each tried once, many at the same moment. */
   waves: WriteResult[];
+  /** As `write`, of many payers, with API and relayer as two processes. */
+  apart: WriteResult[];
   former: FormerResult[];
   processes: ProcessesResult[];
   read: {
@@ -42,6 +44,7 @@ export interface Results {
 const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
   write: writeTable,
   waves: waveTable,
+  apart: writeTable,
   former: formerTable,
   processes: processesTable,
   read: readTables,

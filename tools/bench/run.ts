@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `former`, `processes`, `read`, `start` and `soak` each measure one part; `former` compares payments with the code before
- * they were made lighter; `read` covers Get and List, floods, freshness and idle use.
+ * `apart`, `former`, `processes`, `read`, `start` and `soak` each measure one part; `former` compares payments with the
+ * code before they were made lighter; `read` covers Get and List, floods, freshness and idle use.
  * `-- --seconds 3` shortens every load, for a first look; `-- soak --minutes 180 --agents 50` lengthens the soak.
  */
 
@@ -19,7 +19,7 @@ import { measureFormer } from "./former.js";
 import { round } from "./load.js";
 import { measureReading } from "./read-path.js";
 import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
-import { measureProcesses, measureWaves, measureWrites } from "./write-path.js";
+import { measureMany, measureProcesses, measureWaves, measureWrites } from "./write-path.js";
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
@@ -41,6 +41,8 @@ const IDLE_MS = 30_000;
 const results: Partial<Results> = {};
 if (parts.includes("waves")) results.waves = await onBed(measureWaves);
 if (parts.includes("write")) results.write = await onBed((bed) => measureWrites(bed, seconds));
+if (parts.includes("apart"))
+  results.apart = await onBed((bed) => measureMany(bed, seconds), { isApart: true });
 if (parts.includes("former")) results.former = await measureFormer(seconds);
 if (parts.includes("processes")) results.processes = await onBed((bed) => measureProcesses(bed, seconds));
 if (parts.includes("read"))
@@ -56,8 +58,11 @@ writePage(results);
 console.log(`\n${[...tablesOf(results).values()].join("\n\n")}\n\nWritten to ${PAGE}.`);
 
 /** Measures one part on a new bed: the contracts and blocks of one would slow down another. */
-async function onBed<T>(measure: (bed: Bed) => Promise<T>): Promise<T> {
-  const bed = await startBed();
+async function onBed<T>(
+  measure: (bed: Bed) => Promise<T>,
+  options?: Parameters<typeof startBed>[0],
+): Promise<T> {
+  const bed = await startBed(options);
   try {
     return await measure(bed);
   } finally {

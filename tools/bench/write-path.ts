@@ -32,8 +32,9 @@ const CONCURRENCIES = [1, 8, 32, 128, 512, 1024] as const;
 const AUTOMINE_CONCURRENCIES = CONCURRENCIES.slice(0, 4);
 /** Payments in {@link measureWaves}, or one wave if that is more. */
 const WAVE_PAYMENTS = 256;
-/** Sequential payments before a process is measured. */
+/** Sequential payments before a process is measured, then seconds of the load that is measured. */
 const WARM_UP = 20;
+const WARM_UP_SECONDS = 5;
 const PRICE = "50";
 
 export const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce manager"] as const;
@@ -42,11 +43,22 @@ export const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce
 type Prepare = (agent: Agent) => Promise<() => Promise<Outcome>>;
 
 /** Measures all systems at all concurrencies on one chain, one after another. */
-export async function measureWrites(bed: Bed, seconds: number): Promise<WriteResult[]> {
+export const measureWrites = (bed: Bed, seconds: number): Promise<WriteResult[]> =>
+  measureLoads(bed, seconds, { "1 s blocks": CONCURRENCIES, automine: AUTOMINE_CONCURRENCIES });
+
+/** As {@link measureWrites}, of many payers on 1 s blocks. */
+export const measureMany = (bed: Bed, seconds: number): Promise<WriteResult[]> =>
+  measureLoads(bed, seconds, { "1 s blocks": CONCURRENCIES.slice(-3) });
+
+async function measureLoads(
+  bed: Bed,
+  seconds: number,
+  loads: Partial<Record<Mining, readonly number[]>>,
+): Promise<WriteResult[]> {
   const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
   const results: WriteResult[] = [];
-  for (const mining of ["1 s blocks", "automine"] satisfies Mining[]) {
-    for (const concurrency of mining === "automine" ? AUTOMINE_CONCURRENCIES : CONCURRENCIES) {
+  for (const [mining, concurrencies] of Object.entries(loads) as [Mining, readonly number[]][]) {
+    for (const concurrency of concurrencies) {
       const measured = await compareSystems(bed, { mining, concurrency, agents }, (prepare) =>
         runLoad({ concurrency, seconds }, async (loop) => (await prepare(agents[loop] as Agent))()),
       );
@@ -85,9 +97,11 @@ async function compareSystems(
       facilitator === undefined
         ? prepareContract(bed, agent)
         : prepareSettlement(bed, facilitator.url, agent);
-    await warmUp(async () => (await prepare(agents[0] as Agent))());
-    const [cpu, counts] = [bed.cpu(facilitator?.pid), await bed.counts()];
+    const pay = async (payer: number) => (await prepare(agents[payer] as Agent))();
+    await warmUp(() => pay(0));
     await bed.mine(mining);
+    await runLoad({ concurrency, seconds: WARM_UP_SECONDS }, pay);
+    const [cpu, counts] = [bed.cpu(facilitator?.pid), await bed.counts()];
     const load = await run(prepare);
     results.push({
       mining,
