@@ -27,9 +27,7 @@ describe("signed actions and the opening of a vote, when their API processes are
   it("after the outbox write, the repeated request finds them", async () => {
     const { blocks, apis } = cluster;
     await start(() => blocks.pause());
-    const areStored = async (): Promise<boolean> =>
-      (await operationsOf(actions)).flat().length === actions.length;
-    await until("all are stored", areStored, { timeoutMs: 60_000, intervalMs: 20 });
+    await untilStored();
     await Promise.all(apis.map((one) => one.kill()));
     blocks.resume();
     await Promise.all(apis.map((one) => one.start()));
@@ -143,10 +141,23 @@ const start: Start = async (prepare) => {
   return { done: responses };
 };
 
+const untilStored = (): Promise<void> =>
+  until("all are stored", async () => (await operationsOf(actions)).flat().length === actions.length, {
+    timeoutMs: 60_000,
+    intervalMs: 20,
+  });
+
 /** Kills every API process once all actions wait at the gate. If `isLost`, their writes never arrive. */
 async function killApisAt(gate: GateName, isLost: boolean): Promise<void> {
-  const { gates, apis, processAt } = cluster;
-  await start(() => gates.close(gate));
+  const { blocks, gates, apis, processAt } = cluster;
+  // One block for all: writers of responses lock rows that the relayer changes before it sends more.
+  const sharesBlock = gate === "answer_keep";
+  await start(async () => {
+    if (sharesBlock) await blocks.pause();
+    await gates.close(gate);
+  });
+  if (sharesBlock) await untilStored();
+  blocks.resume();
   const waiting = async () =>
     (await gates.writers(gate)).filter(({ port }) => apis.includes(processAt(port)));
   const areThere = async (): Promise<boolean> => {
