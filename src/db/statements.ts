@@ -49,7 +49,9 @@ export function sharedCalls(types: Record<string, string>): SQL {
  */
 export function forEachCall(types: Record<string, string>, statement: SQL, once?: SQL): SQL {
   // Because of the limit, rows are looked up call by call. Otherwise the planner can prefer to read whole tables.
-  return sql`${once === undefined ? sql`` : sql`with ${once}`} select call.n, shared.* from ${sharedCalls(types)} cross join lateral (${statement} limit 1) shared`;
+  const shared = sql`
+    select call.n, shared.* from ${sharedCalls(types)} cross join lateral (${statement} limit 1) shared`;
+  return once === undefined ? shared : sql`with ${once} ${shared}`;
 }
 
 /** Calls that share a statement: the rows of all are in memory at once, and contracts can be long. */

@@ -64,4 +64,6 @@ test("a caller's unanswered payments are found by an index, and what is sent by 
   for (const index of ["operation_by_authorization", "operation_unanswered", "operation_rejected"])
     expect(plan).toContain(index);
   expect(plan).toMatch(/operation_by_batch .*\s+Index Cond: \(batch_id = ANY/);
+  // At the top, not below each call.
+  expect(plan).toMatch(/^ {2}CTE pending_gas$/m);
 });
