@@ -86,6 +86,30 @@ test("an agent that leaves nothing to the operator signs for a deadline of its o
   ok(await client.post(approval(id), undefined, headers));
 });
 
+test("a Worker whose deliveries expire before they are relayed has ten of them stored", async () => {
+  const { id } = await matched<{ id: Address }>(world, { client, worker });
+  const path = `/v1/contracts/${id}/delivery`;
+  const rejected = `select 1 from app.operation where escrow = $1 and kind = 'deliver' and state = 'rejected'`;
+  for (let i = 0; (await world.query(rejected, [id])).length < 12; i++) {
+    const body = { delivery: `ipfs://${i}` };
+    const { message, ...typed } = toSign(await worker.post(path, body));
+    await world.testClient.mine({ blocks: 1 });
+    // Still ahead of the newest block, but no longer of the next one.
+    const deadline = (await world.chainNow()) + 1;
+    await worker.post(
+      path,
+      body,
+      await signedHeaders(worker, { ...typed, message: { ...message, deadline } }),
+    );
+  }
+  const stored = () => world.query("select 1 from app.delivery where contract_id = $1", [id]);
+  expect(await stored()).toHaveLength(10);
+  const body = { delivery: "ipfs://output" };
+  ok(await worker.post(path, body, await signed(worker, path, body)));
+  expect(await stored()).toHaveLength(10);
+  expect(ok(await client.get<Json>(`/v1/contracts/${id}`)).delivery).not.toBeNull();
+});
+
 // From here on no test moves the time by more than seconds.
 test.concurrent("the key of an account that runs code without ERC-1271 (EIP-7702) can sign its actions, as on chain", async () => {
   const agent = await strict();

@@ -261,6 +261,9 @@ interface StoredDelivery {
   encrypted: Awaited<ReturnType<typeof encryptWithNewKey>>;
 }
 
+/** A rejected delivery costs its Worker nothing. Older ones are deleted: it can send the hash of one of these itself. */
+const MAX_DELIVERIES = 10;
+
 /** Readers see it once its hash is on chain. Returns the number of checkpoints, which is final under their lock. */
 async function storeDelivery(
   tx: Transaction,
@@ -276,5 +279,8 @@ async function storeDelivery(
     .insert(delivery)
     .values({ ...by, deliveryHash, encrypted: underStoredKey })
     .onConflictDoNothing();
+  await tx.execute(sql`
+    delete from app.delivery where contract_id = ${id} and delivery_hash <> ${deliveryHash} and id in (
+      select id from app.delivery where contract_id = ${id} order by id desc offset ${MAX_DELIVERIES})`);
   return countCheckpoints(tx, by);
 }
