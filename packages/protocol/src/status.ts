@@ -54,15 +54,19 @@ export interface StatusFacts {
   reviewDeadline: number;
 }
 
-/** Returns the status at `now`. A deadline has passed once `now` equals it. */
+/** A deadline has passed once `now` equals it. That of a settled escrow has, even if the clock is behind the facts. */
+const isAhead = (deadline: number, { settled }: StatusFacts, now: number): boolean =>
+  now < deadline && !settled;
+
+/** Returns the status at `now`. */
 export function statusOf(facts: StatusFacts, now: number): Status {
   switch (facts.phase) {
     case "created":
-      return now < facts.matchDeadline ? "created" : "cancelled-unmatched";
+      return isAhead(facts.matchDeadline, facts, now) ? "created" : "cancelled-unmatched";
     case "matched":
-      return now < facts.deliveryDeadline ? "matched" : "cancelled-absent";
+      return isAhead(facts.deliveryDeadline, facts, now) ? "matched" : "cancelled-absent";
     case "delivered":
-      return now < facts.reviewDeadline ? "under-review" : resolvedStatus(facts, now);
+      return isAhead(facts.reviewDeadline, facts, now) ? "under-review" : resolvedStatus(facts, now);
     case "disputed":
       return "disputed";
     case "approved":
@@ -80,7 +84,7 @@ export function statusOf(facts: StatusFacts, now: number): Status {
 /** Returns the packed outcomes at `now`, 0 while undecided: the stored ones, or all met if no one disputed in time. */
 export function effectiveOutcomes(facts: StatusFacts, now: number): number {
   const acceptedByTimeOut =
-    facts.phase === "delivered" && !facts.computedCriteria && now >= facts.reviewDeadline;
+    facts.phase === "delivered" && !facts.computedCriteria && !isAhead(facts.reviewDeadline, facts, now);
   return acceptedByTimeOut ? allMet(facts.criteriaCount) : facts.outcomes;
 }
 
@@ -166,11 +170,11 @@ export interface SettlementFacts extends StatusFacts {
 export function endingOf(facts: StatusFacts, now: number): Ending | null {
   switch (facts.phase) {
     case "created":
-      return now < facts.matchDeadline ? null : "unmatched";
+      return isAhead(facts.matchDeadline, facts, now) ? null : "unmatched";
     case "matched":
-      return now < facts.deliveryDeadline ? null : "absent";
+      return isAhead(facts.deliveryDeadline, facts, now) ? null : "absent";
     case "delivered":
-      return now < facts.reviewDeadline ? null : "review-timeout";
+      return isAhead(facts.reviewDeadline, facts, now) ? null : "review-timeout";
     case "disputed":
       return null;
     case "tallied":

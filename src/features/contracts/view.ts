@@ -221,11 +221,11 @@ export function showRow(row: ShownRow, now: number): ContractView {
 
 /** Status of a `working_contract` row at `now` (seconds, or a placeholder), as text. */
 export function statusSql(now: number | Placeholder): SQL<Status> {
-  const at = sql`${now}::numeric`;
+  const isBefore = sql`not ${w.settled} and ${now}::numeric <`;
   return sql<Status>`case ${w.phase}
-    when 'created' then case when ${at} < ${w.matchDeadline} then 'created' else 'cancelled-unmatched' end
-    when 'matched' then case when ${at} < ${w.deliveryDeadline} then 'matched' else 'cancelled-absent' end
-    when 'delivered' then case when ${at} < ${w.reviewDeadline} then 'under-review' else ${resolvedSql} end
+    when 'created' then case when ${isBefore} ${w.matchDeadline} then 'created' else 'cancelled-unmatched' end
+    when 'matched' then case when ${isBefore} ${w.deliveryDeadline} then 'matched' else 'cancelled-absent' end
+    when 'delivered' then case when ${isBefore} ${w.reviewDeadline} then 'under-review' else ${resolvedSql} end
     when 'approved' then ${resolvedSql}
     when 'tallied' then ${resolvedSql}
     when 'disputed' then 'disputed'

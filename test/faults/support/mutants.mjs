@@ -625,8 +625,14 @@ const BY_TEST_FILE = {
     "statuses-wait-for-keeper": {
       file: "packages/protocol/src/status.ts",
       edits: [
-        ['return now < facts.matchDeadline ? "created" : "cancelled-unmatched";', 'return "created";'],
-        ['return now < facts.deliveryDeadline ? "matched" : "cancelled-absent";', 'return "matched";'],
+        [
+          'return isAhead(facts.matchDeadline, facts, now) ? "created" : "cancelled-unmatched";',
+          'return "created";',
+        ],
+        [
+          'return isAhead(facts.deliveryDeadline, facts, now) ? "matched" : "cancelled-absent";',
+          'return "matched";',
+        ],
       ],
       only: "row 35: without a keeper",
     },

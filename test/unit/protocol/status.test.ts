@@ -47,6 +47,9 @@ describe("status at each deadline second", () => {
     ["delivered, past the delivery deadline", { phase: "delivered" }, DELIVERY, "under-review"],
     ["delivered, a second before the review deadline", { phase: "delivered" }, REVIEW - 1, "under-review"],
     ["delivered, at the review deadline", { phase: "delivered" }, REVIEW, "resolved"],
+    ["created, settled, by a clock behind it", { phase: "created", settled: true }, 0, "cancelled-unmatched"],
+    ["matched, settled, by a clock behind it", { phase: "matched", settled: true }, 0, "cancelled-absent"],
+    ["delivered, settled, by a clock behind it", { phase: "delivered", settled: true }, 0, "settled-all-met"],
     ["delivered, timed out and settled", { phase: "delivered", settled: true }, REVIEW, "settled-all-met"],
     ["approved, unsettled", { phase: "approved", outcomes: allMet(3) }, FAR, "resolved"],
     [
@@ -116,6 +119,10 @@ describe("endedAt and endingOf", () => {
     const open = { ...facts, phase, endedAt: null };
     expect([endedAt(open, deadline - 1), endingOf(open, deadline - 1)]).toEqual([null, null]);
     expect([endedAt(open, deadline), endingOf(open, FAR)]).toEqual([deadline, ending]);
+    expect([endedAt({ ...open, settled: true }, 0), endingOf({ ...open, settled: true }, 0)]).toEqual([
+      deadline,
+      ending,
+    ]);
   });
 
   it.each([
