@@ -75,7 +75,11 @@ async function bounded<T>(
 }
 
 /** Statuses that begin by the clock, with the deadline that decides. */
-const BEGIN_AT = { "cancelled-unmatched": "matchDeadline", "cancelled-absent": "deliveryDeadline" } as const;
+const BEGIN_AT = {
+  "cancelled-unmatched": "matchDeadline",
+  "cancelled-absent": "deliveryDeadline",
+  resolved: "reviewDeadline",
+} as const;
 /** How far a service's index may be behind its clock. */
 const INDEX_LAG_MS = 60_000;
 

@@ -74,6 +74,18 @@ describe("waiting", () => {
     await expect(wait(seen(closed, -61_000))).rejects.toThrow("can no longer change");
   });
 
+  it("takes resolved for final only a minute after the review deadline, or before it", async () => {
+    const seen = (status: string, msAgo: number) => ({
+      status,
+      reviewDeadline: new Date(Date.now() - msAgo).toISOString(),
+    });
+    const wait = (...contracts: object[]) =>
+      waitForStatus(readerOf(...contracts) as never, ["resolved", "disputed"], { intervalMs: 1 });
+    expect(await wait(seen("resolved", 500), seen("disputed", 600))).toMatchObject({ status: "disputed" });
+    for (const msAgo of [61_000, -61_000])
+      expect(await wait(seen("resolved", msAgo))).toMatchObject({ status: "resolved" });
+  });
+
   it("leaves no rejection behind if the read throws at once", async () => {
     const read = () => {
       throw new Error("not even a promise");
