@@ -204,6 +204,23 @@ test.concurrent("a challenge whose permission has ended already is refused", asy
   expect(answer).toMatchObject({ status: 400, error: { code: "invalid_request" } });
 });
 
+test.concurrent("an agent's key alone complains as the delegation allows that its owner registered on chain", async () => {
+  const agent = await signInAs(await world.newAgent({ usd: "500" }), {});
+  const { id } = await matched<{ id: Address }>(world, { client, worker: agent });
+  const complain = (what: string) => agent.post(`/v1/contracts/${id}/complaints`, { evidence: { what } });
+  ok(await complain("late"), 201);
+  const owner = await alone(world, agent);
+  await world.increaseTime(2);
+  await owner.register("none");
+  expect(await complain("by whoever has the key")).toMatchObject({
+    status: 403,
+    error: { code: "forbidden" },
+  });
+  await world.increaseTime(2);
+  await owner.register("all");
+  ok(await complain("rude"), 201);
+});
+
 test.concurrent("a narrower sign-in has replaced the earlier one when the client is connected", async () => {
   const account = privateKeyToAccount(generatePrivateKey());
   await (await alone(world, { account })).register("all");

@@ -10,7 +10,7 @@ import {
 } from "@working-contracts/protocol/signatures";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, desc, eq, sql } from "drizzle-orm";
+import { desc, sql } from "drizzle-orm";
 import { hashTypedData } from "viem";
 import { meaningOf } from "../../chain/errors.js";
 import { verifyActionSignature } from "../../chain/signatures.js";
@@ -162,20 +162,6 @@ export async function isDelegable(deps: Deps, agent: Address, action: AgentActio
 
 function permits({ issuedAt, revokedAt, actions, until }: DelegationGrant, action: AgentAction, now: number) {
   return issuedAt > revokedAt && (actions & actionBits([action])) !== 0 && (until === 0 || now < until);
-}
-
-/** Whether the key alone may file complaints: the newest sign-in that issued a key decides, also after a revocation. */
-export async function mayComplain(
-  { db, clock }: Pick<Deps, "db" | "clock">,
-  agent: Address,
-): Promise<boolean> {
-  const [newest] = await db
-    .select()
-    .from(challenge)
-    .where(and(eq(challenge.address, agent), eq(challenge.purpose, "issue")))
-    .orderBy(desc(challenge.issuedAt), desc(challenge.redeemedAt))
-    .limit(1);
-  return newest === undefined || permits({ ...newest, revokedAt: 0 }, "complain", clock.now());
 }
 
 type Proof = typeof challenge.$inferSelect;

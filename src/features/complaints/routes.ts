@@ -30,7 +30,7 @@ import {
   pageOf,
   shortList,
 } from "../../http/schemas.js";
-import { mayComplain, readSignature, signatureMissing } from "../agents/delegation.js";
+import { isDelegable, readSignature, signatureMissing } from "../agents/delegation.js";
 import { loadContractForAction, roleOf } from "../contracts/actions.js";
 import { type ContractRow, loadContract } from "../contracts/view.js";
 
@@ -149,7 +149,7 @@ async function findSigned(
   return found && toComplaint(found);
 }
 
-/** The filer's signature over the evidence; null if its newest sign-in lets the key alone complain. */
+/** The filer's signature over the evidence; null if its delegation lets the key alone complain. */
 async function authorizeComplaint(
   deps: Deps,
   { id: contract, caller: agent, evidence, actionHeaders: headers }: ComplaintCall,
@@ -157,7 +157,7 @@ async function authorizeComplaint(
   const unsigned = { agent, contract, headers, call: complaintCall(canonicalize(evidence) ?? "") };
   const signed = await readSignature(deps, unsigned);
   if (signed !== null) return { ...signed, nonce: String(signed.nonce) };
-  if (await mayComplain(deps, agent)) return null;
+  if (await isDelegable(deps, agent, "complain")) return null;
   throw await signatureMissing(deps, unsigned);
 }
 
