@@ -114,9 +114,7 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
   const { db, deployment, readParameters } = deps;
   const current = await loadStake(db, caller);
   if (current !== null && current.releasableAt !== null) {
-    throw conflict(
-      `Your stake is being withdrawn. It will be paid back after ${isoTime(current.releasableAt)}; stake again after that.`,
-    );
+    throw conflict(`Your stake is being withdrawn. ${payback(current.releasableAt)} Stake again after that.`);
   }
   const amount = given ?? tokenUnits((await readParameters()).baEligibilityStake);
   const newest = await newestStake(db, caller);
@@ -174,9 +172,7 @@ async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Pro
 function requireBonded(current: Awaited<ReturnType<typeof loadStake>>): void {
   if (current === null) throw conflict("You have nothing staked.");
   if (current.releasableAt === null) return;
-  throw conflict(
-    `Your stake is already being withdrawn. It will be paid back after ${isoTime(current.releasableAt)}.`,
-  );
+  throw conflict(`Your stake is already being withdrawn. ${payback(current.releasableAt)}`);
 }
 
 async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
@@ -186,6 +182,10 @@ async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
     .innerJoin(w, eq(w.id, vote.contractId))
     .where(and(eq(vote.backupAgent, agent), eq(w.phase, "disputed")))
     .orderBy(desc(vote.sealedAt))
+/** The keeper knows only stakes that passed through this service. */
+const payback = (releasableAt: bigint): string =>
+  `It will be paid back after ${isoTime(releasableAt)}, at the latest when someone calls \`withdrawStake\` of the registry (\`wcontract on-chain withdraw-stake\`).`;
+
     .limit(1);
   if (open === undefined) return;
   throw conflict(
