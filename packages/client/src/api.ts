@@ -378,7 +378,7 @@ export interface components {
                 newContractBytesPerMinute: number;
                 /** @description Of one address, failed on chain */
                 failedOperationsPerHour: number;
-                /** @description Of one address, whose signature the relayer's simulation refused */
+                /** @description Of one address, whose signature the relayer's simulation refused, before its paid calls wait */
                 refusedOperationsPerHour: number;
             };
             authentication: {

@@ -116,7 +116,7 @@ const SHOWN_LIMITS = {
     failedOperationsPerHour: number(LIMITS.failedOperationsPerHour, "Of one address, failed on chain"),
     refusedOperationsPerHour: number(
       LIMITS.refusedOperationsPerHour,
-      "Of one address, whose signature the relayer's simulation refused",
+      "Of one address, whose signature the relayer's simulation refused, before its paid calls wait",
     ),
   },
   authentication: {
