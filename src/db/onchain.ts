@@ -149,12 +149,14 @@ export async function indexedBlock(db: Executor): Promise<bigint | null> {
 }
 
 /**
- * SQL: whether the views still show everything they have ever shown, except events that left the chain. A restarted
- * indexer first reverts rows that were not final and reads them again; until it reaches the event log's position, the
- * views are outdated.
+ * SQL: the newest block that the views show; null unless they still show everything they have ever shown, except events
+ * that left the chain. A restarted indexer first reverts rows that were not final and reads them again; until it reaches
+ * the event log's position, the views are outdated.
  */
-export const isIndexWhole = sql<boolean>`exists (select 1 from ${readyIndex}
+export const wholeBlock = sql<string | null>`(select ${latestBlock} from ${readyIndex}
   and ${latestBlock}::numeric >= coalesce((select scanned_block from app.event_log where id = 1), 0))`;
+/** SQL: whether there is a {@link wholeBlock}. */
+export const isIndexWhole = sql<boolean>`${wholeBlock} is not null`;
 
 /** SQL: the time (seconds) of the newest block that the views show; null while the indexer catches up. */
 export const indexedTime = sql<number>`(select substring(latest_checkpoint for 10)::int8 from ${readyIndex})`;
@@ -276,22 +278,36 @@ async function visibleTargets(db: Executor, waiters: Waiter[]): Promise<Set<Wait
   return new Set(waiters.filter(({ target }) => isShown(target)));
 }
 
-/** A row read together with {@link isIndexWhole}. */
+/** A row read together with {@link wholeBlock}. */
 export interface IndexedRow {
-  indexIsWhole: boolean;
+  indexBlock: string | null;
+}
+
+/** Where facts on chain are read, and what they are compared with. */
+export interface IndexReader {
+  db: Executor;
+  clock: { now(): number; head(): { number: bigint } | null };
+  config: { readiness: { maxIndexLag: number } };
 }
 
 /**
  * Throws `unavailable` (503) if the views are, or were when `rows` were read, older than the state already shown to
- * callers. Call it with the rows, or after the read.
+ * callers, or too far behind the chain: statuses that begin by the clock would be wrong. Call it with the rows, or after
+ * the read.
  */
-export async function requireIndex(db: Executor, rows: readonly IndexedRow[] = []): Promise<void> {
-  const [row] = rows;
-  if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;
-  throw unavailable("The chain index is catching up after a restart. Retry the request.");
+export async function requireIndex(
+  { db, clock, config }: IndexReader,
+  rows: readonly IndexedRow[] = [],
+): Promise<void> {
+  const { indexBlock } = rows[0] ?? (await readWholeBlock(db));
+  if (indexBlock === null)
+    throw unavailable("The chain index is catching up after a restart. Retry the request.");
+  const behind = (clock.head()?.number ?? 0n) - BigInt(indexBlock);
+  if (behind > config.readiness.maxIndexLag)
+    throw unavailable(`The chain index is ${behind} blocks behind the chain. Retry the request.`);
 }
 
-async function isWhole(db: Executor): Promise<boolean> {
-  const { rows } = await db.execute<{ whole: boolean }>(sql`select ${isIndexWhole} as whole`);
-  return rows[0]?.whole === true;
+async function readWholeBlock(db: Executor): Promise<IndexedRow> {
+  const { rows } = await db.execute<{ indexBlock: string | null }>(sql`select ${wholeBlock} as "indexBlock"`);
+  return rows[0] ?? { indexBlock: null };
 }

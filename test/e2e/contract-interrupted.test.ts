@@ -107,13 +107,14 @@ test("while the index lags behind a state that it already showed, reads never go
   );
   const ofClient = ["workload", "record", "stake"].map((part) => `/v1/agents/${client.address}/${part}`);
   const paths = [...reads, ...ofClient, "/v1/contracts", "/v1/contracts?q=nobody-wrote-this", "/v1/votes"];
-  const unknown = `/v1/contracts/0x${"12".repeat(20)}`;
+  const quoted = (await signedCall(worker, "/v1/contracts", await draft(world), world)).quote.payTo;
+  const unknown = [`/v1/contracts/0x${"12".repeat(20)}`, `/v1/contracts/${quoted}/terms`];
   const answers = async () => {
-    const read = await Promise.all([...paths, unknown].map((path) => client.get(path)));
+    const read = await Promise.all([...paths, ...unknown].map((path) => client.get(path)));
     const delivered = await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://early" });
     return [...read, delivered].map(({ status, error }) => [status, error?.code]);
   };
-  const refused = Array(paths.length + 2).fill([503, "unavailable"]);
+  const refused = Array(paths.length + unknown.length + 1).fill([503, "unavailable"]);
   const { rows } = await world.pool.query<{ schema: string }>(
     "select table_schema as schema from information_schema.tables where table_name = 'working_contract' and table_type = 'BASE TABLE'",
   );
@@ -126,7 +127,17 @@ test("while the index lags behind a state that it already showed, reads never go
       isThere
         ? "alter view onchain.gone rename to working_contract"
         : "alter view onchain.working_contract rename to gone",
+    // Whole, but further behind the chain than READY_MAX_INDEX_LAG.
+    (isNear: boolean) =>
+      isNear
+        ? "drop view onchain._ponder_checkpoint; alter view onchain.near rename to _ponder_checkpoint"
+        : `alter view onchain._ponder_checkpoint rename to near;
+           create view onchain._ponder_checkpoint as select finalized_checkpoint, overlay(latest_checkpoint
+             placing lpad((select scanned_block from app.event_log)::text, 16, '0') from 27 for 16) as latest_checkpoint
+           from onchain.near`,
   ];
+  await world.testClient.mine({ blocks: 31 });
+  await world.indexed();
   for (const change of changes) {
     await world.pool.query(change(false));
     try {
@@ -139,7 +150,7 @@ test("while the index lags behind a state that it already showed, reads never go
     }
   }
   for (const path of paths) expect((await client.get(path)).status, path).toBe(200);
-  expect((await client.get(unknown)).status).toBe(404);
+  for (const path of unknown) expect((await client.get(path)).status, path).toBe(404);
 });
 
 test("an action without a payment is completed by its repetition", async () => {

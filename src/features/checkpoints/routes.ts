@@ -8,6 +8,7 @@ import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, lte, ne } from "drizzle-orm";
 import type { Executor, Transaction } from "../../db/client.js";
+import type { IndexReader } from "../../db/onchain.js";
 import { checkpoint, operation } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { conflict, invalidField, notFound } from "../../errors.js";
@@ -162,10 +163,11 @@ export type CheckpointProof = z.infer<typeof CheckpointProofSchema>;
 
 /** The proof against the root over all checkpoints, which a delivery anchors. Throws 404. */
 async function proveCheckpoint(
-  { db, checkpointTrees }: Pick<Deps, "db" | "checkpointTrees">,
+  deps: IndexReader & Pick<Deps, "checkpointTrees">,
   { id, checkpointId }: { id: Address; checkpointId: string },
 ): Promise<CheckpointProof> {
-  const { chain } = await loadContract(db, id);
+  const { db, checkpointTrees } = deps;
+  const { chain } = await loadContract(deps, id);
   const by = { contractId: id, worker: chain.worker };
   const [row] = await db
     .select({ leaf: checkpoint.leaf })
@@ -196,17 +198,18 @@ interface SubmittedCheckpoint {
 
 /** Accepts a checkpoint, or returns that of an earlier call with its id. Refuses one out of order or too large, or during a delivery. */
 async function submitCheckpoint(
-  { db, clock }: Pick<Deps, "db" | "clock">,
+  deps: IndexReader & Pick<Deps, "db">,
   { id, caller, checkpointId, draft }: SubmittedCheckpoint,
 ): Promise<CheckpointView> {
   // Strangers are refused before the lock, so they cannot delay the Worker.
-  requireWorker(await loadContractForAction(db, id), caller);
+  requireWorker(await loadContractForAction(deps, id), caller);
+  const { db, clock } = deps;
   return db.transaction(async (tx) => {
     await lockCheckpoints(tx, id);
     const [first] = await tx.select().from(checkpoint).where(eq(checkpoint.id, checkpointId));
     if (first !== undefined) return toCheckpoint(first);
     const now = clock.now();
-    const row = await loadContractForAction(tx, id);
+    const row = await loadContractForAction({ ...deps, db: tx }, id);
     requireStatus(row, "matched", now);
     await requireNoDelivery(tx, id);
     const previous = await readLastCheckpoint(tx, { contractId: id, worker: caller });
@@ -353,8 +356,9 @@ export const checkpointEndpoints = [
       "application/json": { schema: listOf(CheckpointSchema).openapi("CheckpointList") },
     }),
     errors: ["not_found"],
-    handle: async ({ db }, { params: { id }, query: { limit, cursor }, c }) => {
-      const by = { contractId: id, worker: (await loadContract(db, id)).chain.worker };
+    handle: async (deps, { params: { id }, query: { limit, cursor }, c }) => {
+      const { db } = deps;
+      const by = { contractId: id, worker: (await loadContract(deps, id)).chain.worker };
       if (limit === undefined && cursor === undefined) {
         c.get("limitDownload")();
         const text = listText(streamCheckpoints(db, by));

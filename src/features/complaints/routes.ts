@@ -82,7 +82,7 @@ interface ComplaintCall {
 async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<ComplaintView> {
   const { db, clock } = deps;
   const { id, caller, complaintId, evidence } = call;
-  const row = await loadContractForAction(db, id);
+  const row = await loadContractForAction(deps, id);
   const role = roleOf(row, caller);
   if (role === null) throw forbidden("Only the contract's client or worker may file a complaint.");
   // Before its signature or sign-in, which may have ended since the first call.
@@ -305,9 +305,9 @@ export const complaintEndpoints = [
     query: PageQuerySchema,
     returns: body("Complaints", listOf(ComplaintSchema).openapi("ComplaintList")),
     errors: ["not_found"],
-    handle: async ({ db }, { params: { id }, query }) => {
-      await loadContract(db, id);
-      return shortList(query, await listComplaints(db, id, query));
+    handle: async (deps, { params: { id }, query }) => {
+      await loadContract(deps, id);
+      return shortList(query, await listComplaints(deps.db, id, query));
     },
   }),
 ];

@@ -5,7 +5,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { eq, type SQL, sql } from "drizzle-orm";
 import { meaningOf } from "../../chain/errors.js";
 import type { Executor } from "../../db/client.js";
-import { requireIndex, voterFacts, workingContract } from "../../db/onchain.js";
+import { type IndexReader, requireIndex, voterFacts, workingContract } from "../../db/onchain.js";
 import { operation } from "../../db/schema.js";
 import { prepareRows } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
@@ -29,17 +29,18 @@ export type ActionRow = Awaited<ReturnType<ReturnType<typeof prepareOn>["execute
 
 /** Throws 404, and 503 while the index lacks an operation on it that was reported as applied: that is about to change. */
 export async function loadContractForAction(
-  db: Executor,
+  reader: IndexReader,
   id: Address,
   voter: Address | null = null,
 ): Promise<ActionRow> {
+  const { db } = reader;
   const [row] = await preparedOn(db).execute({ id, voter });
   if (row !== undefined) {
-    await requireIndex(db, [row]);
+    await requireIndex(reader, [row]);
     if (row.isReorganized) throw reorganized();
     return row;
   }
-  await requireIndex(db);
+  await requireIndex(reader);
   // One query: a contract that reappears between two queries would look as if it had never existed.
   const { rows } = await db.execute<{ unsure: boolean }>(sql`
     select ${lacksReported(sql`${id}`)} or exists (

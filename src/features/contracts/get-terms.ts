@@ -4,8 +4,7 @@ import { z } from "@hono/zod-openapi";
 import { eachParameter, packTerms, type TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address } from "@working-contracts/protocol/types";
 import { eq } from "drizzle-orm";
-import type { Executor } from "../../db/client.js";
-import { parseStoredTerms, workingContract } from "../../db/onchain.js";
+import { type IndexReader, parseStoredTerms, requireIndex, workingContract } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { notFound } from "../../errors.js";
@@ -65,13 +64,14 @@ export type TermsView = z.infer<typeof TermsSchema>;
 
 /** Terms of an open contract, and those of a quote for its caller alone: texts that no one paid for are not published. */
 export async function getTerms(
-  { db, deployment }: Pick<Deps, "db" | "deployment">,
+  deps: IndexReader & Pick<Deps, "deployment">,
   id: Address,
   reader: Address | null = null,
 ): Promise<TermsView> {
+  const { db, deployment } = deps;
   const [row] = await db.select().from(terms).where(eq(terms.id, id));
   const isVisible =
-    row !== undefined && (row.openedAt !== null || row.caller === reader || (await isOpenOnChain(db, id)));
+    row !== undefined && (row.openedAt !== null || row.caller === reader || (await isOpenOnChain(deps, id)));
   if (!isVisible) throw notFound(`Terms not found for contract ${id}.`);
 
   const escrowTerms = parseStoredTerms(row.escrowTerms);
@@ -91,10 +91,12 @@ export async function getTerms(
 }
 
 /** Anyone can open an escrow that is paid, without the service. */
-async function isOpenOnChain(db: Executor, id: Address): Promise<boolean> {
-  const [row] = await db
+async function isOpenOnChain(deps: IndexReader, id: Address): Promise<boolean> {
+  const [row] = await deps.db
     .select({ phase: workingContract.phase })
     .from(workingContract)
     .where(eq(workingContract.id, id));
-  return row !== undefined && row.phase !== "none";
+  if (row !== undefined && row.phase !== "none") return true;
+  await requireIndex(deps);
+  return false;
 }

@@ -8,7 +8,14 @@ import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, asc, desc, eq, inArray, notInArray, or } from "drizzle-orm";
 import { erc20Abi } from "viem";
 import type { Executor } from "../../db/client.js";
-import { deferredPayout, escrowEvent, indexedBlock, requireIndex, vote } from "../../db/onchain.js";
+import {
+  deferredPayout,
+  escrowEvent,
+  type IndexReader,
+  indexedBlock,
+  requireIndex,
+  vote,
+} from "../../db/onchain.js";
 import type { Deps } from "../../deps.js";
 import { AddressViewSchema, HexViewSchema } from "../../http/schemas.js";
 import { AmountViewSchema, factsOf, loadContract, parametersOf, TimeViewSchema } from "./view.js";
@@ -56,10 +63,10 @@ type Booking = Omit<LedgerEntry, "amount"> & { amount: bigint };
 
 /** The books of one contract as of the newest indexed block. Throws 404. */
 export async function getLedger(
-  deps: Pick<Deps, "db" | "publicClient" | "deployment">,
+  deps: IndexReader & Pick<Deps, "publicClient" | "deployment">,
   id: Address,
 ): Promise<LedgerView> {
-  const { chain } = await loadContract(deps.db, id);
+  const { chain } = await loadContract(deps, id);
   // First the block, then the events up to it, so both sides describe the same block.
   const asOfBlock = await indexedBlock(deps.db);
   const events = (await readTimeline(deps.db, id)).filter(
@@ -73,7 +80,7 @@ export async function getLedger(
     entries.reduce((total, entry) => (entry.direction === direction ? total + entry.amount : total), 0n);
   const held = sum("in") - sum("out");
   const balance = asOfBlock === null ? null : await balanceAt(deps, id, asOfBlock);
-  await requireIndex(deps.db);
+  await requireIndex(deps);
   return {
     contractId: id,
     entries: entries.map((entry) => ({ ...entry, amount: formatDecimal(entry.amount) })),
@@ -234,12 +241,12 @@ export type SettlementView = z.infer<typeof SettlementSchema>;
 export type SettlementLeg = SettlementView["legs"][number];
 
 /** The settlement of one contract, empty while it has not ended. Throws 404. */
-export async function getSettlement(deps: Pick<Deps, "db" | "clock">, id: Address): Promise<SettlementView> {
-  const row = await loadContract(deps.db, id);
+export async function getSettlement(deps: IndexReader, id: Address): Promise<SettlementView> {
+  const row = await loadContract(deps, id);
   const now = deps.clock.now();
   const { client, worker, treasury, workerInitiated, settledAt } = row.chain;
   const payments = await loadPayments(deps.db, id);
-  await requireIndex(deps.db);
+  await requireIndex(deps);
   const facts = {
     ...factsOf(row),
     workerInitiated,

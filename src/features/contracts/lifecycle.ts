@@ -72,7 +72,7 @@ export function performFreeAction(
     name: `${name} ${id}`,
     subject: { escrow: id },
     store: async (requestHash) => {
-      const row = await loadContractForAction(deps.db, id);
+      const row = await loadContractForAction(deps, id);
       const now = deps.clock.now();
       requireRole(row, caller);
       requireStatus(row, status, now);
@@ -150,7 +150,7 @@ export async function performPaidAction(
     caller,
     ...request,
     check: async (): Promise<PaidAction> => {
-      const row = await loadContractForAction(deps.db, id);
+      const row = await loadContractForAction(deps, id);
       requireRole(row, caller);
       requireStatus(row, status, deps.clock.now());
       const facts = { ...row.chain, parameters: parametersOf(row) };
@@ -178,7 +178,7 @@ export async function deliver(
     name: `deliver ${id}`,
     subject: { escrow: id },
     store: async (requestHash) => {
-      const row = await loadContractForAction(deps.db, id);
+      const row = await loadContractForAction(deps, id);
       requireWorker(row, caller);
       requireStatus(row, "matched", deps.clock.now());
       // Before the lock, to keep that short: builds most of the tree, and asks the chain who allows the delivery.

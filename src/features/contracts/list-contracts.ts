@@ -3,10 +3,9 @@ import { z } from "@hono/zod-openapi";
 import { priceBand } from "@working-contracts/protocol/amounts";
 import { STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
 import { and, eq, gte, isNotNull, lte, ne, type SQL, sql } from "drizzle-orm";
-import { requireIndex, vote, workingContract as w } from "../../db/onchain.js";
+import { type IndexReader, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import { prepareShapes, sizeOf } from "../../db/statements.js";
-import type { Deps } from "../../deps.js";
 import { unavailable } from "../../errors.js";
 import { decodeCursor, encodeCursor, type Page } from "../../http/schemas.js";
 import { createFairConcurrencyLimit, type Reader } from "../../scheduling.js";
@@ -60,7 +59,7 @@ const statementOf = prepareShapes<WalkedRow>("contract_list");
 
 /** One page of contracts. Throws `invalid_request` for a cursor of another order. `reader` is whose turn a search takes. */
 export async function listContracts(
-  deps: Pick<Deps, "db" | "clock">,
+  deps: IndexReader,
   filter: ContractFilter,
   reader: Reader,
 ): Promise<Page<ContractView>> {
@@ -96,7 +95,7 @@ export async function listContracts(
   const end = rows.findIndex((row) => row.ended);
   const page = rows.slice(0, Math.min(limit, end < 0 ? limit : end + 1));
   const shown = page.filter(({ matched }) => matched === true);
-  await requireIndex(deps.db, shown);
+  await requireIndex(deps, shown);
   const last = page.at(-1);
   const more = last !== undefined && (rows.length > page.length || last.ended);
   return {

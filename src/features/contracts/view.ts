@@ -10,16 +10,16 @@ import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, eq, getTableColumns, ne, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
 import {
-  isIndexWhole,
+  type IndexReader,
   type Loose,
   requireIndex,
   statusFacts,
   vote,
   workingContract as w,
+  wholeBlock,
 } from "../../db/onchain.js";
 import { delivery, terms } from "../../db/schema.js";
 import { forEachCall, prepareShared, selected } from "../../db/statements.js";
-import type { Deps } from "../../deps.js";
 import { type AppError, notFound } from "../../errors.js";
 import { AddressViewSchema } from "../../http/schemas.js";
 
@@ -74,7 +74,7 @@ export function selectContracts<Extra extends Record<string, SQL> = Record<never
     .select({
       chain: getTableColumns(w),
       terms: { title: terms.title },
-      indexIsWhole: isIndexWhole,
+      indexBlock: wholeBlock,
       ...extra,
     })
     .from(w)
@@ -86,9 +86,9 @@ export function selectContracts<Extra extends Record<string, SQL> = Record<never
 export type ContractRow = Awaited<ReturnType<typeof selectContracts>>[number];
 
 /** The row of one contract; throws 404 `not_found` if it was never opened, or if its terms are not stored here. */
-export async function loadContract(db: Executor, id: Address): Promise<ContractRow> {
-  const rows = await selectContracts(db, eq(w.id, id)).limit(1);
-  await requireIndex(db, rows);
+export async function loadContract(reader: IndexReader, id: Address): Promise<ContractRow> {
+  const rows = await selectContracts(reader.db, eq(w.id, id)).limit(1);
+  await requireIndex(reader, rows);
   const [row] = rows;
   if (row === undefined) throw noContract(id);
   return row;
@@ -133,7 +133,7 @@ type ShownChain = Loose<Pick<ContractRow["chain"], keyof typeof SHOWN>>;
 
 export type ShownRow = ShownChain &
   Pick<typeof terms.$inferSelect, keyof typeof SHOWN_TERMS> &
-  Pick<ContractRow, "indexIsWhole"> & { delivery: string | null; backupAgents: Address[] };
+  Pick<ContractRow, "indexBlock"> & { delivery: string | null; backupAgents: Address[] };
 
 /** SQL of {@link selectContracts} with only the shown columns. Add order and limit, and call {@link requireIndex}. */
 export function shownContracts(where?: SQL): SQL {
@@ -142,7 +142,7 @@ export function shownContracts(where?: SQL): SQL {
     ...SHOWN_TERMS,
     delivery: delivery.encrypted,
     backupAgents,
-    indexIsWhole: isIndexWhole,
+    indexBlock: wholeBlock,
     length,
   };
   return sql`
@@ -165,12 +165,12 @@ export function noContract(id: Address): AppError {
 
 /** One contract as the API shows it now, with `changes`; throws 404 `not_found`. */
 export async function viewContract(
-  deps: Pick<Deps, "db" | "clock">,
+  deps: IndexReader,
   id: Address,
   changes: Partial<ShownRow> = {},
 ): Promise<ContractView> {
   const [row] = await contractById(deps.db, { id });
-  await requireIndex(deps.db, row && [row]);
+  await requireIndex(deps, row && [row]);
   if (row === undefined) throw noContract(id);
   return showRow({ ...row, ...changes }, deps.clock.now());
 }

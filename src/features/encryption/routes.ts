@@ -6,7 +6,7 @@ import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, sql } from "drizzle-orm";
 import { hashMessage } from "viem";
 import { recoverSigner, verifySignature } from "../../chain/signatures.js";
-import { draw, vote } from "../../db/onchain.js";
+import { draw, type IndexReader, vote } from "../../db/onchain.js";
 import { deliveryShare, encryptionKey, keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, forbidden } from "../../errors.js";
@@ -101,10 +101,11 @@ async function publishKey(
 
 /** Stores what a party encrypted for a Backup Agent, in place of what it shared before; the same text keeps its first time. */
 async function shareDelivery(
-  { db, clock }: Pick<Deps, "db" | "clock">,
+  deps: IndexReader & Pick<Deps, "db">,
   { id, caller, recipient, jwe }: { id: Address; caller: Address; recipient: Address; jwe: string },
 ): Promise<ShareView> {
-  const row = await loadContractForAction(db, id);
+  const { db, clock } = deps;
+  const row = await loadContractForAction(deps, id);
   if (roleOf(row, caller) === null)
     throw forbidden("Only the contract's client and worker may share its delivery.");
   requireStatus(row, "disputed", clock.now());
@@ -179,9 +180,9 @@ export const encryptionEndpoints = [
     params,
     returns: data("At most one share of each party", z.array(ShareSchema)),
     errors: ["not_found"],
-    handle: async ({ db }, { params: { id }, caller }) => {
-      await loadContractForAction(db, id);
-      const rows = await db
+    handle: async (deps, { params: { id }, caller }) => {
+      await loadContractForAction(deps, id);
+      const rows = await deps.db
         .select()
         .from(deliveryShare)
         .where(and(eq(deliveryShare.contractId, id), eq(deliveryShare.recipient, caller)))

@@ -6,7 +6,15 @@ import { STATUS_GROUPS, type Status } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, gte, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
-import { deferredPayout, draw, requireIndex, stake, vote, workingContract as w } from "../../db/onchain.js";
+import {
+  deferredPayout,
+  draw,
+  type IndexReader,
+  requireIndex,
+  stake,
+  vote,
+  workingContract as w,
+} from "../../db/onchain.js";
 import { apiKey, complaint, profile, terms } from "../../db/schema.js";
 import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
@@ -47,10 +55,8 @@ export type RoleRecord = z.infer<typeof RoleRecordSchema>;
 export type RecordView = z.infer<typeof RecordSchema>;
 
 /** The record of any address; zeros if it has done nothing. Contracts count once matched. */
-export async function readRecord(
-  { db, clock }: Pick<Deps, "db" | "clock">,
-  agent: Address,
-): Promise<RecordView> {
+export async function readRecord(deps: IndexReader, agent: Address): Promise<RecordView> {
+  const { db, clock } = deps;
   const now = clock.now();
   const [asWorker, asClient, asBackupAgent, complaintsAgainst] = await Promise.all([
     readRole(db, "worker", { agent, now }),
@@ -58,7 +64,7 @@ export async function readRecord(
     readBallots(db, agent),
     readComplaints(db, agent),
   ]);
-  await requireIndex(db);
+  await requireIndex(deps);
   return { agentId: agent, asWorker, asClient, asBackupAgent, complaintsAgainst };
 }
 
@@ -238,9 +244,10 @@ const CLOSED: readonly Status[] = STATUS_GROUPS.closed;
 
 /** The workload of `address` as `caller` may see it. Throws 404 `not_found` for an address that was never seen. */
 export async function readWorkload(
-  { db, clock }: Pick<Deps, "db" | "clock">,
+  deps: IndexReader,
   { address, caller, limit = WORKLOAD_LIMIT }: { address: Address; caller: Address; limit?: number },
 ): Promise<Workload> {
+  const { db, clock } = deps;
   const now = clock.now();
   // A direct award is no workload of the named Worker before it accepts.
   const asWorker = and(eq(w.worker, address), isNotNull(w.matchedAt));
@@ -269,7 +276,7 @@ export async function readWorkload(
     cut(findPendingVotes(db, address, limit)),
     cut(findResolvedVotes(db, { address, caller, limit })),
   ]);
-  await requireIndex(db);
+  await requireIndex(deps);
   const asParty = { activeAsWorker, completedAsWorker, activeAsClient, completedAsClient };
   if (longest === 0 && !(await isKnown(db, address))) {
     throw notFound(`No activity for this address: ${address}`);

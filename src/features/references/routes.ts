@@ -6,6 +6,7 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { seatsOpenAt, statusOf } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, lt } from "drizzle-orm";
+import type { IndexReader } from "../../db/onchain.js";
 import { keyRelease } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { forbidden } from "../../errors.js";
@@ -58,7 +59,7 @@ async function releaseKeys(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
   { id, caller }: { id: Address; caller: Address },
 ): Promise<ReferenceJwk[]> {
-  const row = await loadContractForAction(deps.db, id);
+  const row = await loadContractForAction(deps, id);
   const { role, fields } = await entitlementOf(deps, row, caller);
   const keys: ReferenceJwk[] = [];
   for (const field of fields) {
@@ -138,13 +139,13 @@ async function isBackupAgent(
 
 /** A page of releases, newest first, for client and worker. */
 async function listReleases(
-  { db }: Pick<Deps, "db">,
+  deps: IndexReader,
   { id, caller, limit, before }: { id: Address; caller: Address } & z.output<typeof KeyReleaseQuerySchema>,
 ): Promise<Page<KeyReleaseView>> {
-  const contract = await loadContractForAction(db, id);
+  const contract = await loadContractForAction(deps, id);
   if (roleOf(contract, caller) === null)
     throw forbidden("Only the contract's client and worker may read this.");
-  const rows = await db
+  const rows = await deps.db
     .select()
     .from(keyRelease)
     .where(and(eq(keyRelease.contractId, id), before === undefined ? undefined : lt(keyRelease.id, before)))

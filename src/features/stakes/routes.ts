@@ -6,7 +6,14 @@ import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import type { Executor } from "../../db/client.js";
-import { lockedUntil, requireIndex, stake, vote, workingContract as w } from "../../db/onchain.js";
+import {
+  type IndexReader,
+  lockedUntil,
+  requireIndex,
+  stake,
+  vote,
+  workingContract as w,
+} from "../../db/onchain.js";
 import { APPLIED, operation as relayed } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { conflict } from "../../errors.js";
@@ -53,8 +60,8 @@ const StakeSchema = z
 export type StakeView = z.infer<typeof StakeSchema>;
 
 /** Amount in base units, times in seconds; votes can delay the release. Null if nothing is staked. */
-async function loadStake(db: Executor, agent: Address) {
-  const [row] = await db
+async function loadStake(reader: IndexReader, agent: Address) {
+  const [row] = await reader.db
     .select({
       amount: stake.amount,
       since: stake.since,
@@ -63,21 +70,21 @@ async function loadStake(db: Executor, agent: Address) {
     })
     .from(stake)
     .where(eq(stake.agent, agent));
-  await requireIndex(db);
+  await requireIndex(reader);
   if (row === undefined) return null;
   return { ...row, releasableAt: row.releasableAt === null ? null : BigInt(row.releasableAt) };
 }
 
 /** The stake of any address; zero and nulls if it has none. */
 export async function viewStake(
-  { db, readParameters }: Pick<Deps, "db" | "readParameters">,
+  deps: Pick<Deps, "db" | "clock" | "config" | "readParameters">,
   agent: Address,
 ): Promise<StakeView> {
-  const row = await loadStake(db, agent);
+  const row = await loadStake(deps, agent);
   if (row === null) {
     return { agentId: agent, staked: "0.0", stakedSince: null, eligible: false, releasableAt: null };
   }
-  const required = tokenUnits((await readParameters()).baEligibilityStake);
+  const required = tokenUnits((await deps.readParameters()).baEligibilityStake);
   return {
     agentId: agent,
     staked: formatDecimal(row.amount, TOKEN_DECIMALS),
@@ -112,7 +119,7 @@ async function addStake(deps: Deps, call: StakeCall): Promise<StoredResponse> {
 
 async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Promise<PaidAction> {
   const { db, deployment, readParameters } = deps;
-  const current = await loadStake(db, caller);
+  const current = await loadStake(deps, caller);
   if (current !== null && current.releasableAt !== null) {
     throw conflict(`Your stake is being withdrawn. ${payback(current.releasableAt)} Stake again after that.`);
   }
@@ -151,7 +158,7 @@ export function newestStakeQuery(db: Executor, caller: Address) {
 async function requestUnstake(deps: Deps, request: Required<ActionRequest>): Promise<StoredResponse> {
   const { db, deployment } = deps;
   const { caller, actionHeaders } = request;
-  const current = await loadStake(db, caller);
+  const current = await loadStake(deps, caller);
   // A stake made after this one was paid back has a later `since`, and so its own once-key.
   const onceKey = `request-unstake:${caller}:${current?.since}`;
   return performUnpaidCall(deps, {
@@ -175,6 +182,10 @@ function requireBonded(current: Awaited<ReturnType<typeof loadStake>>): void {
   throw conflict(`Your stake is already being withdrawn. ${payback(current.releasableAt)}`);
 }
 
+/** The keeper knows only stakes that passed through this service. */
+const payback = (releasableAt: bigint): string =>
+  `It will be paid back after ${isoTime(releasableAt)}, at the latest when someone calls \`withdrawStake\` of the registry (\`wcontract on-chain withdraw-stake\`).`;
+
 async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
   const [open] = await db
     .select({ contractId: vote.contractId })
@@ -182,10 +193,6 @@ async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
     .innerJoin(w, eq(w.id, vote.contractId))
     .where(and(eq(vote.backupAgent, agent), eq(w.phase, "disputed")))
     .orderBy(desc(vote.sealedAt))
-/** The keeper knows only stakes that passed through this service. */
-const payback = (releasableAt: bigint): string =>
-  `It will be paid back after ${isoTime(releasableAt)}, at the latest when someone calls \`withdrawStake\` of the registry (\`wcontract on-chain withdraw-stake\`).`;
-
     .limit(1);
   if (open === undefined) return;
   throw conflict(

@@ -65,7 +65,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
 type VoteAction = PaidAction & { commitment: Hex; entrusted?: { votes: number; salt: Hex } };
 
 async function checkVote(deps: Deps, { id, caller, ballot }: VoteCall): Promise<VoteAction> {
-  const row = await loadContractForAction(deps.db, id, caller);
+  const row = await loadContractForAction(deps, id, caller);
   const { price, criteriaCount } = row.chain;
   let sealed: Pick<VoteAction, "commitment" | "entrusted">;
   if ("commitment" in ballot) sealed = ballot;
@@ -224,7 +224,7 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
     name: `open-vote ${id}`,
     subject: { kind: "open-vote", onceKey: `open-vote:${id}:${caller}` },
     store: async (requestHash) => {
-      const row = await loadContractForAction(db, id);
+      const row = await loadContractForAction(deps, id);
       const packed = packBallot(votes, row.chain.criteriaCount);
       const [ballot] = await db
         .select({ commitment: vote.commitment, votes: vote.votes })

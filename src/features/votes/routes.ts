@@ -122,7 +122,7 @@ export const voteEndpoints = [
     errors: ["not_found"],
     handle: async (deps, { params: { id }, query, caller }) => {
       const page = await listVotes(deps, caller, { ...query, contractId: id });
-      if (page.data.length === 0) await loadContract(deps.db, id);
+      if (page.data.length === 0) await loadContract(deps, id);
       return page;
     },
   }),

@@ -9,10 +9,16 @@ import {
 import { OUTCOMES, outcomeAt, tallyOutcomes } from "@working-contracts/protocol/outcomes";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
-import { type IndexedRow, isIndexWhole, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
+import {
+  type IndexedRow,
+  type IndexReader,
+  requireIndex,
+  vote,
+  workingContract as w,
+  wholeBlock,
+} from "../../db/onchain.js";
 import { entrustedVote, terms } from "../../db/schema.js";
 import { prepareShapes, selected, sizeOf } from "../../db/statements.js";
-import type { Deps } from "../../deps.js";
 import { AddressViewSchema, decodeCursor, encodeCursor } from "../../http/schemas.js";
 import { phasesOf, statusSql } from "../contracts/view.js";
 import type { VoteQuerySchema } from "./routes.js";
@@ -84,7 +90,7 @@ const SHOWN = {
   absentNoneMetClientShare: w.absentNoneMetClientShare,
   tokenMintRewardFull: w.tokenMintRewardFull,
   tokenMintRewardReduced: w.tokenMintRewardReduced,
-  indexIsWhole: isIndexWhole,
+  indexBlock: wholeBlock,
 };
 
 /** SQL: ballots by criterion, as far as the placeholder `caller` may see them. Add order and limit. */
@@ -124,11 +130,8 @@ const value = sql.placeholder;
 const statementOf = prepareShapes<VoteRow>("vote_list");
 
 /** One page of votes as `caller` may see them. Throws `invalid_request` if the cursor is not from this list. */
-export async function listVotes(
-  { db, clock }: Pick<Deps, "db" | "clock">,
-  caller: Address,
-  filter: VoteFilter,
-): Promise<VotePage> {
+export async function listVotes(deps: IndexReader, caller: Address, filter: VoteFilter): Promise<VotePage> {
+  const { db, clock } = deps;
   const { limit, cursor, status, majorityOutcome, ...values } = filter;
   const after = cursor === undefined ? undefined : decodeCursor(CursorSchema, cursor);
   const given = Object.entries(filter)
@@ -151,7 +154,7 @@ export async function listVotes(
     ...after,
   });
   const page = rows.slice(0, limit);
-  await requireIndex(db, page);
+  await requireIndex(deps, page);
   const last = page.at(-1);
   return {
     data: page.map(toVote),

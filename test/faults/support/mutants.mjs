@@ -138,8 +138,13 @@ const BY_TEST_FILE = {
     },
     "earlier-time-shown": {
       file: "src/db/onchain.ts",
-      from: "if (row === undefined ? await isWhole(db) : row.indexIsWhole) return;",
-      to: "if (db !== undefined) return;",
+      from: 'throw unavailable("The chain index is catching up after a restart. Retry the request.");',
+      to: "return;",
+      only: "that it already showed",
+    },
+    "stale-index-shown": {
+      file: "src/db/onchain.ts",
+      edits: [["if (behind > config.readiness.maxIndexLag)", "if (config === undefined)"]],
       only: "that it already showed",
     },
     "taken-back-refused": {
