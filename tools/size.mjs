@@ -16,7 +16,7 @@ const GENERATED = [
   /^test\/contracts\/snapshots\//,
 ];
 const SOURCE = /^(?:src|packages|tools)\/.*\.(?:ts|tsx|mjs|css|js|md)$/;
-const TEST = /^test\/.*\.(?:ts|tsx|mjs|sol|tree)$/;
+const TEST = /^test\/.*\.(?:ts|tsx|mjs|sol|tree|diff)$/;
 
 const paths = trackedFiles();
 const generated = paths.filter((path) => GENERATED.some((pattern) => pattern.test(path)));

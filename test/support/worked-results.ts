@@ -2,7 +2,7 @@
 import type { Outcome } from "@working-contracts/protocol/outcomes";
 
 export interface WorkedResult {
-  /** Mutants select tests by it (test/faults/support/mutants.mjs). */
+  /** Mutants select tests by it (test/faults/support/mutants.diff). */
   name: string;
   price: string;
   /** The votes of A, B and C, a letter for each criterion: m(et), n(ot met) or u(nclear). */
