@@ -1,4 +1,5 @@
 /** The log of events as an agent reads it: page by page, and as a stream. */
+import { EventSourceParserStream } from "eventsource-parser/stream";
 import type { EventView } from "../../src/events/log.js";
 import type { EventList } from "../../src/features/events/routes.js";
 import { until } from "../../tools/local/processes.js";
@@ -13,7 +14,7 @@ interface Message {
 
 export type EventStreamReader = Awaited<ReturnType<typeof openEventStream>>;
 
-/** A minimal reader of server-sent events. It keeps every message since it was opened. */
+/** Keeps every message since it was opened. */
 export async function openEventStream(
   url: string,
   { apiKey, lastEventId }: { apiKey: string; lastEventId?: string },
@@ -27,28 +28,12 @@ export async function openEventStream(
     signal: closing.signal,
   });
   const messages: Message[] = [];
-  let last = "";
-  const take = (block: string): void => {
-    const fields = new Map(
-      block.split("\n").map((line): [string, string] => {
-        const colon = line.indexOf(": ");
-        return [line.slice(0, colon), line.slice(colon + 2)];
-      }),
-    );
-    last = fields.get("id") ?? last;
-    const data = fields.get("data");
-    if (data !== undefined)
-      messages.push({ id: last, event: fields.get("event") ?? "message", data: JSON.parse(data) });
-  };
   const read = async (): Promise<void> => {
-    let text = "";
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) {
-      text += decoder.decode(chunk as Uint8Array, { stream: true });
-      const blocks = text.split("\n\n");
-      text = blocks.pop() ?? "";
-      for (const block of blocks) take(block);
-    }
+    const events = response.body
+      ?.pipeThrough(new TextDecoderStream())
+      .pipeThrough(new EventSourceParserStream());
+    for await (const { id = "", event = "message", data } of events ?? [])
+      messages.push({ id, event, data: JSON.parse(data) });
   };
   const ended = response.ok ? read().catch(() => undefined) : Promise.resolve();
   return {
