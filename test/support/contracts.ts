@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 import type { Hex } from "viem";
+import { type ConcurrencyLimit, createConcurrencyLimit } from "../../src/scheduling.js";
 import { until } from "../../tools/local/processes.js";
 import type { Agent, ApiResponse } from "./agent.js";
 import { type Quote, quoteOf } from "./payment.js";
@@ -61,20 +62,16 @@ export async function created<C = Json>(place: Place, client: Agent, overrides: 
   return (await posted<C>(place, client, overrides)).contract;
 }
 
-const turns = new WeakMap<Agent, Promise<unknown>[]>();
-const LANES = 3;
+const limits = new WeakMap<Agent, ConcurrencyLimit>();
 
 /**
  * Limits how many creations of one agent are unpaid at a time, because the service allows five. Tests that quote or pay
  * by hand use a separate agent, or at most two of them share one.
  */
 function inTurn<T>(agent: Agent, act: () => Promise<T>): Promise<T> {
-  const lanes =
-    turns.get(agent) ?? Array.from({ length: LANES }, () => Promise.resolve() as Promise<unknown>);
-  turns.set(agent, lanes);
-  const turn = (lanes.shift() as Promise<unknown>).then(act);
-  lanes.push(turn.catch(() => {}));
-  return turn;
+  const limit = limits.get(agent) ?? createConcurrencyLimit(3);
+  limits.set(agent, limit);
+  return limit(act);
 }
 
 export interface Pair {

@@ -17,9 +17,10 @@ import { expect } from "vitest";
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
 import { ROOT } from "../../src/root.js";
+import { createConcurrencyLimit } from "../../src/scheduling.js";
 import type { Agent } from "./agent.js";
 import { mined, ownersWallet, setSignerCall, walletOf } from "./chain.js";
-import { turns, type World } from "./world.js";
+import type { World } from "./world.js";
 
 const MASTER_KEY = `0x${"11".repeat(32)}` as const;
 /** The errors that stop attacks. */
@@ -32,7 +33,7 @@ export async function openOperator(world: World) {
   const owner = ownersWallet(world);
   await mined(world, await owner.sendTransaction(setSignerCall(relay, account.address, true)));
   let delegations = 0;
-  const inTurn = turns();
+  const inTurn = createConcurrencyLimit(1);
 
   return {
     /** Owner of Relay, factory and token. */

@@ -22,6 +22,7 @@ import { afterAll, inject } from "vitest";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import { readDeployment } from "../../src/chain/deployment.js";
 import { type Database, databaseOn } from "../../src/db/client.js";
+import { createConcurrencyLimit } from "../../src/scheduling.js";
 import { localAccount } from "../../tools/local/network.js";
 import { until } from "../../tools/local/processes.js";
 import { type Agent, type Call, caller, signIn } from "./agent.js";
@@ -127,7 +128,7 @@ export async function openScene(target: Target = inject("target")): Promise<Scen
   if (followsChain) await followChainTime(chainNow);
 
   /** The node signs for its own first account, and responds with the receipt. */
-  const inOwnersTurn = turns();
+  const inOwnersTurn = createConcurrencyLimit(1);
   const asOwner = async (to: Address, data: Hex): Promise<void> => {
     const params = [{ from: OWNER.address, to, data }] as never;
     const method = "eth_sendTransactionSync" as never;
@@ -149,7 +150,7 @@ export async function openScene(target: Target = inject("target")): Promise<Scen
     ]);
     return { usd: quoteOf(price).asset, token: quoteOf(stake).asset };
   });
-  const inFundersTurn = turns();
+  const inFundersTurn = createConcurrencyLimit(1);
   const asFunder = (asset: Address, to: Address, value: bigint): Promise<void> => {
     const rpcUrl = target.rpcUrl as string;
     const nativeCurrency = { name: "", symbol: "", decimals: 18 };
@@ -280,16 +281,6 @@ export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 type IndexerStatus = Record<string, { block: { number: number } }>;
-
-/** Runs actions one after another. A failed one stops no other. */
-export function turns(): <T>(run: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (run) => {
-    const turn = last.then(run);
-    last = turn.catch(() => {});
-    return turn;
-  };
-}
 
 /** Reads the chain id from a challenge. */
 async function chainIdOf(call: Call): Promise<number> {
