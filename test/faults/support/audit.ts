@@ -14,7 +14,7 @@ import { STATUSES, statusOf } from "@working-contracts/protocol/status";
 import { eq } from "drizzle-orm";
 import { type Address, createPublicClient, http, type PublicClient, parseAbiItem } from "viem";
 import { databaseOn } from "../../../src/db/client.js";
-import { statusFacts, workingContract } from "../../../src/db/onchain.js";
+import { statusFacts, waitForIndexed, workingContract } from "../../../src/db/onchain.js";
 import type { ContractView } from "../../../src/features/contracts/view.js";
 import { createConcurrencyLimit } from "../../../src/scheduling.js";
 import { until } from "../../../tools/local/processes.js";
@@ -292,19 +292,10 @@ async function connectionFaults({ name, url }: ServiceProcess): Promise<string[]
 }
 
 /** Resolves once the views show that block; throws after a minute and a half. */
-export async function indexedTo({ pool }: Cluster, target: bigint): Promise<void> {
-  const hasReached = async (): Promise<boolean> => {
-    const { rows } = await pool.query<{ block: string }>(
-      `select substring(progress.latest_checkpoint from 27 for 16) as block
-       from onchain._ponder_meta app, onchain._ponder_checkpoint progress
-       where app.key = 'app' and app.value ->> 'is_ready' = '1'`,
-    );
-    return BigInt(rows[0]?.block ?? -1) >= target;
-  };
-  await until(`the index reaches block ${target}`, hasReached, {
-    timeoutMs: SETTLE_TIMEOUT_MS,
-    intervalMs: 100,
-  });
+export async function indexedTo({ pool }: Cluster, blockNumber: bigint): Promise<void> {
+  const target = { blockNumber, timeoutMs: SETTLE_TIMEOUT_MS };
+  if (!(await waitForIndexed(databaseOn(pool), target)))
+    throw new Error(`The index does not reach block ${blockNumber}.`);
 }
 
 /** No account nonce of a signer is skipped, and each used nonce is accounted for. */
