@@ -1,5 +1,6 @@
 /** A proxy between one process and the chain's node. It responds as a rule says: late, wrongly, or not at all. */
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { json } from "node:stream/consumers";
 import { listenOnOwnPort } from "./own-port.js";
 
 export interface RpcCall {
@@ -36,9 +37,9 @@ export async function startRpcProxy(target: string) {
     return (await answer.json()) as RpcAnswer;
   };
 
-  const answer = async (body: string, response: ServerResponse): Promise<void> => {
-    const request = JSON.parse(body) as RpcCall | RpcCall[];
-    const calls = Array.isArray(request) ? request : [request];
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = (await json(request)) as RpcCall | RpcCall[];
+    const calls = Array.isArray(body) ? body : [body];
     const answers = await Promise.all(
       calls.map((call) => (rule === null ? forward(call) : rule(call, () => forward(call)))),
     );
@@ -52,18 +53,13 @@ export async function startRpcProxy(target: string) {
       }));
       const { status = 200 } = (answers as RpcAnswer[]).find(({ status }) => status !== undefined) ?? {};
       response.writeHead(status, { "content-type": "application/json" });
-      response.end(JSON.stringify(Array.isArray(request) ? bodies : bodies[0]));
+      response.end(JSON.stringify(Array.isArray(body) ? bodies : bodies[0]));
     }
   };
 
   const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("error", () => {});
-    request.on("end", () => {
-      // The node might be down as well.
-      answer(Buffer.concat(chunks).toString("utf8"), response).catch(() => response.destroy());
-    });
+    // The node might be down as well.
+    answer(request, response).catch(() => response.destroy());
   });
   const { port, refuse, stop } = await listenOnOwnPort(server, { cut: () => server.closeAllConnections() });
 

@@ -1,5 +1,6 @@
 /** A node that responds over HTTP as a test says. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import { listen } from "../../support/listen.js";
 
 export interface AskedCall {
@@ -19,13 +20,9 @@ export interface FakeNode {
 
 export async function startFakeNode(answer: Answer): Promise<FakeNode> {
   let requests = 0;
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  const server = createServer(async (request, response) => {
     requests++;
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () =>
-      answer(response, [JSON.parse(Buffer.concat(chunks).toString("utf8"))].flat() as AskedCall[]),
-    );
+    answer(response, [JSON.parse(await text(request))].flat());
   });
   const { url } = await listen(server);
   return {
