@@ -149,10 +149,11 @@ async function revertUndone(log: Log, undone: ReadonlySet<Hex>, progress: IndexP
   return lost.length;
 }
 
-/** Appends new chain events, then those passed over, then due deadlines. Returns whether there is more. */
+/** Appends chain events that were passed over, then new ones, then due deadlines. Returns whether there is more. */
 async function appendFromChain(log: Log, progress: IndexProgress): Promise<boolean> {
   const { state, tx } = log;
   if (!(await indexHolds(tx, state))) return false;
+  if (await appendPassedOver(log)) return true;
 
   const rows = await readChainEvents(tx, { after: state.scannedId ?? "", limit: BATCH });
   const drafts = await draftsOf(tx, rows);
@@ -172,7 +173,7 @@ async function appendFromChain(log: Log, progress: IndexProgress): Promise<boole
       .set({ loggedUpTo: "" })
       .where(and(isOneOf(expiredAttempt.id, passedOver), isNull(expiredAttempt.loggedUpTo)));
   }
-  if (rows.length === BATCH || (await appendPassedOver(log))) return true;
+  if (rows.length === BATCH) return true;
 
   const due = await takeDueDeadlines(tx, { now: progress.timestamp, limit: BATCH });
   await append(log, due.drafts);

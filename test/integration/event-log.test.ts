@@ -47,6 +47,18 @@ const createKnown = (title: string): Promise<Address> =>
     onAddress: (escrow) => holdTerms(network.db, { escrow, title, caller: client.account.address }),
   });
 
+/** Creates an escrow whose texts were dropped unpaid. The log passes over its events until they are back. */
+const createForgotten = (title: string): Promise<Address> =>
+  actors.create({
+    title,
+    initiator: client,
+    matchIn: 86_400,
+    async onAddress(escrow) {
+      const expired = `insert into app.expired_attempt (id, caller, body_hash, escrow_terms) values (lower($1), '', $2, '{}')`;
+      await network.pool.query(expired, [escrow, title]);
+    },
+  });
+
 const reach = (target: Omit<IndexedTarget, "timeoutMs">, timeoutMs = INDEXING_MS) =>
   waitForIndexed(network.db, { ...target, timeoutMs });
 const indexed = async (blockNumber?: bigint) => reach({ blockNumber: blockNumber ?? (await network.head()) });
@@ -224,11 +236,7 @@ describe("the event log", () => {
 
   it("gets the events of a contract whose texts were dropped once they are back, in a block that a reorg leaves alone", async () => {
     startWriter();
-    const forgotten = await actors.create({ title: "forgotten", initiator: client, matchIn: 86_400 });
-    await network.pool.query(
-      "insert into app.expired_attempt (id, caller, body_hash, escrow_terms) values ($1, '', '', '{}')",
-      [forgotten],
-    );
+    const forgotten = await createForgotten("forgotten");
     await actors.accept(worker, forgotten);
     const known = [await createKnown("known"), await createKnown("known, too")];
     const newest = [];
@@ -242,6 +250,19 @@ describe("the event log", () => {
     await removeBlocks(newest[0]?.blockNumber ?? 0n);
     for (const escrow of known) await untilTypes(escrow, [...MATCHED, "event.reverted"]);
     expect(await typesOf(forgotten)).toEqual(MATCHED);
+    await expectWhole();
+  });
+
+  it("gets such events before those that are new when the texts are back", async () => {
+    startWriter();
+    const escrow = await createForgotten("forgotten, too");
+    await untilTypes(await createKnown("after it"), ["contract.created"]);
+    await running.pop()?.stop();
+    await holdTerms(network.db, { escrow, title: "forgotten, too", caller: client.account.address });
+    await actors.accept(worker, escrow);
+    await indexed();
+    startWriter();
+    await untilTypes(escrow, MATCHED);
     await expectWhole();
   });
 
