@@ -467,7 +467,7 @@ describe("a target that fails", () => {
     expect((await read(client, id)).givenUp).toEqual([]);
   });
 
-  test("is disabled after three days without a success, however many of its events wait", async () => {
+  test("is disabled after three days without a success, although events wait, and gets them once it is enabled", async () => {
     const receiver = await startReceiver();
     receiver.answer((response) => response.writeHead(503).end());
     const { id } = await register(client, { url: receiver.url, types: ["contract.created"] });
@@ -492,6 +492,10 @@ describe("a target that fails", () => {
       pendingRetries: 1,
       givenUp: [],
     });
+    receiver.answer((response) => response.writeHead(204).end());
+    ok(await send(client, "PATCH", `${PATH}/${id}`, { disabled: false }));
+    await eventually("it is sent", async () => (await read(client, id)).pendingRetries === 0);
+    expect(receiver.received).toHaveLength(5);
   });
 
   test("is not disabled for what it refused before by the first failure of a later event", async () => {

@@ -246,7 +246,7 @@ export interface paths {
         delete: operations["deleteWebhook"];
         /**
          * Change, disable or enable a webhook
-         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then gets everything since.
+         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then gets what waits to be sent again and everything since. What `givenUp` lists is sent by a replay alone.
          */
         patch: operations["updateWebhook"];
     };

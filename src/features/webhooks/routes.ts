@@ -163,7 +163,7 @@ export const webhookEndpoints = [
     operationId: "updateWebhook",
     summary: "Change, disable or enable a webhook",
     description:
-      "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then gets everything since.",
+      "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then gets what waits to be sent again and everything since. What `givenUp` lists is sent by a replay alone.",
     params,
     body: WebhookChangesSchema,
     returns: data("The webhook after the change", WebhookSchema),

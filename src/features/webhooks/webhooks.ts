@@ -1,7 +1,7 @@
 /** An owner's calls on its webhooks. The sender (src/webhooks/) reads the same rows. */
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
-import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNotNull, sql } from "drizzle-orm";
 import type { Config } from "../../config.js";
 import { ADVISORY_LOCKS, type Executor, lock, type Transaction } from "../../db/client.js";
 import { webhook, webhookRetry } from "../../db/schema.js";
@@ -70,7 +70,7 @@ type WebhookChanges = { [Field in keyof WebhookDraft]?: WebhookDraft[Field] | un
   disabled?: boolean | undefined;
 };
 
-/** Changes the given fields. Enabled again, it gets everything since. Throws `not_found`, and what {@link createWebhook} throws. */
+/** Changes the given fields. Enabled again, it gets what waits and everything since. Throws `not_found`, and what {@link createWebhook} throws. */
 export async function updateWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
   { caller, id, changes }: { caller: Address; id: string; changes: WebhookChanges },
@@ -98,6 +98,12 @@ export async function updateWebhook(
         claimedUntil: null,
       })
       .where(and(eq(webhook.owner, caller), eq(webhook.id, id)));
+    // The outage in which they failed ends here: the next success finds none.
+    if (disabled === false)
+      await tx
+        .update(webhookRetry)
+        .set({ nextAttemptAt: sql`now()` })
+        .where(and(eq(webhookRetry.webhookId, id), isNotNull(webhookRetry.nextAttemptAt)));
   });
   return loadWebhook(db, { owner: caller, id });
 }
