@@ -279,29 +279,37 @@ describe("a webhook", () => {
     expect(await world.query("select 1 from app.webhook where owner = $1", [agent.address])).toEqual([]);
   });
 
-  test("is for parties and stakers only if it wants events of others, once strangers have 2,000", async () => {
-    await created(world, client);
+  test("is for parties and stakers only if it wants events of others, once there are 2,000, and for no one at 10,000", async () => {
+    await matched(world, { client, worker });
+    const poster = await world.newAgent({ usd: "100" });
+    await created(world, poster);
     const stranger = await world.newAgent();
     const url = "http://127.0.0.1:9/";
     const { id } = await register(stranger, { url });
-    await world.pool.query(
-      `insert into app.webhook (id, owner, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to)
-       select 'watcher ' || i, '0x' || i, '', '', '', 0, 0 from generate_series(1, 2000) i`,
-    );
-    try {
-      for (const [method, path, body] of [
-        ["POST", PATH, { url, agent: null }],
-        ["POST", PATH, { url, agent: client.address }],
-        ["PATCH", `${PATH}/${id}`, { agent: null }],
-      ] as const) {
-        const refused = await send(stranger, method, path, body);
-        expect(refused, method).toMatchObject({ status: 429, error: { code: "too_many_webhooks" } });
-      }
-      await register(stranger, { url });
-      await send(client, "DELETE", `${PATH}/${(await register(client, { url, agent: null })).id}`);
-    } finally {
-      await world.pool.query("delete from app.webhook where id like 'watcher %'");
-    }
+    /** Webhooks for all events, from the far future on. */
+    const watch = (from: number, to: number) =>
+      world.pool.query(
+        `insert into app.webhook (id, owner, url, wrapped_secret, master_key_id, sent_up_to, wanted_up_to)
+         select 'watcher ' || i, '0x' || i, '', '', '', 1e15, 1e15 from generate_series($1::int, $2::int) i`,
+        [from, to],
+      );
+    const refuses = async (agent: Agent, method: string, path: string, body: Record<string, unknown>) => {
+      const refused = await send(agent, method, path, body);
+      expect(refused, method).toMatchObject({ status: 429, error: { code: "too_many_webhooks" } });
+    };
+    await watch(1, 2000);
+    await refuses(stranger, "POST", PATH, { url, agent: null });
+    await refuses(stranger, "POST", PATH, { url, agent: client.address });
+    await refuses(stranger, "PATCH", `${PATH}/${id}`, { agent: null });
+    await refuses(poster, "POST", PATH, { url, agent: null });
+    await register(stranger, { url });
+    const { id: allowed } = await register(worker, { url, agent: null });
+    await watch(2001, 9999);
+    await refuses(client, "POST", PATH, { url, agent: null });
+    ok(await send(worker, "PATCH", `${PATH}/${allowed}`, { disabled: true }));
+    await register(client, { url, agent: null });
+    await refuses(worker, "PATCH", `${PATH}/${allowed}`, { disabled: false });
+    await register(client, { url });
   });
 
   test("is rejected if it makes no sense, or beyond ten per address", async () => {

@@ -466,6 +466,10 @@ export interface components {
                 webhooksPerAgent: number;
                 webhookUrlLength: number;
                 webhookDescriptionLength: number;
+                /** @description Of all agents, for other agents' events */
+                webhooksForOthers: number;
+                /** @description From this number of them on, only agents with a matched contract or a stake create more */
+                webhooksForOthersOfStrangers: number;
             };
             profiles: {
                 displayNameLength: number;

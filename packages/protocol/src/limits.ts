@@ -83,6 +83,10 @@ export const LIMITS = {
   /** A stream is dropped if its reader accepts no data for this long. */
   streamStall: 20,
   webhooksPerAgent: 10,
+  /** Of all agents, for events of others: an event updates every one that matches. */
+  webhooksForOthers: 10_000,
+  /** From this number of them on, only agents with a matched contract or a stake create more. */
+  webhooksForOthersOfStrangers: 2_000,
   webhookUrlLength: 2_048,
   webhookDescriptionLength: 200,
 

@@ -17,9 +17,17 @@ import {
 } from "../../events/log.js";
 import { createConcurrencyLimit, createCounts } from "../../scheduling.js";
 
-/** Whether the agent is a party to an open contract, or has a stake. Room is kept for it that free addresses cannot take. */
-export async function isParty(db: Executor, agent: Address): Promise<boolean> {
-  const isOpen = sql`phase <> 'none' and ended_at is null and not settled`;
+/**
+ * Whether the agent has a stake, or is a party to an open contract, matched if `isMatched`. Room is kept for it that free
+ * addresses cannot take.
+ */
+export async function isParty(
+  db: Executor,
+  agent: Address,
+  { isMatched = false }: { isMatched?: boolean } = {},
+): Promise<boolean> {
+  const begun = isMatched ? sql`matched_at is not null` : sql`phase <> 'none'`;
+  const isOpen = sql`${begun} and ended_at is null and not settled`;
   const { rows } = await db.execute<{ party: boolean }>(sql`
     select exists (select 1 from onchain.working_contract where client = ${agent} and ${isOpen})
       or exists (select 1 from onchain.working_contract where worker = ${agent} and ${isOpen})

@@ -187,6 +187,11 @@ const SHOWN_LIMITS = {
   events: {
     ...durations("deadlineNotice", "streamHeartbeat", "streamLifetime", "streamStall"),
     ...numbers("streamsPerAgent", "webhooksPerAgent", "webhookUrlLength", "webhookDescriptionLength"),
+    webhooksForOthers: number(LIMITS.webhooksForOthers, "Of all agents, for other agents' events"),
+    webhooksForOthersOfStrangers: number(
+      LIMITS.webhooksForOthersOfStrangers,
+      "From this number of them on, only agents with a matched contract or a stake create more",
+    ),
   },
   profiles: {
     ...numbers("displayNameLength", "bioLength"),

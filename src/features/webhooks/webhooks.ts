@@ -50,18 +50,18 @@ export async function createWebhook(
   });
 }
 
-/** Webhooks of strangers for events of others. Each event updates every one that matches, and addresses are free. */
-const MAX_WATCHERS = 2_000;
-
-/** Throws 429 `too_many_webhooks` if strangers watch others with as many webhooks as they can, and the caller is one. */
+/** Throws 429 `too_many_webhooks` if no more webhooks can watch others, or no more of strangers and the caller is one. */
 async function assertMayWatchOthers(tx: Transaction, caller: Address): Promise<void> {
-  const { rows } = await tx.execute<{ full: boolean }>(sql`
-    select count(*) >= ${MAX_WATCHERS} as full from (
-      select 1 from ${webhook} where agent is distinct from owner and disabled_at is null limit ${MAX_WATCHERS}) watchers`);
-  if (rows[0]?.full !== true || (await isParty(tx, caller))) return;
+  const { webhooksForOthers, webhooksForOthersOfStrangers } = LIMITS;
+  const { rows } = await tx.execute<{ count: number }>(sql`
+    select count(*)::int as count from (
+      select 1 from ${webhook} where agent is distinct from owner and disabled_at is null limit ${webhooksForOthers}) watchers`);
+  const count = rows[0]?.count ?? 0;
+  const isFull = count >= webhooksForOthers;
+  if (count < webhooksForOthersOfStrangers || (!isFull && (await isParty(tx, caller, { isMatched: true }))))
+    return;
   throw new AppError("too_many_webhooks", {
-    message:
-      "The service accepts no more webhooks for other agents' events, except from agents with an open contract or a stake. Read GET /v1/events instead.",
+    message: `The service accepts no more webhooks for other agents' events${isFull ? "" : ", except from agents with a matched contract or a stake"}. Read GET /v1/events instead.`,
     retryable: false,
   });
 }
