@@ -30,8 +30,8 @@ const MAX_DUE = 1_000;
 /** A response that takes this long is slow, and marks its webhook as slow for this time. */
 const SLOW_SECONDS = 1;
 const SLOW_TIME = sql`interval '10 minutes'`;
-/** Log events matched per round. */
-const MATCH_BATCH = 200n;
+/** Most log events matched per round. */
+const MATCH_BATCH = 200;
 
 export interface DeliveryResult {
   ok: boolean;
@@ -47,8 +47,20 @@ export interface Task {
   attempts: number | null;
 }
 
-/** Marks the webhooks that match the next events, one process at a time. Returns whether there is more. */
-export async function matchRound(db: Database): Promise<boolean> {
+/**
+ * Creates rounds that mark the webhooks which match the next events, one process at a time. A round returns whether
+ * there is more. After each that fails the next takes half as many events: they can be too many for one statement.
+ */
+export function createMatching(db: Database): () => Promise<boolean> {
+  const batch = { size: MATCH_BATCH };
+  return () =>
+    matchRound(db, batch).catch((error: unknown) => {
+      batch.size = Math.ceil(batch.size / 2);
+      throw error;
+    });
+}
+
+async function matchRound(db: Database, batch: { size: number }): Promise<boolean> {
   // Runs many times a second, so it reads two rows and opens no transaction.
   const [found] = await readIsBehind(db, {});
   if (found?.behind !== true) return false;
@@ -64,7 +76,8 @@ export async function matchRound(db: Database): Promise<boolean> {
     if (reader === undefined || log === undefined || log.lastPosition <= reader.position) return false;
 
     const after = reader.position;
-    const end = log.lastPosition < after + MATCH_BATCH ? log.lastPosition : after + MATCH_BATCH;
+    const full = after + BigInt(batch.size);
+    const end = log.lastPosition < full ? log.lastPosition : full;
     const { rowCount } = await tx.execute(sql`
       with fresh as (
         select * from app.event where position > ${after.toString()}::bigint and position <= ${end.toString()}::bigint
@@ -80,6 +93,7 @@ export async function matchRound(db: Database): Promise<boolean> {
         wanted_up_to = greatest(w.wanted_up_to, span.last),
         next_attempt_at = least(w.next_attempt_at, greatest(now(), w.paused_until))
       from span where w.id = span.id`);
+    batch.size = MATCH_BATCH;
     if (rowCount !== 0) await tx.execute(sql`select pg_notify(${WEBHOOKS_DUE}, '')`);
     await tx.update(eventReader).set({ position: end }).where(eq(eventReader.name, READER));
     return end < log.lastPosition;

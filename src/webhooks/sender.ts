@@ -9,9 +9,9 @@ import type { MasterKeys } from "../master-key.js";
 import { createConcurrencyLimit, createCounts, createLoop, type Loop, type Wakers } from "../scheduling.js";
 import {
   claimDue,
+  createMatching,
   type DeliveryResult,
   type Lane,
-  matchRound,
   nextTask,
   postpone,
   recordOutcome,
@@ -96,7 +96,7 @@ export function createWebhookSender(deps: SenderDeps): Loop {
       ...timing,
       name: "webhooks, matching",
       wakers: on(EVENTS_APPENDED),
-      round: () => matchRound(db),
+      round: createMatching(db),
     }),
     ...(["fast", "slow"] as const).map((lane) =>
       createLoop({
