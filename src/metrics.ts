@@ -20,6 +20,7 @@ import { ALARM_NAMES, type RelayerMetrics } from "./relayer/context.js";
 import { type GasPolicy, readUnearned } from "./relayer/gas-accounts.js";
 import { readOpenOperations } from "./relayer/outbox.js";
 import { orNull } from "./scheduling.js";
+import { readMatchingLag } from "./webhooks/deliveries.js";
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -165,6 +166,11 @@ export function createMetrics({
     "working_contracts_event_log_lag_seconds",
     "Age of the oldest event that is not in the event log",
     () => atIndexTime(readLogLag),
+  );
+  read(
+    "working_contracts_webhook_matching_lag_seconds",
+    "Age of the oldest event in the log that is not matched to webhooks",
+    () => atIndexTime(readMatchingLag),
   );
   const isRefused = and(gt(deferredPayout.amount, 0n), isOurs(sql`${deferredPayout.contractId}`));
   read("working_contracts_deferred_payouts", "Payouts that the token refuses", () =>

@@ -106,6 +106,15 @@ const readIsBehind = prepare<{ behind: boolean }>(
     from app.event_log log left join app.event_reader reader on reader.name = ${READER} where log.id = 1`,
 );
 
+/** Age in seconds, at `now`, of the oldest event in the log that is not matched; 0 if there is none. */
+export async function readMatchingLag(db: Executor, now: number): Promise<number> {
+  const { rows } = await db.execute<{ lag: number }>(sql`
+    select greatest(0, ${now} - extract(epoch from occurred_at))::float8 as lag from app.event
+    where position > coalesce((select position from app.event_reader where name = ${READER}), 0)
+    order by position limit 1`);
+  return rows[0]?.lag ?? 0;
+}
+
 const wants = sql`w.disabled_at is null
   and e.position > w.sent_up_to
   and (w.contract_id is null or w.contract_id = e.contract_id)

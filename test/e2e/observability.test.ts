@@ -109,7 +109,8 @@ test("a contract's lifecycle and agents' mistakes are visible in metrics and log
   // The queries of a scrape do not count.
   expect(sample(after, 'database_connections{pool="work",kind="waiting"}')).toBe(0);
   const gas = ["gas_allowance", "gas_budget", "gas_per_fee"].map((name) => `relayer_${name}`);
-  for (const name of ["chain_head_age_seconds", "late_settlements", "event_log_lag_seconds", ...gas]) {
+  const lags = ["event_log_lag_seconds", "webhook_matching_lag_seconds"];
+  for (const name of ["chain_head_age_seconds", "late_settlements", ...lags, ...gas]) {
     expect(after).toMatch(new RegExp(`^working_contracts_${name} \\d`, "m"));
   }
 
