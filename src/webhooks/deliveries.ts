@@ -1,4 +1,5 @@
 /** Deliveries as rows. One reader of the log serves all webhooks; a claimed one is written only while the claim holds. */
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { and, asc, eq, gte, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS, type Database, type Executor } from "../db/client.js";
 import { event, eventLog, eventReader, webhook, webhookRetry } from "../db/schema.js";
@@ -12,8 +13,6 @@ const RETRY_DELAYS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_4
 const RETRY_SECONDS = RETRY_DELAYS.reduce<number>((sum, delay) => sum + delay, 0);
 /** A failing webhook pauses after each attempt. The pause doubles from 2 s up to this. */
 const MAX_PAUSE_SECONDS = 600;
-/** Maximum failed events waiting for a retry. At the limit, no new event is sent. */
-export const MAX_RETRIES = 1_000;
 /** Maximum abandoned events that stay listed; older ones are deleted. */
 const MAX_GIVEN_UP = 100;
 /** In milliseconds, the precision of a Date, because a claim is identified by its end. */
@@ -178,7 +177,10 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
     .orderBy(asc(webhookRetry.nextAttemptAt), asc(webhookRetry.position))
     .limit(1);
   if (retry !== undefined && hook.failures % 2 === 0) return retry;
-  if (hook.sentUpTo >= hook.wantedUpTo || (await db.$count(webhookRetry, isPendingOf(hook))) >= MAX_RETRIES)
+  if (
+    hook.sentUpTo >= hook.wantedUpTo ||
+    (await db.$count(webhookRetry, isPendingOf(hook))) >= LIMITS.webhookRetries
+  )
     return retry ?? null;
 
   const page = await readPage(db, {
@@ -236,7 +238,7 @@ export async function recordOutcome(
       // which end with the last attempt, unless so many wait that they would soon stop new events.
       if (failingSince !== null) {
         const isPending = isPendingOf(hook);
-        const isCrowded = (await tx.$count(webhookRetry, isPending)) > MAX_RETRIES / 2;
+        const isCrowded = (await tx.$count(webhookRetry, isPending)) > LIMITS.webhookRetries / 2;
         const isOfOutage = isCrowded ? undefined : gte(webhookRetry.firstAttemptAt, failingSince);
         await tx.update(webhookRetry).set({ nextAttemptAt: sql`now()` }).where(and(isPending, isOfOutage));
       }
@@ -253,7 +255,7 @@ export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void
     update app.webhook w set claimed_until = null,
       next_attempt_at = greatest(
         case when w.wanted_up_to > w.sent_up_to and
-            (select count(*) from app.webhook_retry r where r.webhook_id = w.id and r.next_attempt_at is not null) < ${MAX_RETRIES}
+            (select count(*) from app.webhook_retry r where r.webhook_id = w.id and r.next_attempt_at is not null) < ${LIMITS.webhookRetries}
           then now()
           else (select min(r.next_attempt_at) from app.webhook_retry r where r.webhook_id = w.id) end,
         case when w.wanted_up_to > w.sent_up_to

@@ -470,6 +470,8 @@ export interface components {
                 webhooksForOthers: number;
                 /** @description From this number of them on, only agents with a matched contract or a stake create more */
                 webhooksForOthersOfStrangers: number;
+                /** @description Events of one webhook that can wait to be sent again */
+                webhookRetries: number;
             };
             profiles: {
                 displayNameLength: number;

@@ -87,6 +87,8 @@ export const LIMITS = {
   webhooksForOthers: 10_000,
   /** From this number of them on, only agents with a matched contract or a stake create more. */
   webhooksForOthersOfStrangers: 2_000,
+  /** Failed events of a webhook that wait to be sent again. At the limit, no new event is sent. */
+  webhookRetries: 1_000,
   webhookUrlLength: 2_048,
   webhookDescriptionLength: 200,
 

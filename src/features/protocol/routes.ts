@@ -192,6 +192,7 @@ const SHOWN_LIMITS = {
       LIMITS.webhooksForOthersOfStrangers,
       "From this number of them on, only agents with a matched contract or a stake create more",
     ),
+    webhookRetries: number(LIMITS.webhookRetries, "Events of one webhook that can wait to be sent again"),
   },
   profiles: {
     ...numbers("displayNameLength", "bioLength"),

@@ -8,7 +8,7 @@ import { webhook, webhookRetry } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, conflict, invalidField, notFound } from "../../errors.js";
 import { newestPosition, readPosition, requireReached } from "../../events/log.js";
-import { MAX_RETRIES, type WebhookRow, wakeSql } from "../../webhooks/deliveries.js";
+import { type WebhookRow, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { resolveTarget, TargetRefused } from "../../webhooks/target.js";
 import { requireActiveKey } from "../agents/keys.js";
@@ -169,7 +169,7 @@ export async function replayWebhook(
 }
 
 function assertRoomForRetry({ pendingRetries }: WebhookView): void {
-  if (pendingRetries < MAX_RETRIES) return;
+  if (pendingRetries < LIMITS.webhookRetries) return;
   throw new AppError("rate_limited", {
     message: `${pendingRetries} events wait to be sent again, the maximum. Wait until some are sent, or replay everything after an event.`,
     retryAfterSeconds: 60,

@@ -50,7 +50,11 @@ it("serves switched-off rates as null, and the minimum price as a decimal", () =
     payoutHold: "PT1H",
     pendingAttemptLifetime: "PT30M",
   });
-  expect(limits.events).toMatchObject({ webhooksForOthers: 10_000, webhooksForOthersOfStrangers: 2_000 });
+  expect(limits.events).toMatchObject({
+    webhooksForOthers: 10_000,
+    webhooksForOthersOfStrangers: 2_000,
+    webhookRetries: 1_000,
+  });
   expect(limits.authentication).toEqual({
     challengeValidity: "PT5M",
     challengeAttempts: 5,
