@@ -212,6 +212,9 @@ export async function isCanonical(
 /** How far ahead of the newest block a time may be, in seconds: more than the usual time between two blocks. */
 export const MAX_AHEAD_OF_HEAD = 15;
 
+/** Blocks that were seen this long ago are known: the index has to show them. */
+const KNOWN_AFTER_MS = 25_000;
+
 export type ChainClock = ReturnType<typeof createChainClock>;
 
 /**
@@ -223,6 +226,9 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
   /** `seenAt`: when this process first saw the block, in milliseconds of the monotonic `performance.now()`. */
   let head: { number: bigint; hash: Hash; timestamp: number; seenAt: number } | null = null;
   let newest = 0;
+  let known = 0n;
+  /** The next known block. */
+  let mark: { number: bigint; at: number } | null = null;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
   let asked = 0;
@@ -239,6 +245,9 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
     const wentBack = head !== null && block.number <= head.number;
     head = { number: block.number, hash: block.hash, timestamp, seenAt: performance.now() };
     newest = wentBack ? timestamp : Math.max(newest, timestamp);
+    if (mark !== null && head.seenAt - mark.at < KNOWN_AFTER_MS) return;
+    known = mark?.number ?? 0n;
+    mark = { number: head.number, at: head.seenAt };
   };
 
   let isLooking = false;
@@ -269,6 +278,8 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
     },
     /** Newest block seen so far. */
     head: () => head,
+    /** A block that this process saw at least 25 seconds ago, usually at most 50; 0 for the genesis block if there is none. */
+    knownBlock: () => (head !== null && known > head.number ? head.number : known),
     /** Reads the newest block immediately; rejects if the node is unreachable. */
     refresh: observe,
     /** There can be a new block: it is read within {@link POLLING_INTERVAL_MS}, however often this is called. */

@@ -286,8 +286,7 @@ export interface IndexedRow {
 /** Where facts on chain are read, and what they are compared with. */
 export interface IndexReader {
   db: Executor;
-  clock: { now(): number; head(): { number: bigint } | null };
-  config: { readiness: { maxIndexLag: number } };
+  clock: { now(): number; knownBlock(): bigint };
 }
 
 /**
@@ -296,15 +295,14 @@ export interface IndexReader {
  * the read.
  */
 export async function requireIndex(
-  { db, clock, config }: IndexReader,
+  { db, clock }: IndexReader,
   rows: readonly IndexedRow[] = [],
 ): Promise<void> {
   const { indexBlock } = rows[0] ?? (await readWholeBlock(db));
   if (indexBlock === null)
     throw unavailable("The chain index is catching up after a restart. Retry the request.");
-  const behind = (clock.head()?.number ?? 0n) - BigInt(indexBlock);
-  if (behind > config.readiness.maxIndexLag)
-    throw unavailable(`The chain index is ${behind} blocks behind the chain. Retry the request.`);
+  if (BigInt(indexBlock) < clock.knownBlock())
+    throw unavailable("The chain index is behind the chain. Retry the request.");
 }
 
 async function readWholeBlock(db: Executor): Promise<IndexedRow> {

@@ -15,7 +15,7 @@ import { ANONYMOUS } from "./layout.js";
 const PAGE_SIZE = "20";
 
 /** `/`: the filters of `GET /v1/contracts`. An empty form field counts as absent. */
-export function showFeed(deps: Pick<Deps, "db" | "clock" | "config">) {
+export function showFeed(deps: Pick<Deps, "db" | "clock">) {
   return async (c: Context<AppEnv>) => {
     const query = Object.fromEntries(Object.entries(c.req.query()).filter(([, value]) => value !== ""));
     const page = { title: "Contracts", section: "/" };

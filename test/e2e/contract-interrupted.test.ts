@@ -11,7 +11,9 @@ import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes
 import { type Address, padHex, parseEther, parseUnits } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { ContractView } from "../../src/features/contracts/view.js";
+import { indexedBlock } from "../../src/db/onchain.js";
+import { loadContractForAction } from "../../src/features/contracts/actions.js";
+import { type ContractView, loadContract, viewContract } from "../../src/features/contracts/view.js";
 import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
 import { startRpcProxy } from "../faults/support/rpc-proxy.js";
@@ -127,17 +129,7 @@ test("while the index lags behind a state that it already showed, reads never go
       isThere
         ? "alter view onchain.gone rename to working_contract"
         : "alter view onchain.working_contract rename to gone",
-    // Whole, but further behind the chain than READY_MAX_INDEX_LAG.
-    (isNear: boolean) =>
-      isNear
-        ? "drop view onchain._ponder_checkpoint; alter view onchain.near rename to _ponder_checkpoint"
-        : `alter view onchain._ponder_checkpoint rename to near;
-           create view onchain._ponder_checkpoint as select finalized_checkpoint, overlay(latest_checkpoint
-             placing lpad((select scanned_block from app.event_log)::text, 16, '0') from 27 for 16) as latest_checkpoint
-           from onchain.near`,
   ];
-  await world.testClient.mine({ blocks: 31 });
-  await world.indexed();
   for (const change of changes) {
     await world.pool.query(change(false));
     try {
@@ -151,6 +143,17 @@ test("while the index lags behind a state that it already showed, reads never go
   }
   for (const path of paths) expect((await client.get(path)).status, path).toBe(200);
   for (const path of unknown) expect((await client.get(path)).status, path).toBe(404);
+});
+
+test("while the index is far behind the chain, reads and actions are refused", async () => {
+  const { id } = await matched<{ id: Address }>(world, { client, worker });
+  const shown = (await indexedBlock(world.db)) ?? 0n;
+  for (const read of [loadContract, loadContractForAction, viewContract]) {
+    const readAt = (block: bigint) =>
+      read({ db: world.db, clock: { now: () => 0, knownBlock: () => block } }, id);
+    expect(await readAt(shown)).not.toBeNull();
+    await expect(readAt(shown + 1_000_000n)).rejects.toMatchObject({ code: "unavailable" });
+  }
 });
 
 test("an action without a payment is completed by its repetition", async () => {

@@ -22,7 +22,7 @@ const MOST_BLOCKS = 400;
 const ONE_ROW = /Seq Scan on (_ponder_meta|_ponder_checkpoint|event_log)\b/g;
 const READER = { client: "", caller: "" };
 const NOW = 2_000_000_000;
-const DEPS = { clock: { now: () => NOW, head: () => null }, config: { readiness: { maxIndexLag: 0 } } };
+const clock = { now: () => NOW, knownBlock: () => 0n };
 /** 1 to 1,000, of which the newest open contracts have all. */
 const PRICE = "((1 + i::bigint * 7919 % 1000) * 1000000)::numeric";
 const CLIENT = `0x${"c1".repeat(20)}` as const;
@@ -109,7 +109,7 @@ interface Cost {
 }
 
 async function costOf(filter: Partial<ContractFilter>): Promise<Cost> {
-  const deps = { ...DEPS, db: database.db };
+  const deps = { db: database.db, clock };
   const { data } = await listContracts(deps, { sort: "-createdAt", limit: PAGE, ...filter }, READER);
   const { text, values } = asked;
   const { rows } = await database.pool.query<{ "QUERY PLAN": string }>(
@@ -198,7 +198,7 @@ test("a page ends at a bounded length of texts, and the next continues behind th
       newest,
     ]);
   await write("字".repeat(65_536));
-  const deps = { ...DEPS, db: database.db };
+  const deps = { db: database.db, clock };
   const page = await listContracts(deps, { sort: "-createdAt", limit: 200 }, READER);
   const length = Buffer.byteLength(JSON.stringify(page));
   expect(length).toBeGreaterThan(PAGE_LENGTH / 2);
@@ -236,7 +236,7 @@ test("a page looks at a bounded number of rows, and the next continues behind th
 }, 600_000);
 
 test("a reader's searches wait for each other, 50 of them, and never for long before another reader's", async () => {
-  const deps = { ...DEPS, db: database.db };
+  const deps = { db: database.db, clock };
   let ended = 0;
   const search = (reader: string) =>
     listContracts(deps, { sort: "-createdAt", limit: PAGE, q: "needle" }, { client: reader, caller: "" })
@@ -254,7 +254,7 @@ test("a reader's searches wait for each other, 50 of them, and never for long be
 /** The ids of the first pages. In a transaction, because statistics are kept for each connection or transaction. */
 function pagesOf(filter: Partial<ContractFilter>, { pages = 2 } = {}): Promise<string[][]> {
   return database.db.transaction(async (db) => {
-    const deps = { ...DEPS, db };
+    const deps = { db, clock };
     const found: string[][] = [];
     let cursor: string | undefined;
     do {

@@ -129,8 +129,8 @@ test("shows the newest entries if there are too many, and says so", async () => 
   await created(world, buyer, { budgetOrPrice: 1 });
   await world.increaseTime(2);
   const newest = await created(world, buyer, { budgetOrPrice: 1 });
-  const clock = { now: () => Math.floor(Date.now() / 1000), head: () => null };
-  const deps = { db: world.db, clock, config: { readiness: { maxIndexLag: 0 } } };
+  const clock = { now: () => Math.floor(Date.now() / 1000), knownBlock: () => 0n };
+  const deps = { db: world.db, clock };
   const ask = { address: buyer.address, caller: buyer.address };
   const cut = await readWorkload(deps, { ...ask, limit: 1 });
   expect(cut).toEqual({ data: { ...NONE, activeAsClient: [newest.id] }, truncated: true });

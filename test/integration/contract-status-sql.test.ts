@@ -71,7 +71,8 @@ test("both give the same status, and the phase filter keeps every row with it", 
       expect(phasesOf([status])).toContain(phase);
       const { settled } = row;
       // Generated facts can pay out a dispute before its tally, which does not happen.
-      if (!(phase === "disputed" && settled)) expect(partitionsOf([status])).toContainEqual({ phase, settled });
+      if (!(phase === "disputed" && settled))
+        expect(partitionsOf([status])).toContainEqual({ phase, settled });
       seen.add(status);
     }
   }

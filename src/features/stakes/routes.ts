@@ -77,7 +77,7 @@ async function loadStake(reader: IndexReader, agent: Address) {
 
 /** The stake of any address; zero and nulls if it has none. */
 export async function viewStake(
-  deps: Pick<Deps, "db" | "clock" | "config" | "readParameters">,
+  deps: IndexReader & Pick<Deps, "readParameters">,
   agent: Address,
 ): Promise<StakeView> {
   const row = await loadStake(deps, agent);

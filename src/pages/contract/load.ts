@@ -16,7 +16,7 @@ const CHECKPOINTS = 20;
 
 /** Throws 404 for an unknown contract and 400 for a cursor from another list. */
 export async function loadContractPage(
-  deps: Pick<Deps, "db" | "clock" | "config" | "publicClient" | "deployment">,
+  deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">,
   id: Address,
   cursors: { votes?: string | undefined; checkpoints?: string | undefined },
 ) {

@@ -24,7 +24,7 @@ import { type ContractPageData, loadContractPage } from "./load.js";
 import { Escrow, Settlement } from "./money.js";
 
 /** `/contracts/{id}`. Throws 404. */
-export function showContract(deps: Pick<Deps, "db" | "clock" | "config" | "publicClient" | "deployment">) {
+export function showContract(deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment">) {
   return async (c: Context<AppEnv>) => {
     const id = addressOf(c, "id");
     const { votes, checkpoints } = c.req.query();

@@ -72,6 +72,22 @@ describe("the chain clock", () => {
     expect(clock.now()).toBe(NOW + 12);
   });
 
+  it("knows the blocks that it saw 25 to 50 seconds ago, but none above the newest", async () => {
+    await clock.refresh();
+    for (const [number, known] of [
+      [2, 0n],
+      [3, 1n],
+      [4, 1n],
+      [5, 3n],
+      [2, 2n],
+    ] as const) {
+      vi.advanceTimersByTime(15_000);
+      node.mine(number, NOW + number, `0xa${number}`);
+      await clock.refresh();
+      expect(clock.knownBlock()).toBe(known);
+    }
+  });
+
   it("stops 15 seconds ahead of the newest block, and follows a chain that resumes at the time of its halt", async () => {
     await clock.refresh();
     vi.advanceTimersByTime(3_600_000);
