@@ -254,6 +254,7 @@ async function followMissing(context: SignerContext, row: BatchRow, head: Head):
       raiseAlarm(context, "foreign_nonce", { batch: row.id.toString(), nonce: row.accountNonce });
       metrics?.batches("quarantined");
       await setState(context, row.id, "quarantined", head.number);
+      memory.missingSince.delete(row.id);
     }
     return;
   }

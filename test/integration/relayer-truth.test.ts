@@ -378,6 +378,28 @@ describe("the relayer's beliefs", () => {
     expect(await network.batchesOf(signer())).toHaveLength(1);
   });
 
+  it("looks again after few blocks if a node shows a transaction's nonce before its receipt", async () => {
+    const looks: bigint[] = [];
+    let isMining = false;
+    network.startRelayer({
+      signer: signer(),
+      intercept: async (method) => {
+        if (method === "eth_getTransactionCount" && isMining) {
+          isMining = false;
+          return { result: "0x1" };
+        }
+        if (method !== "eth_getTransactionReceipt") return undefined;
+        looks.push(await network.publicClient.getBlockNumber({ cacheTime: 0 }));
+        isMining = looks.length === 1;
+        return isMining ? { result: null } : undefined;
+      },
+    });
+    const { act, row } = await stored();
+    await expectApplied(act, row);
+    const [first = 0n, second = 0n] = looks;
+    expect(Number(second - first)).toBeLessThan(10);
+  });
+
   it("rechecks a batch whose block left the chain, even if a newer one stands", async () => {
     const confirmations = 200;
     network.startRelayer({ signer: signer(), confirmations });
