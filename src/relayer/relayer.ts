@@ -173,8 +173,8 @@ async function relayRound(
   if (open) await followBatches(context, head);
   else Object.assign(memory, { inFlight: 0, committed: 0n });
   // Batches that are mined only have to get deep. A node can show a nonce as used before it has the receipt.
-  const isSettled = memory.inFlight === 0 && memory.missingSince.size === 0 && memory.shortNonces === 0;
-  memory.isIdle = !isWaiting && isSettled;
+  const isAtRest = memory.inFlight === 0 && memory.missingSince.size === 0 && memory.shortNonces === 0;
+  memory.isIdle = !isWaiting && isAtRest;
   // A batch reverts if the Relay no longer allows the signer.
   if (maySend && !memory.isAllowed) memory.isAllowed = await mayRelay(context);
   if (isWaiting && memory.sweptHead !== head.hash) {

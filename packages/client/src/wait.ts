@@ -85,7 +85,8 @@ const INDEX_LAG_MS = 60_000;
 
 /**
  * Waits until the status matches. Throws if the contract closes with another status or time runs out. Within a minute of
- * its deadline, by the local clock, a contract does not count as closed: what was done in its last second can be missing.
+ * its deadline, by the local clock, a contract does not count as closed or resolved: what was done in its last second can
+ * be missing.
  */
 export function waitForStatus(
   get: (signal: AbortSignal) => Promise<Contract>,
