@@ -278,7 +278,7 @@ export function createChainClock({ publicClient }: { publicClient: Pick<PublicCl
     },
     /** Newest block seen so far. */
     head: () => head,
-    /** A block that this process saw at least 25 seconds ago, usually at most 50; 0 for the genesis block if there is none. */
+    /** A block that this process saw at least 25 seconds ago, usually at most 50; 0 until there is one. */
     knownBlock: () => (head !== null && known > head.number ? head.number : known),
     /** Reads the newest block immediately; rejects if the node is unreachable. */
     refresh: observe,

@@ -166,15 +166,14 @@ async function proveCheckpoint(
   deps: IndexReader & Pick<Deps, "checkpointTrees">,
   { id, checkpointId }: { id: Address; checkpointId: string },
 ): Promise<CheckpointProof> {
-  const { db, checkpointTrees } = deps;
   const { chain } = await loadContract(deps, id);
   const by = { contractId: id, worker: chain.worker };
-  const [row] = await db
+  const [row] = await deps.db
     .select({ leaf: checkpoint.leaf })
     .from(checkpoint)
     .where(and(isBy(by), eq(checkpoint.id, checkpointId)));
   if (row === undefined) throw notFound(`The contract has no checkpoint ${checkpointId}.`);
-  const tree = await checkpointTrees.of(db, by);
+  const tree = await deps.checkpointTrees.of(deps.db, by);
   const root = rootOf(tree);
   const anchoredRoot = chain.checkpointsRoot;
   return {
@@ -203,12 +202,11 @@ async function submitCheckpoint(
 ): Promise<CheckpointView> {
   // Strangers are refused before the lock, so they cannot delay the Worker.
   requireWorker(await loadContractForAction(deps, id), caller);
-  const { db, clock } = deps;
-  return db.transaction(async (tx) => {
+  return deps.db.transaction(async (tx) => {
     await lockCheckpoints(tx, id);
     const [first] = await tx.select().from(checkpoint).where(eq(checkpoint.id, checkpointId));
     if (first !== undefined) return toCheckpoint(first);
-    const now = clock.now();
+    const now = deps.clock.now();
     const row = await loadContractForAction({ ...deps, db: tx }, id);
     requireStatus(row, "matched", now);
     await requireNoDelivery(tx, id);
