@@ -729,8 +729,10 @@ describe("a replay", () => {
     expect(receiver.received[2]?.headers["webhook-id"]).toBe(receiver.received[1]?.headers["webhook-id"]);
 
     await send(client, "POST", `${PATH}/${id}/replay`, { eventId: first?.event.id });
-    await eventually("the first is sent again", async () => receiver.received.length === 4);
-    expect(receiver.received.at(-1)?.event).toEqual(first?.event);
+    // The second can come once more: its outcome was perhaps not stored when the replay ended the sender's claim.
+    const again = () => receiver.received.slice(3).find(({ event }) => event.id === first?.event.id);
+    await eventually("the first is sent again", async () => again() !== undefined);
+    expect(again()?.event).toEqual(first?.event);
 
     for (const body of [{}, { after: "x" }, { eventId: "999999999" }, { after: "999999999" }]) {
       expect((await send(client, "POST", `${PATH}/${id}/replay`, body)).status, JSON.stringify(body)).toBe(
