@@ -25,8 +25,8 @@ Settings, as environment variables:
                         or "${TEST_ASSET}" to deploy a test token
   SIGNERS               addresses that may send the Relay's batches, separated by commas
   DOMAIN                name of the service in sign-in messages, such as contracts.example.com
-  TREASURY              receives fees                                   (optional: the deployer)
-  OWNER                 sets future parameters                          (optional: the deployer)
+  OWNER                 owns factory, Relay and protocol token          (optional but on base: the deployer)
+  TREASURY              receives fees                                   (optional but on base: the deployer)
   REVIEWER              may release held payouts early                  (optional: the owner)
   PARAMETERS            JSON object that overrides default parameters   (optional; panels of
                         ${DRAWN_PANEL.baRecruitCount} are drawn unless it sets baRecruitCount, to 0 for votes open to all)
@@ -80,6 +80,12 @@ const SettingsSchema = z
   .refine(({ NETWORK, ASSET }) => (NETWORK === undefined) !== (ASSET === undefined), {
     path: ["NETWORK"],
     message: "give either NETWORK, which names its own stablecoin, or ASSET",
+  })
+  .superRefine(({ NETWORK, ...given }, context) => {
+    // Otherwise the deployer's key, which a command line had, would hold both for good.
+    for (const name of ["OWNER", "TREASURY"] as const)
+      if (NETWORK === "base" && given[name] === undefined)
+        context.addIssue({ code: "custom", path: [name], message: "is required on base" });
   });
 
 const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ""));
@@ -137,6 +143,7 @@ async function deploy(): Promise<void> {
   if (owner.toLowerCase() !== account.address.toLowerCase()) {
     console.log(`${owner} must still call acceptOwnership() on the Relay ${deployment.relay}.`);
   }
+  console.log('No Backup Agent can vote yet: see "Before you open" in docs/deployment.md.');
 }
 
 function isHost(text: string): boolean {

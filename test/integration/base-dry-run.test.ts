@@ -49,6 +49,8 @@ const deploy = (env: Record<string, string>) =>
     DEPLOYER_PRIVATE_KEY: toHex(deployer.getHdKey().privateKey as Uint8Array),
     SIGNERS: [1, 2].map((index) => localAccount(index).address).join(),
     DOMAIN: "contracts.example",
+    OWNER: deployer.address,
+    TREASURY: deployer.address,
     DEPLOYMENT: deploymentPath,
     ...env,
   });
@@ -83,6 +85,12 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
     expect(stderr).toContain("NETWORK: give either NETWORK, which names its own stablecoin, or ASSET\n");
   });
 
+  it("leaves neither the contracts nor the fees to the deployer's key unless told", async () => {
+    const { code, stderr } = await deploy({ OWNER: "", TREASURY: "" });
+    expect(code).toBe(1);
+    expect(stderr).toContain("OWNER: is required on base\nTREASURY: is required on base\n");
+  });
+
   it("deploys over the issuer's stablecoin, once", async () => {
     await place(asset);
     expect(await networkFaults(node.publicClient, "base")).toEqual([]);
@@ -96,6 +104,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
     expect(stderr).toBe("");
     expect(code).toBe(0);
     expect(stdout).toContain(`Deployed and verified on chain 8453: ${deploymentPath}`);
+    expect(stdout).toContain("No Backup Agent can vote yet");
     expect(readDeployment(deploymentPath)).toMatchObject({
       chainId,
       networkName: "base",
@@ -109,7 +118,7 @@ describe("npm run deploy", { timeout: 300_000 }, () => {
     expect((await deploy({})).stderr).toContain("Use --again to deploy it again.");
   });
 
-  it("deploys what a payer's node recognises: other code, or a token with grants at once, is refused", async () => {
+  it("deploys what a payer's node recognizes: other code, or a token with grants at once, is refused", async () => {
     const deployment = readDeployment(deploymentPath);
     await requireKnownCode(node.rpcUrl, deployment);
     const atOnce = await node.deployProtocol({ asset: asset.address, grantDelay: 0 });
