@@ -265,3 +265,16 @@ describe("the layout", () => {
     );
   });
 });
+
+test("packages, images and changelogs name the same version", () => {
+  const workspaces = ["packages/protocol/", "packages/client/", "packages/cli/", "tools/"];
+  const [version, ...others] = ["", ...workspaces].flatMap((path) => {
+    const { version, dependencies } = JSON.parse(read(`${path}package.json`));
+    const own = Object.entries(dependencies).filter(([name]) => name.startsWith("@working-contracts/"));
+    return [version, ...own.map(([, wanted]) => wanted)];
+  });
+  const images = containers.map(({ image }) => image.split(":").at(-1));
+  expect(new Set([...others, ...images])).toEqual(new Set([version]));
+  for (const path of ["CHANGELOG.md", "packages/client/CHANGELOG.md", "packages/cli/CHANGELOG.md"])
+    expect(read(path), path).toContain(`\n## ${version}`);
+});
