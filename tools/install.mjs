@@ -14,8 +14,10 @@ const PROGRESS_MS = 5000;
 /** `development` also installs the packages that only checks and tests need: the compilers among them. */
 export async function ensureInstalled({ development = true } = {}) {
   const [major, minor] = process.versions.node.split(".").map(Number);
-  if (major < 20 || (major === 20 && minor < 11)) {
-    console.error(`Node 20.11 or later is required; this is ${process.version}.`);
+  // Vite, rolldown and knip need the newer one.
+  const lowest = development ? 19 : 11;
+  if (major < 20 || (major === 20 && minor < lowest)) {
+    console.error(`Node 20.${lowest} or later is required; this is ${process.version}.`);
     process.exit(1);
   }
   const wanted = development ? requiredPackages() : packagesOfStart();
