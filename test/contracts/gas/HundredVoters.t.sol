@@ -14,7 +14,7 @@ contract HundredVotersTest is GasBaseTest {
     uint256 private constant VOTERS = 100;
     uint256 private constant FEW = 3;
     uint8 private constant CRITERIA = 10;
-    uint256 private constant TRANSACTION_GAS_LIMIT = 30_000_000;
+    uint256 private constant TRANSACTION_GAS_LIMIT = 2 ** 24;
     /// The remainder of a division among winners costs settlement a storage write; calldata differs by some zeros.
     uint256 private constant TOLERANCE = 5000;
 
