@@ -176,7 +176,7 @@ const locking = prepare(
   sql`select pg_advisory_xact_lock(hashtextextended(${sql.placeholder("name")}, 0))`,
 );
 
-/** Serialises everything that takes the lock of this name until the transaction ends. */
+/** Serializes everything that takes the lock of this name until the transaction ends. */
 export async function lock(tx: Transaction, name: string): Promise<void> {
   await locking(tx, { name });
 }

@@ -37,7 +37,7 @@ interface LogWriterDeps {
 }
 
 export function createLogWriter(deps: LogWriterDeps & { notifications: Wakers["notifications"] }): Loop {
-  let isInitialised = false;
+  let isInitialized = false;
   return createLoop({
     name: "events",
     logger: deps.logger,
@@ -45,10 +45,10 @@ export function createLogWriter(deps: LogWriterDeps & { notifications: Wakers["n
     wakers: { notifications: deps.notifications, channels: [EVENT_STAGED, INDEX_CHANGED] },
     maxBackoffMs: MAX_BACKOFF_MS,
     async round() {
-      if (!isInitialised) {
+      if (!isInitialized) {
         await deps.db.insert(eventLog).values({ id: 1, lastPosition: 0n }).onConflictDoNothing();
       }
-      isInitialised = true;
+      isInitialized = true;
       return writeLog(deps);
     },
   });

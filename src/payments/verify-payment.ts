@@ -268,8 +268,8 @@ function signatureOfKey(payment: PaymentAuthorization, digest: Hex): Hex | null 
   const v = last < 27 ? last + 27 : last;
   // Tokens refuse the second, malleable form of a signature.
   if ((v !== 27 && v !== 28) || BigInt(`0x${signature.slice(66, 130)}`) > HALF_OF_CURVE_ORDER) return null;
-  const normalised: Hex = `0x${signature.slice(2, 130)}${v.toString(16)}`;
-  return recoverSigner(digest, normalised) === from ? normalised : null;
+  const normalized: Hex = `0x${signature.slice(2, 130)}${v.toString(16)}`;
+  return recoverSigner(digest, normalized) === from ? normalized : null;
 }
 
 /** ERC-1271: whether the code at the payer's address vouches for the signature, as the token judges the answer. */

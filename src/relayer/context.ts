@@ -15,7 +15,7 @@ export type RelayerLogger = Pick<BaseLogger, "debug" | "info" | "warn" | "error"
 /** The relayer's counters. Every method is cheap and never throws. */
 export interface RelayerMetrics {
   operations(outcome: "mined" | "final" | "rejected" | "held" | "requeued", count: number): void;
-  batches(event: "sent" | "replaced" | "mined" | "final" | "reverted" | "reorganised" | "quarantined"): void;
+  batches(event: "sent" | "replaced" | "mined" | "final" | "reverted" | "reorganized" | "quarantined"): void;
   /** A transaction was signed: a batch's first, or a replacement. */
   signed(transaction: { signer: Address; operations: number; maxFeePerGas: bigint }): void;
   /** A receipt was recorded. `gasPaid` is in wei; `seconds` is each operation's age by then. */
@@ -32,7 +32,7 @@ export const ALARM_NAMES = [
   "nonce_unexplained",
   "signer_missing",
   "batch_reverted",
-  "reorganisation_beyond_finality",
+  "reorganization_beyond_finality",
   "operation_failing",
 ] as const;
 type AlarmName = (typeof ALARM_NAMES)[number];

@@ -5,7 +5,7 @@ import { isCanonical } from "../chain/clients.js";
 import { type BatchRow, batch } from "../db/schema.js";
 import { fenced, type Head, raiseAlarm, type SignerContext } from "./context.js";
 import {
-  finaliseBatches,
+  finalizeBatches,
   followAbandoned,
   recordAbandoned,
   recordReceipt,
@@ -54,7 +54,7 @@ async function followMined(context: SignerContext, head: Head): Promise<void> {
     lost.push(mined);
   }
   await reopen(context, lost);
-  await finaliseDeep(context, head);
+  await finalizeDeep(context, head);
 }
 
 type MinedBatch = Pick<BatchRow, "id" | "state"> & BlockRef;
@@ -86,17 +86,17 @@ async function reopen(context: SignerContext, lost: readonly MinedBatch[]): Prom
   const ids = lost.map(({ id }) => id);
   const lostFinal = lost.filter(({ state }) => state === "final").length;
   logger.warn({ signer, batches: ids.map(String) }, "blocks with batches left the chain");
-  if (lostFinal > 0) raiseAlarm(context, "reorganisation_beyond_finality", { batches: lostFinal });
+  if (lostFinal > 0) raiseAlarm(context, "reorganization_beyond_finality", { batches: lostFinal });
   await reopenBatches(context, ids);
   for (const id of ids) forget(context, id);
-  metrics?.batches("reorganised");
+  metrics?.batches("reorganized");
 }
 
 /**
- * Finalises batches that are deep enough, oldest first. Each one's own block is checked: if batches were recorded on
+ * Finalizes batches that are deep enough, oldest first. Each one's own block is checked: if batches were recorded on
  * two branches, the newest would wrongly vouch for those on the other.
  */
-async function finaliseDeep(context: SignerContext, head: Head): Promise<void> {
+async function finalizeDeep(context: SignerContext, head: Head): Promise<void> {
   const { db, signer, options } = context;
   const deepest = head.number - BigInt(options.confirmations) + 1n;
   const deep = await db
@@ -114,7 +114,7 @@ async function finaliseDeep(context: SignerContext, head: Head): Promise<void> {
     deep.filter(({ blockHash }) => standing.get(blockHash) === false),
   );
   const final = deep.filter(({ blockHash }) => standing.get(blockHash) === true).map(({ id }) => id);
-  if (final.length > 0) await finaliseBatches(context, await withoutFailures(context, final));
+  if (final.length > 0) await finalizeBatches(context, await withoutFailures(context, final));
 }
 
 /** Records batches with failures again, which count now that they are deep. Returns the batches without any. */
@@ -309,7 +309,7 @@ async function checkShortNonces(context: SignerContext, head: Head): Promise<voi
   memory.shortNonces += 1;
   if (memory.shortNonces < SHORT_NONCE_ROUNDS) return;
   memory.shortNonces = 0;
-  raiseAlarm(context, "reorganisation_beyond_finality", { chainNonce: nonce, batches: missing.length });
+  raiseAlarm(context, "reorganization_beyond_finality", { chainNonce: nonce, batches: missing.length });
   await reopenBatches(
     context,
     missing.filter(({ state }) => state === "final").map(({ id }) => id),

@@ -166,9 +166,9 @@ async function storeApplied(
             or (other.asset = mine.asset and other.payer = mine.payer and other.nonce = mine.nonce)))))`);
 }
 
-export async function finaliseBatches(context: SignerContext, ids: bigint[]): Promise<void> {
+export async function finalizeBatches(context: SignerContext, ids: bigint[]): Promise<void> {
   if (ids.length === 0) return;
-  const finalised = await fenced(context, async (tx) => {
+  const finalized = await fenced(context, async (tx) => {
     await tx.update(batch).set({ state: "final", updatedAt: sql`now()` }).where(inArray(batch.id, ids));
     const { rowCount } = await tx
       .update(operation)
@@ -177,7 +177,7 @@ export async function finaliseBatches(context: SignerContext, ids: bigint[]): Pr
     return rowCount ?? 0;
   });
   for (const _ of ids) context.metrics?.batches("final");
-  if (finalised > 0) context.metrics?.operations("final", finalised);
+  if (finalized > 0) context.metrics?.operations("final", finalized);
 }
 
 /** Reopens batches whose block left the chain. Their signed bytes are still valid, so they wait for a receipt again. */

@@ -207,7 +207,7 @@ abstract contract BaseTest is DeploymentTest {
         return keccak256(abi.encode("unique", ++_uniques));
     }
 
-    /// @dev Not `block.timestamp`: the optimiser can read it once for a whole test, across a warp.
+    /// @dev Not `block.timestamp`: the optimizer can read it once for a whole test, across a warp.
     function _now() internal view returns (uint40) {
         return uint40(vm.getBlockTimestamp());
     }

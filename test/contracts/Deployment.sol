@@ -17,7 +17,7 @@ import {Authorization, Delegation, Parameters} from "../../contracts/types/Types
 /// @notice The protocol around a stablecoin on a fresh chain, and what its agents sign.
 ///
 /// Deployed from the artifacts in `out/` rather than with `new`, so that tests cover the production code but compile
-/// without the optimiser.
+/// without the optimizer.
 abstract contract DeploymentTest is Test {
     bytes32 internal constant TRANSFER_TYPEHASH = keccak256(
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"

@@ -38,7 +38,7 @@ it("rows 1, 6, 11, 14, 15, 19 at random: each payment is still applied exactly o
     },
     async () => {
       await cluster.blocks.pause();
-      await cluster.reorganise(chance.between(1, DEEPEST), chance.pick(FATES));
+      await cluster.reorganize(chance.between(1, DEEPEST), chance.pick(FATES));
       cluster.blocks.resume();
     },
     async () => {

@@ -150,7 +150,7 @@ it("row 13: a node that stays on an abandoned branch is followed back, and no on
   });
   await cluster.blocks.pause();
   const branch = await recordBranch(ABANDONED_BLOCKS);
-  await cluster.reorganise(ABANDONED_BLOCKS);
+  await cluster.reorganize(ABANDONED_BLOCKS);
   for (const { rpc } of [cluster.relayers[0], cluster.apis[0]].filter((one) => one !== undefined)) {
     rpc.setRule(async (call, forward) => branch(call) ?? forward());
   }

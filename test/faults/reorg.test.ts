@@ -23,10 +23,10 @@ const { cluster, customers, clients } = scene;
 // Deep enough that no reorg undoes the agents' funding, which nothing would repeat.
 await cluster.testClient.mine({ blocks: 60 });
 
-async function reorganise(depth: number, fate?: Fate): Promise<void> {
+async function reorganize(depth: number, fate?: Fate): Promise<void> {
   const { blocks } = cluster;
   await blocks.pause();
-  await cluster.reorganise(depth, fate);
+  await cluster.reorganize(depth, fate);
   blocks.resume();
 }
 
@@ -39,9 +39,9 @@ const shuffled = <T>(items: T[]): T[] =>
 /** Each depth at least once, each fate equally often, in an order chosen by FAULT_SEED. */
 const depths = shuffled(Array.from({ length: SERIES * IN_EACH }, (_, index) => 1 + (index % DEEPEST)));
 const fates = shuffled(depths.map((_, index) => FATES[index % FATES.length] as Fate));
-const reorganisations = depths.map((depth, at) => ({ depth, fate: fates[at] as Fate }));
+const reorganizations = depths.map((depth, at) => ({ depth, fate: fates[at] as Fate }));
 const series = Array.from({ length: SERIES }, (_, index) => {
-  const planned = reorganisations.slice(index * IN_EACH, (index + 1) * IN_EACH);
+  const planned = reorganizations.slice(index * IN_EACH, (index + 1) * IN_EACH);
   const words = planned.map(({ depth, fate }) => `${depth} ${fate}`).join(", ");
   return [`${index + 1}: ${words}`, planned] as const;
 });
@@ -52,7 +52,7 @@ it.each(series)(
     const { done } = await startStory(scene, undefined, { mayGoBack: true });
     for (const { depth, fate } of planned) {
       await delay(chance.between(300, 999));
-      await reorganise(depth, fate);
+      await reorganize(depth, fate);
     }
     await done;
     await expectGasChargedOnce(scene);
@@ -100,7 +100,7 @@ async function minedCreation(client: Agent): Promise<{ payment: Payment; batch: 
 /** Removes the batch's block and all newer ones. */
 async function removeBlockOf({ number }: MinedBatch, fate: Fate): Promise<void> {
   const head = await cluster.publicClient.getBlockNumber({ cacheTime: 0 });
-  await cluster.reorganise(Number(head - BigInt(number)) + 1, fate);
+  await cluster.reorganize(Number(head - BigInt(number)) + 1, fate);
 }
 
 it("row 19: a batch that is kept in another block keeps its state, and only its block changes", async () => {
@@ -177,7 +177,7 @@ async function gasUsedBy(payment: Payment): Promise<number> {
 }
 
 it("row 20: a reorg beyond finality is noticed, raises an alarm, and its transactions are applied again", async () => {
-  const before = await cluster.alarms("reorganisation_beyond_finality");
+  const before = await cluster.alarms("reorganization_beyond_finality");
   await (await startStory(scene)).done;
   await expectTruth(scene);
   const { rows } = await cluster.pool.query<{ block: string }>(
@@ -185,7 +185,7 @@ it("row 20: a reorg beyond finality is noticed, raises an alarm, and its transac
   );
   await cluster.blocks.pause();
   const head = await cluster.publicClient.getBlockNumber({ cacheTime: 0 });
-  await reorganise(Number(head) - Number(rows[0]?.block) + 2);
+  await reorganize(Number(head) - Number(rows[0]?.block) + 2);
   await expectTruth(scene);
-  expect(await cluster.alarms("reorganisation_beyond_finality")).toBeGreaterThan(before);
+  expect(await cluster.alarms("reorganization_beyond_finality")).toBeGreaterThan(before);
 });

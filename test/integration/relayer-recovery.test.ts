@@ -289,7 +289,7 @@ describe("the relayer under faults", () => {
   it("counts all of this for Prometheus, and logs no signature", async () => {
     const { text } = await network.metrics.expose();
     const name = "working_contracts_relayer";
-    for (const event of ["sent", "replaced", "mined", "final", "reverted", "reorganised", "quarantined"]) {
+    for (const event of ["sent", "replaced", "mined", "final", "reverted", "reorganized", "quarantined"]) {
       expect(text).toMatch(new RegExp(`^${name}_batches_total\\{event="${event}"\\} [1-9]`, "m"));
     }
     for (const outcome of ["mined", "rejected", "requeued"]) {

@@ -5,7 +5,7 @@ import type { TestClient } from "viem";
 /** Between the empty blocks of a chain that mines each transaction at once: each costs every process work. */
 export const BLOCK_SECONDS = 3;
 
-/** Makes blocks one at a time: anvil may break its state when two ways of mining, or a reorganisation, overlap. */
+/** Makes blocks one at a time: anvil may break its state when two ways of mining, or a reorganization, overlap. */
 export function createBlockProducer(mine: () => Promise<unknown>, intervalMs: number) {
   let stopped = false;
   let turn: Promise<unknown> = Promise.resolve();

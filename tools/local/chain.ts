@@ -22,7 +22,7 @@ import { type PartOptions, supervise, until } from "./processes.js";
 /** Base Sepolia's id: the oldest x402 clients know a fixed list of networks, and this test network is on it. */
 export const LOCAL_CHAIN_ID = 84_532;
 const BLOCK_GAS_LIMIT = 60_000_000;
-/** Readable blocks, also for reorganisations; each costs memory. Anvil keeps 1,500 if blocks are two seconds apart. */
+/** Readable blocks, also for reorganizations; each costs memory. Anvil keeps 1,500 if blocks are two seconds apart. */
 const KEPT_STATES = 200;
 const WATCH_INTERVAL_MS = 500;
 const CLOCK_TOLERANCE_SECONDS = 5;

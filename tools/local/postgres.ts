@@ -55,15 +55,15 @@ interface RunAs {
   gid: number;
 }
 
-/** Initialises the data directory if it is new, starts Postgres, and creates the database if it is missing. */
+/** Initializes the data directory if it is new, starts Postgres, and creates the database if it is missing. */
 export async function startPostgres(wanted: PostgresOptions) {
   const runAs = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
   const native = reachableBinaries(wanted, runAs);
   const dataDir = join(reachableDir(wanted, runAs), "data");
-  const prepare = wanted.volatile === true ? copyInitialised : initialise;
+  const prepare = wanted.volatile === true ? copyInitialized : initialize;
   if (!existsSync(join(dataDir, "PG_VERSION"))) prepare({ ...wanted, native, dataDir, runAs });
 
-  // Only now: a port that was free before the initialisation can be taken by now.
+  // Only now: a port that was free before the initialization can be taken by now.
   const options = { ...wanted, port: await freePort(wanted.port) };
   const url = `postgres://${USER}:${options.password}@127.0.0.1:${options.port}/${options.database}`;
   const flags = {
@@ -177,13 +177,13 @@ function isReachable(path: string, { uid, gid }: RunAs): boolean {
 
 type NewData = PostgresOptions & { native: string; dataDir: string; runAs: RunAs | undefined };
 
-/** Copies a data directory that was initialised before, with a tenth of the work: tests start many servers. */
-function copyInitialised(options: NewData): void {
+/** Copies a data directory that was initialized before, with a tenth of the work: tests start many servers. */
+function copyInitialized(options: NewData): void {
   const { dataDir, runAs, password } = options;
   const cache = join(ROOT, "node_modules/.cache/postgres");
   mkdirSync(cache, { recursive: true });
   if (runAs !== undefined && !isReachable(cache, runAs)) {
-    initialise(options);
+    initialize(options);
     return;
   }
   const uid = runAs?.uid ?? process.getuid?.();
@@ -192,7 +192,7 @@ function copyInitialised(options: NewData): void {
   if (!existsSync(template)) {
     const draft = mkdtempSync(`${template}-`);
     if (runAs !== undefined) chownSync(draft, runAs.uid, runAs.gid);
-    initialise({ ...options, dataDir: join(draft, "data") });
+    initialize({ ...options, dataDir: join(draft, "data") });
     try {
       renameSync(draft, template);
     } catch {
@@ -203,7 +203,7 @@ function copyInitialised(options: NewData): void {
   execFileSync("cp", ["-R", "-p", join(template, "data"), dataDir], { cwd: dirname(dataDir), ...runAs });
 }
 
-function initialise(options: NewData): void {
+function initialize(options: NewData): void {
   const { dataDir, native, runAs } = options;
   const passwordFile = join(dirname(dataDir), "initial-password");
   rmSync(dataDir, { recursive: true, force: true });
@@ -228,7 +228,7 @@ function initialise(options: NewData): void {
     );
   } catch (cause) {
     rmSync(dataDir, { recursive: true, force: true });
-    throw new Error(`Postgres could not be initialised: ${(cause as { stderr?: string }).stderr ?? ""}`, {
+    throw new Error(`Postgres could not be initialized: ${(cause as { stderr?: string }).stderr ?? ""}`, {
       cause,
     });
   } finally {

@@ -84,7 +84,7 @@ const FAULTS = {
     // Mining and reorgs must not overlap: anvil would lose its state.
     await cluster.blocks.pause();
     try {
-      await cluster.reorganise(chance.between(1, 2), chance.pick(FATES));
+      await cluster.reorganize(chance.between(1, 2), chance.pick(FATES));
     } finally {
       cluster.blocks.resume();
     }

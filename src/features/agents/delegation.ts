@@ -253,7 +253,7 @@ export async function awaitRevocation(
   if (id !== null) await outbox.waitFor(id, { timeoutMs });
 }
 
-/** Serialises issuing and revoking for one address until the transaction ends. */
+/** Serializes issuing and revoking for one address until the transaction ends. */
 export async function lockAddress(tx: Transaction, address: Address): Promise<void> {
   await lock(tx, `api-keys:${address}`);
 }

@@ -104,7 +104,7 @@ async function readLeaves(db: Executor, by: CheckpointsBy, count: number): Promi
 }
 
 /**
- * Serialises everything that changes or anchors the checkpoints of a Working Contract until the transaction ends.
+ * Serializes everything that changes or anchors the checkpoints of a Working Contract until the transaction ends.
  * A delivery takes it, computes the root and stores its operation in one transaction; a checkpoint takes it and is
  * refused once such an operation is stored. So the anchored root covers every accepted checkpoint.
  */

@@ -225,7 +225,7 @@ export async function startCluster({ env = {}, parameters }: ClusterOptions = {}
       for (const one of all) one.rpc.setRule(rule);
     },
     /** Replaces the newest `depth` blocks by as many others. No block may be made meanwhile. */
-    async reorganise(depth: number, fate: Fate = "dropped"): Promise<void> {
+    async reorganize(depth: number, fate: Fate = "dropped"): Promise<void> {
       const taken = fate === "dropped" ? [] : await newestTransactions(depth);
       await testClient.request({
         method: "anvil_reorg",
