@@ -173,8 +173,8 @@ async function findOffer(
   const ofCaller = { payer: call.caller, token: assetOf(deps, call).address };
   for (const published of state.published ?? []) await assertUnusable(deps, { ...ofCaller, ...published });
   admitPaid(deps, { caller: call.caller, kind }, state);
-  await call.beforeQuote?.(action);
   if (!state.hasRoom) throw queueFull();
+  await call.beforeQuote?.(action);
   const quote = quoteOf(deps, call, action);
   const extensions = offerExtension(deps.config, quote, deps.clock.now());
   const version = versionOf(deps, call);

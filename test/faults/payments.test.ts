@@ -5,6 +5,7 @@
  */
 
 import { testUsdAbi } from "@working-contracts/protocol/abi";
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { type Address, encodeFunctionData, type Hex } from "viem";
 import { expect, it } from "vitest";
 import { createDatabase } from "../../src/db/client.js";
@@ -234,14 +235,19 @@ it("row 32: with the queue full a call is rejected before a payment is asked for
      select 'claim-deferred', '0x', '0x', 1, 'held', now() + interval '1 hour' from generate_series(1, $1)`,
     [MAX_QUEUED],
   );
-  const unpaid = await customers.attempt(client, "/v1/contracts", await customers.draft());
-  expect([unpaid?.status, unpaid?.headers.get("payment-required")]).toEqual([503, null]);
-  expect(Number(unpaid?.headers.get("retry-after"))).toBeGreaterThan(0);
+  const post = async () => customers.attempt(client, "/v1/contracts", await customers.draft());
+  for (let attempt = 0; attempt < LIMITS.pendingAttempts; attempt++) {
+    const unpaid = await post();
+    expect([unpaid?.status, unpaid?.headers.get("payment-required")]).toEqual([503, null]);
+    expect(Number(unpaid?.headers.get("retry-after"))).toBeGreaterThan(0);
+  }
   const paid = await customers.send(payment);
   expect([paid?.status, paid?.error?.code]).toEqual([503, "unavailable"]);
   expect(await isUsed(payment)).toBe(false);
   await cluster.pool.query("delete from app.operation where target = '0x' and data = '0x'");
   expect((await customers.settle(payment)).status).toBe(200);
+  // None of the refused drafts counts as an unpaid attempt.
+  expect((await post())?.status).toBe(402);
 });
 
 it("row 34: a deadline that passes before inclusion leaves the authorization unused", async () => {
