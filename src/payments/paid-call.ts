@@ -9,13 +9,7 @@ import { APPLIED, operation, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { AppError, conflict, unavailable } from "../errors.js";
 import { PAYMENT_USED } from "../relayer/failures.js";
-import {
-  admitCredit,
-  admitPaid,
-  admitSigned,
-  type RelayingState,
-  readOutboxState,
-} from "../relayer/limits.js";
+import { admitCredit, admitPaid, type RelayingState, readOutboxState } from "../relayer/limits.js";
 import type { NewOperation } from "../relayer/operations.js";
 import {
   enqueue,
@@ -113,7 +107,7 @@ async function pay(
   const relayed = { caller: call.caller, kind: action.kind };
   const gasPolicy = accepted.isDirectTransfer
     ? await admitCredit(deps, relayed)
-    : (admitPaid(deps, relayed, relaying) ?? (await admitSigned(deps, call.caller)));
+    : await admitPaid(deps, relayed, relaying);
   if (!accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
   const fresh = { ...toOperation(deps, { call, action, accepted }), gasPolicy };
   const stored = await storePayment(deps, { action, fresh });
@@ -172,7 +166,7 @@ async function findOffer(
   if (state.unreported !== null) return { unreported: state.unreported, action };
   const ofCaller = { payer: call.caller, token: assetOf(deps, call).address };
   for (const published of state.published ?? []) await assertUnusable(deps, { ...ofCaller, ...published });
-  admitPaid(deps, { caller: call.caller, kind }, state);
+  await admitPaid(deps, { caller: call.caller, kind }, state);
   if (!state.hasRoom) throw queueFull();
   await call.beforeQuote?.(action);
   const quote = quoteOf(deps, call, action);

@@ -180,18 +180,19 @@ function requireGas(
 }
 
 /**
- * As {@link admitSigned}, for a paid operation, also before its quote. None if its kind has no limits: then it throws only if
- * the agent's operations, of whatever kind, keep failing.
+ * As {@link admitSigned}, for a paid operation, also before its quote. {@link LIMITED_KINDS} are held to the policy
+ * whatever the account.
  */
-export function admitPaid(
-  { config }: Pick<LimitDeps, "config">,
+export async function admitPaid(
+  deps: LimitDeps,
   { caller, kind }: { caller: Address; kind: OperationKind },
   { failureAge, gasRefusal: refusal }: RelayingState,
-): GasPolicy | undefined {
+): Promise<GasPolicy | undefined> {
   assertNotThrottled(caller, failureAge, { fate: "This call took no payment." });
-  if (!LIMITED_KINDS.has(kind)) return undefined;
-  const gasPolicy = policyFor(kind, config.gasPolicy);
-  if (refusal !== null && gasPolicy[refusal.limit] > 0) throw gasExhausted(caller, refusal, config.gasPolicy);
+  if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller);
+  const gasPolicy = policyFor(kind, deps.config.gasPolicy);
+  if (refusal !== null && gasPolicy[refusal.limit] > 0)
+    throw gasExhausted(caller, refusal, deps.config.gasPolicy);
   return gasPolicy;
 }
 

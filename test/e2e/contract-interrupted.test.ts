@@ -674,6 +674,8 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     };
     const open = await created<{ id: string }>(world, liar, small);
     const reviewed = await delivered<{ id: string }>(world, { client: liar, worker }, small);
+    const disputePath = `/v1/contracts/${reviewed.id}/dispute`;
+    const dispute = await signedCall(liar, disputePath, undefined, world);
     await world.query("delete from app.gas_account");
     const [lie, cancel, cancelLater] = [
       await cancelling(liar, other),
@@ -688,7 +690,9 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     const refusal = { code: "rate_limited", details: { limit: "budget" } };
     expect((await lie()).error).toMatchObject(refusal);
     expect(await operationsOf(liar, "cancel")).toBe(1);
-    expect((await liar.pay(`/v1/contracts/${reviewed.id}/dispute`)).error).toMatchObject(refusal);
+    // A payment that was quoted before, and a new quote.
+    expect((await dispute.send()).error).toMatchObject(refusal);
+    expect((await liar.post(disputePath)).error).toMatchObject(refusal);
     const { account } = liar;
     const delegating = await signIn({ url: world.url, chainId: world.chainId, account });
     expect((await delegating.post(`/v1/contracts/${open.id}/cancel`)).error).toMatchObject(refusal);
