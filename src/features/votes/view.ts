@@ -62,7 +62,6 @@ export interface VoteRow extends IndexedRow, FeeParameters, Rewards {
   criterionIndex: number;
   /** Packed votes of the ballot; null while sealed to the caller, or never opened. */
   ballot: number | null;
-  opened: boolean;
   /** Packed outcomes of the tally; null before it. */
   outcomes: number | null;
   price: string;
@@ -78,8 +77,8 @@ const SHOWN = {
   sealedAt: vote.sealedAt,
   salt: entrustedVote.salt,
   criterionIndex: criterion,
-  ballot: sql`coalesce(${entrustedVote.votes}, case when ${tallied} or ${vote.backupAgent} = ${CALLER} then ${vote.votes} end)`,
-  opened: sql`${vote.votes} is not null`,
+  ballot: sql`case when ${tallied} then ${vote.votes} when ${vote.backupAgent} = ${CALLER}
+    then coalesce(${entrustedVote.votes}, ${vote.votes}) end`,
   outcomes: sql`case when ${tallied} then ${w.outcomes} end`,
   price: w.price,
   criteriaCount: w.criteriaCount,
@@ -106,7 +105,7 @@ export function shownVotes(where?: SQL): SQL {
     where ${where ?? sql`true`}`;
 }
 
-/** The Vote of a row. A ballot that was not opened by the tally counts as slashed, and only its voter sees its votes. */
+/** The Vote of a row. A ballot that was not opened by the tally counts as slashed. */
 export function toVote(row: VoteRow): VoteView {
   const { contractId, backupAgent, criterionIndex, ballot, outcomes } = row;
   const vote = ballot === null ? null : outcomeAt(ballot, criterionIndex);
@@ -115,7 +114,7 @@ export function toVote(row: VoteRow): VoteView {
   if (outcomes === null || majorityOutcome === null) return { ...shown, bondOutcome: null, reward: null };
   const tally = tallyOutcomes(outcomes, row.criteriaCount);
   const rewards = cappedRewards({ ...row, price: BigInt(row.price), tally, parameters: row });
-  return { ...shown, ...verdictOn(row.opened ? vote : null, majorityOutcome, rewards) };
+  return { ...shown, ...verdictOn(vote, majorityOutcome, rewards) };
 }
 
 type VoteFilter = z.output<typeof VoteQuerySchema>;
