@@ -51,7 +51,7 @@ const DEADLINES = {
   delivery: { name: "Delivery", until: "for the worker to deliver", counts: ["matched"] },
   review: { name: "Review", until: "for the client to approve or dispute", counts: ["under-review"] },
   voting: { name: "Voting", until: "for Backup Agents to vote", counts: ["disputed"] },
-  hold: { name: "Payout hold", until: "before payouts are possible", counts: ["resolved"] },
+  hold: { name: "Payout hold", until: "before payouts are possible", counts: STATUSES },
   complaints: { name: "Complaints", until: "for either party to file a complaint", counts: STATUSES },
 } as const;
 
@@ -108,7 +108,8 @@ function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadli
   ];
   if (disputed !== undefined)
     list.push({ kind: "voting", at: isoTime(Number(disputed.args.votingClosesAt)) });
-  if (settlement.heldUntil !== null) list.push({ kind: "hold", at: settlement.heldUntil });
+  const isHolding = settlement.legs.some(({ state }) => state === "held");
+  if (settlement.heldUntil !== null && isHolding) list.push({ kind: "hold", at: settlement.heldUntil });
   if (contract.client !== null && contract.escrowedFunds !== null && contract.workerStake !== null) {
     const at = isoTime(complaintsCloseAt(secondsOf(contract.reviewDeadline)));
     list.push({ kind: "complaints", at });

@@ -4,6 +4,7 @@ import { type FC, jsx } from "hono/jsx";
 import { describe, expect, it } from "vitest";
 import { type AppEnv, limitDownloads } from "../../../src/http/middleware.js";
 import { duration, Json, percent, Transaction } from "../../../src/pages/components.js";
+import { Clock } from "../../../src/pages/contract/clock.js";
 import { Escrow, Settlement } from "../../../src/pages/contract/money.js";
 import { pageRenderer } from "../../../src/pages/layout.js";
 import { OperatorPage } from "../../../src/pages/operator.js";
@@ -130,6 +131,22 @@ describe("a contract's money", () => {
     expect(await settlement({ legs: [{ ...pay, state: "queued" }] })).toContain(
       "Ended 2026-01-31 12:00 UTC; the payout is pending.",
     );
+  });
+
+  it("has its hold among the deadlines while a payment is held, however the contract ended", async () => {
+    const contract = {
+      ...{ status: "cancelled-withdrawn", client: null, createdAt: "2026-01-30T12:00:00Z" },
+      ...{ matchDeadline: ENDED, withdrawalDeadline: ENDED, deliveryDeadline: ENDED, reviewDeadline: ENDED },
+    };
+    const hold = async (state: string) => {
+      const data = {
+        ...{ contract, events: [], now: Date.parse(ENDED) / 1000 + 3600 },
+        settlement: { endedAt: ENDED, heldUntil: HELD_UNTIL, legs: [{ ...pay, state }] },
+      };
+      return (await render(Clock, { data })).replaceAll(/<[^>]+>/g, "").match(/Payout hold.*/s)?.[0];
+    };
+    expect(await hold("held")).toContain("Payout hold before payouts are possible23 h left");
+    expect(await hold("confirmed")).toBeUndefined();
   });
 
   it("is claimable if the token refused it at the settlement, and pending before", async () => {
