@@ -19,6 +19,16 @@ const ROWS = 20_000;
 const OPEN = 40;
 const NOW = 2_000_000_000;
 const SIGNER: Address = `0x${"51".repeat(20)}`;
+const TERMS = {
+  caller: "'0x'",
+  document: "'{}'",
+  title: "''",
+  task_description: "''",
+  acceptance_criteria: "'[]'",
+  award_method: "'open_tender'",
+  initiator: "'client'",
+  escrow_terms: "'{}'",
+};
 
 const { deploymentPath } = sharedStack();
 const database = await useLargeDatabase(["working_contract", "vote", "deferred_payout", "stake"]);
@@ -60,16 +70,9 @@ async function fill(): Promise<void> {
     drawn: "false",
   });
   await database.insert("app.terms", ROWS, {
+    ...TERMS,
     id: "'0x' || lpad(to_hex(i), 40, '0')",
-    caller: "'0x'",
     body_hash: "i::text",
-    document: "'{}'",
-    title: "''",
-    task_description: "''",
-    acceptance_criteria: "'[]'",
-    award_method: "'open_tender'",
-    initiator: "'client'",
-    escrow_terms: "'{}'",
   });
   await database.insert("onchain.vote", ROWS, {
     contract_id: "'0x' || lpad(to_hex(i), 40, '0')",
@@ -184,7 +187,7 @@ it("walks a bounded part of the due escrows of strangers, and still finds its ow
   expect(kinds.filter((kind) => kind === "claim-deferred")).toHaveLength(OPEN);
 });
 
-it("finds what a worker earned behind 10,000 escrows that strangers deployed and never paid", async () => {
+it("finds what a worker earned here behind 10,000 escrows that strangers deployed and never paid", async () => {
   const worker: Address = `0x${"3e".repeat(20)}`;
   const named = {
     id: "'0x3' || lpad(to_hex(i), 39, '0')",
@@ -196,13 +199,15 @@ it("finds what a worker earned behind 10,000 escrows that strangers deployed and
   const times = { created_at: "1", matched_at: "2", settled_at: String(NOW) };
   const paid = {
     ...named,
-    id: "'0x4'",
+    id: "'0x4' || i",
     phase: "'resolved'",
     settled: "true",
     worker_payout: "5000000",
     ...times,
   };
-  await database.insert("onchain.working_contract", 1, paid);
+  await database.insert("onchain.working_contract", 2, paid);
+  // The terms of the second one are unknown here, as those of an escrow that was opened without this service.
+  await database.insert("app.terms", 1, { ...TERMS, id: "'0x4' || i", body_hash: "'0x4'" });
   const earned = await readEarnings({ db: database.db, clock: { now: () => NOW } } as never, worker);
   expect(earned.at(-1)).toMatchObject({ contracts: 1, received: "5.0" });
 });

@@ -205,6 +205,7 @@ export function paidByMonth(db: Executor, { worker, since }: { worker: Address; 
       received: sql<string>`sum(greatest(${newest.payout} - coalesce(${deferredPayout.amount}, 0), 0))::text`,
     })
     .from(newest)
+    .innerJoin(terms, eq(terms.id, newest.id))
     .leftJoin(deferredPayout, and(eq(deferredPayout.contractId, newest.id), eq(deferredPayout.payee, worker)))
     .where(and(gte(newest.settledAt, BigInt(since)), isNotNull(newest.matchedAt)))
     .groupBy(sql`1`);
