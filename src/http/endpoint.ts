@@ -21,7 +21,7 @@ type Headers = Record<string, { description: string; schema: { type: "string" } 
 /** The successful response; made by {@link data}, {@link created}, {@link body}, {@link stored} or {@link raw}. */
 interface Returns<Result> {
   status: 200 | 201;
-  response: object;
+  response: { description: string; content: object };
   /** Whether the endpoint sends a relayed action's stored response, whose outcome can still be unknown. */
   relays: boolean;
   send(c: Context, result: Result): Response;
@@ -83,13 +83,13 @@ export function raw(description: string, content: Record<string, { schema: Schem
 
 type Method = "get" | "post" | "patch" | "delete";
 
-type Auth = "none" | undefined;
+type Auth = "none" | "optional" | undefined;
 
 interface Declaration<P, Q, H, B, A extends Auth, Result> {
   operationId: string;
   summary: string;
   description?: string;
-  /** `none`: anyone can call it. Otherwise the call needs an API key, and `caller` is the key's address. */
+  /** `none`, `optional`: anyone can call it. Otherwise the call needs an API key, and `caller` is the key's address. */
   auth?: A;
   /** The response is `402` with a quote until the call carries a payment. */
   paid?: true;
@@ -119,7 +119,7 @@ interface Call<P, Q, H, B, A extends Auth> {
   /** Empty unless the endpoint is `signable`. */
   actionHeaders: ActionHeaders;
   /** Address behind the API key. */
-  caller: A extends "none" ? undefined : Address;
+  caller: A extends undefined ? Address : undefined;
   rawBody: Buffer;
   c: Context<AppEnv>;
 }
@@ -186,6 +186,11 @@ const ActionHeadersSchema = IdempotencyKeySchema.extend({
 });
 export type ActionHeaders = z.output<typeof ActionHeadersSchema>;
 
+/** Marks request bodies for the document, which publishes them as optional. */
+export const ACCEPTS_EMPTY = "x-accepts-empty";
+
+const NOT_MODIFIED = { 304: { description: "The caller has the same bytes: no body" } };
+
 interface Endpoint {
   mount(router: OpenAPIHono<AppEnv>, deps: Deps): void;
 }
@@ -217,8 +222,9 @@ function declaring(method: Method, tag: string) {
     const note = notes.filter((part) => part !== undefined).join(" ");
     const codes: ErrorCode[] = [
       ...(needsKey ? (["unauthorized"] as const) : []),
-      ...(bodySchema === undefined ? [] : (["payload_too_large", "unsupported_media_type"] as const)),
-      ...(returns.relays ? (["payload_too_large", "settlement_pending"] as const) : []),
+      ...(method === "get" ? [] : (["payload_too_large"] as const)),
+      ...(bodySchema === undefined ? [] : (["unsupported_media_type"] as const)),
+      ...(returns.relays ? (["settlement_pending"] as const) : []),
       ...(signable ? (["invalid_request", "invalid_signature", "forbidden"] as const) : []),
       ...(declaration.errors ?? []),
       // Of the middleware in front of every endpoint.
@@ -233,6 +239,7 @@ function declaring(method: Method, tag: string) {
       summary,
       ...(note === "" ? {} : { description: note }),
       ...(needsKey ? { security: KEY_SECURITY } : {}),
+      ...(declaration.auth === "optional" ? { security: [{}, ...KEY_SECURITY] } : {}),
       middleware: [
         ...(needsKey ? [requireKey] : method === "get" ? [] : [countedByClient]),
         ...(declaration.optionalBody ? [untypedIfEmpty] : []),
@@ -241,11 +248,16 @@ function declaring(method: Method, tag: string) {
         params,
         query,
         headers,
-        // `required` makes an empty body count as `{}`.
-        body: bodySchema && { required: true, content: json(bodySchema) },
+        body: bodySchema && {
+          // Makes an empty body count as `{}`.
+          required: true,
+          [ACCEPTS_EMPTY]: bodySchema.safeParse({}).success,
+          content: json(bodySchema),
+        },
       } as never,
       responses: {
         [returns.status]: returns.response,
+        ...(method === "get" && "application/json" in returns.response.content ? NOT_MODIFIED : {}),
         ...(paid ? PAYMENT_REQUIRED : {}),
         ...errorResponses(...codes),
       } as never,

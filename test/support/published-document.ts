@@ -96,7 +96,7 @@ function createJudge(published: OpenApiDocument) {
           faults.push(...faultsAt(`${pointer}/headers/${escaped(name)}/schema`, number, name));
         }
       }
-      if (method === "HEAD") return faults;
+      if (method === "HEAD" || (declared.content === undefined && body === "")) return faults;
       const type = headers.get("content-type")?.split(";")[0];
       const content = declared.content?.[type ?? ""];
       if (content === undefined) faults.push(`the content type ${type} is not published`);

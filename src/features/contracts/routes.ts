@@ -68,7 +68,7 @@ export const contractEndpoints = [
     summary: "Read the terms that the contract's address commits to",
     description:
       "Public once the contract is open. Before that, its caller can read them with its API key, to recompute `payTo` before signing.",
-    auth: "none",
+    auth: "optional",
     params,
     returns: data("The terms", TermsSchema),
     errors: ["not_found"],

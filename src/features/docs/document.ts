@@ -1,6 +1,6 @@
 /** `/openapi.json`: the routes' declarations, what applies to all, and examples derived from the schemas. */
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import { PaymentRequiredSchema } from "../../http/endpoint.js";
+import { ACCEPTS_EMPTY, PaymentRequiredSchema } from "../../http/endpoint.js";
 import type { AppEnv } from "../../http/middleware.js";
 import { ERROR_EXAMPLES } from "../../http/responses.js";
 
@@ -57,7 +57,7 @@ const BASE64_JSON = {
   contentMediaType: "application/json",
 } as const;
 
-type HeaderSchema = typeof BASE64_JSON | { type: "string"; enum: string[] };
+type HeaderSchema = typeof BASE64_JSON | { type: "string"; enum?: string[] };
 const header = (name: string, description: string, schema: HeaderSchema = BASE64_JSON) => {
   return { name, in: "header" as const, required: false, description, schema };
 };
@@ -73,6 +73,8 @@ const PAYMENT_PARAMETERS = [
     enum: ["1", "2"],
   }),
 ];
+
+const IF_NONE_MATCH = header("If-None-Match", "`ETag` of an earlier response", { type: "string" });
 
 /** For crawlers of paid APIs: there is no price list, because each contract has its own price. */
 const PAYMENT_INFO = {
@@ -95,6 +97,7 @@ const SHARED_HEADERS = {
     description: "With `unauthorized`",
     schema: { type: "string" as const, const: "Bearer" },
   },
+  ETag: { description: "Names these bytes, for `If-None-Match`", schema: { type: "string" as const } },
   "PAYMENT-RESPONSE": {
     description:
       "Receipt of a version 2 payment: base64 of `{ success, transaction, network, payer, amount }`",
@@ -182,9 +185,20 @@ function complete(operation: Operation, components: Record<string, Schema>): voi
   };
   operation.security ??= [];
   if (responses[402] !== undefined) describePayment(operation, responses);
+  if (responses[304] !== undefined) operation.parameters = [...(operation.parameters ?? []), IF_NONE_MATCH];
+  const body = operation.requestBody as { required: boolean; [ACCEPTS_EMPTY]?: boolean } | undefined;
+  if (body !== undefined) {
+    body.required = body[ACCEPTS_EMPTY] !== true;
+    delete body[ACCEPTS_EMPTY];
+  }
   for (const [status, response] of Object.entries(responses)) {
     if (Number(status) >= 400 && Number(status) !== 402) nameCodes(response);
-    response.headers = { ...response.headers, ...headersOf(Number(status), response) };
+    const isTagged = responses[304] !== undefined && Number(status) < 400;
+    response.headers = {
+      ...response.headers,
+      ...headersOf(Number(status), response),
+      ...(isTagged ? shared("ETag") : {}),
+    };
   }
   addExamples(operation, components);
 }

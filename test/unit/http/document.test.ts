@@ -19,7 +19,7 @@ interface Documented {
   tag: string;
   security: unknown;
   parameters: { name?: string }[];
-  request: Media | undefined;
+  body: { required: boolean; content: Record<string, Media> } | undefined;
   responses: Record<string, Response>;
 }
 
@@ -41,9 +41,7 @@ beforeAll(async () => {
       tag: operation.tags?.[0] ?? "",
       security: operation.security,
       parameters: (operation.parameters ?? []) as { name?: string }[],
-      request: (operation.requestBody as { content: Record<string, Media> } | undefined)?.content?.[
-        "application/json"
-      ],
+      body: operation.requestBody as Documented["body"],
       responses: operation.responses as Record<string, Response>,
     }));
   const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }));
@@ -64,9 +62,9 @@ describe("the published document", () => {
   });
 
   it("has a valid example of every JSON body", () => {
-    const faults = operations.flatMap(({ name, request, responses }) => {
+    const faults = operations.flatMap(({ name, body, responses }) => {
       const success = (responses[200] ?? responses[201])?.content?.["application/json"];
-      return [request, success].flatMap((media) => {
+      return [body?.content["application/json"], success].flatMap((media) => {
         if (media === undefined) return [];
         if (media.example === undefined) return [`${name}: no example`];
         const fault = faultsOf(media, media.example);
@@ -101,8 +99,36 @@ describe("the published document", () => {
     expect(without.map(({ id }) => id)).toEqual(["getHealth", "getReady"]);
   });
 
-  it("requires a key for an endpoint about the caller", () => {
-    expect(operations.find(({ id }) => id === "listApiKeys")?.security).toEqual([{ apiKey: [] }]);
+  it("requires a key for an endpoint about the caller, and offers it if more is shown with one", () => {
+    const securityOf = (wanted: string) => operations.find(({ id }) => id === wanted)?.security;
+    expect(securityOf("listApiKeys")).toEqual([{ apiKey: [] }]);
+    expect(securityOf("getTerms")).toEqual([{}, { apiKey: [] }]);
+    expect(securityOf("getProtocol")).toEqual([]);
+  });
+
+  it("requires every body but those that can be empty", () => {
+    const optional = operations.filter(({ body }) => body?.required === false);
+    expect(optional.map(({ id }) => id)).toEqual([
+      "requestChallenge",
+      "stake",
+      "updateProfile",
+      "updateWebhook",
+    ]);
+  });
+
+  it("has the 413 of every call whose body is read", () => {
+    const without = operations.filter(({ name, responses }) => !/^get/.test(name) && !responses[413]);
+    expect(without).toEqual([]);
+  });
+
+  it("has the ETag of every read but probes and streams, and the 304 that it leads to", () => {
+    const reads = operations.filter(({ name }) => name.startsWith("get"));
+    const isTagged = ({ parameters, responses }: Documented) =>
+      responses[304]?.headers?.ETag !== undefined &&
+      responses[200]?.headers?.ETag !== undefined &&
+      parameters.some(({ name }) => name === "If-None-Match");
+    const without = reads.filter((read) => !isTagged(read));
+    expect(without.map(({ id }) => id)).toEqual(["getHealth", "getReady", "streamEvents"]);
   });
 
   it("describes the payment of every paid call: quote, headers and security", () => {
