@@ -96,24 +96,6 @@ contract SettleTest is BaseTest {
         _settleAndAssert(declined, Status.CancelledUnmatched, 50e6, 0, 0);
     }
 
-    function test_GivenCancelledOrUnmatchedListing() public {
-        WorkingContractEscrow cancelled = _create(_newListing());
-        vm.prank(worker);
-        cancelled.cancel();
-        _settleAndAssert(cancelled, Status.CancelledByInitiator, 0, 2.5e6, 0);
-
-        Terms memory t = _newListing();
-        WorkingContractEscrow unmatched = _create(t);
-        vm.warp(t.matchDeadline);
-        _settleAndAssert(unmatched, Status.CancelledUnmatched, 0, 2.5e6, 0);
-    }
-
-    function test_GivenListingApproved() public {
-        WorkingContractEscrow escrow = _delivered(_newListing(), 0);
-        _approve(escrow);
-        _settleAndAssert(escrow, Status.SettledAllMet, 0, 50e6, 2.5e6);
-    }
-
     function test_GivenPayoutHold() public {
         _setPayoutHold(72 hours);
         WorkingContractEscrow escrow = _escrowIn(Status.Resolved);

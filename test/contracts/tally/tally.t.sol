@@ -47,32 +47,6 @@ contract TallyTest is BaseTest {
         assertBalance(address(escrow), PRICE + STAKE + BOND + 3 * 7.5e6, "escrow");
     }
 
-    function test_GivenNoOneVoted() public {
-        escrow = _disputed(_newTerms());
-        vm.warp(_now() + 24 hours);
-        _expectTallied(ALL_UNCLEAR);
-        escrow.tally();
-        assertStatus(escrow, Status.Resolved);
-    }
-
-    function test_GivenNoOneOpened() public {
-        escrow = _votedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, ALL_MET));
-        vm.warp(_now() + 24 hours);
-        _expectTallied(ALL_UNCLEAR);
-        escrow.tally();
-        escrow.settle();
-
-        assertStatus(escrow, Status.SettledPartial);
-        assertBalance(treasury, 1.25e6 + 3 * 7.5e6, "treasury, with every forfeited bond");
-        assertBalance(client, FUNDS - PRICE - BOND + 27.5e6, "client");
-        assertBalance(worker, FUNDS - STAKE + 26.25e6, "worker");
-        assertBalance(address(escrow), 0, "escrow");
-        for (uint256 i = 0; i < 3; ++i) {
-            vm.expectRevert(abi.encodeWithSelector(IWorkingContractEscrow.NothingToClaim.selector, agents[i]));
-            escrow.claim(agents[i]);
-        }
-    }
-
     function test_GivenTwoTwoAndOne() public {
         uint24[] memory votes = new uint24[](5);
         (votes[0], votes[1], votes[2], votes[3], votes[4]) = (ALL_MET, ALL_MET, NONE_MET, NONE_MET, ALL_UNCLEAR);

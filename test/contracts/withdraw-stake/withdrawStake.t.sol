@@ -59,17 +59,6 @@ contract WithdrawStakeTest is BaseTest {
         registry.withdrawStake(agent);
     }
 
-    function test_WhenAgentStakesAgain() public {
-        _request();
-        vm.warp(_now() + 48 hours);
-        registry.withdrawStake(agent);
-        vm.startPrank(agent);
-        token.approve(address(registry), ELIGIBILITY_STAKE);
-        registry.stake(agent, ELIGIBILITY_STAKE, _noAuthorization());
-        assertTrue(registry.isEligible(agent, ELIGIBILITY_STAKE, _now() + 1), "eligible");
-        assertEq(registry.poolSize(_now() + 1), 2, "pool");
-    }
-
     function _request() private {
         vm.prank(agent);
         registry.requestUnstake(agent);
