@@ -40,13 +40,6 @@ contract ApproveTest is BaseTest {
         _assertApproved();
     }
 
-    function test_WhenOperatorApprovesWithDelegation() public {
-        _delegate(client);
-        vm.prank(operator);
-        escrow.approve();
-        _assertApproved();
-    }
-
     function test_GivenComputedCriteria() public {
         escrow = _delivered(_newComputedTerms(), TWO_MET);
         vm.expectEmit(address(escrow));

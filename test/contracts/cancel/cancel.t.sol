@@ -28,17 +28,6 @@ contract CancelTest is BaseTest {
         emit IWorkingContractEscrow.WorkingContractCancelled();
         vm.prank(client);
         escrow.cancel();
-        _assertCancelled();
-    }
-
-    function test_WhenOperatorCancelsWithDelegation() public {
-        _delegate(client);
-        vm.prank(operator);
-        escrow.cancel();
-        _assertCancelled();
-    }
-
-    function _assertCancelled() private view {
         assertStatus(escrow, Status.CancelledByInitiator);
         assertBalance(address(escrow), PRICE, "escrow");
     }

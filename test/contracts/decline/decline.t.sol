@@ -35,14 +35,8 @@ contract DeclineTest is BaseTest {
         emit IWorkingContractEscrow.WorkingContractDeclined();
         vm.prank(worker);
         escrow.decline();
-        _assertDeclined();
-    }
-
-    function test_WhenOperatorDeclinesWithDelegation() public {
-        _delegate(worker);
-        vm.prank(operator);
-        escrow.decline();
-        _assertDeclined();
+        assertStatus(escrow, Status.CancelledUnmatched);
+        assertBalance(address(escrow), PRICE, "escrow");
     }
 
     function test_GivenListingReservedForBuyer() public {
@@ -55,10 +49,5 @@ contract DeclineTest is BaseTest {
         escrow.settle();
         assertBalance(worker, FUNDS, "worker");
         assertBalance(address(escrow), 0, "escrow");
-    }
-
-    function _assertDeclined() private view {
-        assertStatus(escrow, Status.CancelledUnmatched);
-        assertBalance(address(escrow), PRICE, "escrow");
     }
 }

@@ -71,13 +71,6 @@ contract DeliverTest is BaseTest {
         _assertDelivered();
     }
 
-    function test_WhenOperatorDeliversWithDelegation() public {
-        _delegate(worker);
-        vm.prank(operator);
-        escrow.deliver(DELIVERY, ROOT, 0);
-        _assertDelivered();
-    }
-
     function test_GivenListing() public {
         escrow = _matched(_newListing());
         _expectNotParty(client, worker);

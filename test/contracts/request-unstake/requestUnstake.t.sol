@@ -44,17 +44,6 @@ contract RequestUnstakeTest is BaseTest {
         emit IBackupAgentRegistry.UnstakeRequested(agent, ELIGIBILITY_STAKE, _now() + 48 hours);
         vm.prank(agent);
         registry.requestUnstake(agent);
-        _assertOut();
-    }
-
-    function test_WhenOperatorAsksWithDelegation() public {
-        _delegate(agent);
-        vm.prank(operator);
-        registry.requestUnstake(agent);
-        _assertOut();
-    }
-
-    function _assertOut() private view {
         assertTrue(registry.isEligible(agent, ELIGIBILITY_STAKE, _now()), "eligible where matched before");
         assertFalse(registry.isEligible(agent, ELIGIBILITY_STAKE, _now() + 1), "eligible where matched later");
         assertEq(registry.poolSize(_now() + 1), 2, "pool");

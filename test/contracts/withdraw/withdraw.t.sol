@@ -38,17 +38,6 @@ contract WithdrawTest is BaseTest {
         emit IWorkingContractEscrow.WorkingContractWithdrawn();
         vm.prank(worker);
         escrow.withdraw();
-        _assertWithdrawn();
-    }
-
-    function test_WhenOperatorWithdrawsWithDelegation() public {
-        _delegate(worker);
-        vm.prank(operator);
-        escrow.withdraw();
-        _assertWithdrawn();
-    }
-
-    function _assertWithdrawn() private view {
         assertStatus(escrow, Status.CancelledWithdrawn);
         assertBalance(address(escrow), PRICE + STAKE, "escrow");
     }
