@@ -47,27 +47,15 @@ contract DisputeTest is BaseTest {
 
     function test_WhenOperatorBringsSignedBond() public {
         Authorization memory bond = _authorize(client, address(escrow), BOND);
-        _expectDisputed();
+        vm.expectEmit(address(escrow));
+        emit IWorkingContractEscrow.WorkingContractDisputed(BOND, _now() + 24 hours);
         vm.prank(operator);
         escrow.dispute(bond);
-        _assertDisputed();
-    }
-
-    function test_WhenClientPaysFromAllowance() public {
-        vm.startPrank(client);
-        usd.approve(address(escrow), BOND);
-        _expectDisputed();
-        escrow.dispute(_noAuthorization());
-        _assertDisputed();
-    }
-
-    function test_WhenFrontRun() public {
-        Authorization memory bond = _directTransfer(client, address(escrow), BOND);
-        vm.expectEmit(address(escrow));
-        emit IWorkingContractEscrow.DirectTransferCredited(client, bond.nonce, BOND);
-        vm.prank(operator);
-        escrow.withDirectTransfer(abi.encodeCall(escrow.dispute, (bond)));
-        _assertDisputed();
+        assertStatus(escrow, Status.Disputed);
+        assertEq(escrow.jury().disputedAt, _now(), "disputed at");
+        assertBalance(client, FUNDS - PRICE - BOND, "client");
+        assertBalance(address(escrow), PRICE + STAKE + BOND, "escrow");
+        assertEq(escrow.booked(), PRICE + STAKE + BOND, "booked");
     }
 
     function test_GivenTokenPaused() public {
@@ -93,18 +81,5 @@ contract DisputeTest is BaseTest {
         _dispute(escrow);
         assertStatus(escrow, Status.Disputed);
         assertBalance(address(escrow), PRICE + STAKE + BOND, "escrow");
-    }
-
-    function _expectDisputed() private {
-        vm.expectEmit(address(escrow));
-        emit IWorkingContractEscrow.WorkingContractDisputed(BOND, _now() + 24 hours);
-    }
-
-    function _assertDisputed() private view {
-        assertStatus(escrow, Status.Disputed);
-        assertEq(escrow.jury().disputedAt, _now(), "disputed at");
-        assertBalance(client, FUNDS - PRICE - BOND, "client");
-        assertBalance(address(escrow), PRICE + STAKE + BOND, "escrow");
-        assertEq(escrow.booked(), PRICE + STAKE + BOND, "booked");
     }
 }

@@ -175,26 +175,17 @@ contract VoteTest is BaseTest {
 
     function test_WhenOperatorBringsSignedBond() public {
         Authorization memory bond = _authorize(agent, address(escrow), VOTE_BOND);
-        _expectSealed();
-        _carry(agent, bond);
-        _assertSealed();
-    }
-
-    function test_WhenAgentPaysFromAllowance() public {
-        vm.startPrank(agent);
-        usd.approve(address(escrow), VOTE_BOND);
-        _expectSealed();
-        escrow.vote(agent, COMMITMENT, _noAuthorization());
-        _assertSealed();
-    }
-
-    function test_WhenFrontRun() public {
-        Authorization memory bond = _directTransfer(agent, address(escrow), VOTE_BOND);
         vm.expectEmit(address(escrow));
-        emit IWorkingContractEscrow.DirectTransferCredited(agent, bond.nonce, VOTE_BOND);
-        vm.prank(operator);
-        escrow.withDirectTransfer(abi.encodeCall(escrow.vote, (agent, COMMITMENT, bond)));
-        _assertSealed();
+        emit IWorkingContractEscrow.VoteSealed(agent, COMMITMENT, VOTE_BOND);
+        _carry(agent, bond);
+        assertStatus(escrow, Status.Disputed);
+        assertEq(escrow.ballotOf(agent), uint256(COMMITMENT), "ballot");
+        assertEq(escrow.jury().sealedVotes, 1, "sealed votes");
+        assertBalance(agent, FUNDS - VOTE_BOND, "agent");
+        assertBalance(address(escrow), PRICE + STAKE + BOND + VOTE_BOND, "escrow");
+        assertEq(escrow.booked(), PRICE + STAKE + BOND + VOTE_BOND, "booked");
+        (,, uint40 lockedUntil,,) = registry.stakes(agent);
+        assertEq(lockedUntil, closesAt + 24 hours, "stake locked until");
     }
 
     function test_RevertGiven_RecruitCount_WhenNotDrawn() public {
@@ -238,27 +229,11 @@ contract VoteTest is BaseTest {
         escrow = _disputed(_newTerms());
     }
 
-    function _expectSealed() private {
-        vm.expectEmit(address(escrow));
-        emit IWorkingContractEscrow.VoteSealed(agent, COMMITMENT, VOTE_BOND);
-    }
-
     function _assertNotEligible(address account, uint256 staked) private {
         vm.expectRevert(
             abi.encodeWithSelector(IBackupAgentRegistry.NotEligible.selector, account, staked, ELIGIBILITY_STAKE)
         );
         vm.prank(account);
         escrow.vote(account, COMMITMENT, _noAuthorization());
-    }
-
-    function _assertSealed() private view {
-        assertStatus(escrow, Status.Disputed);
-        assertEq(escrow.ballotOf(agent), uint256(COMMITMENT), "ballot");
-        assertEq(escrow.jury().sealedVotes, 1, "sealed votes");
-        assertBalance(agent, FUNDS - VOTE_BOND, "agent");
-        assertBalance(address(escrow), PRICE + STAKE + BOND + VOTE_BOND, "escrow");
-        assertEq(escrow.booked(), PRICE + STAKE + BOND + VOTE_BOND, "booked");
-        (,, uint40 lockedUntil,,) = registry.stakes(agent);
-        assertEq(lockedUntil, closesAt + 24 hours, "stake locked until");
     }
 }
