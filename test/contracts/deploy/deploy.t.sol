@@ -33,15 +33,9 @@ contract DeployTest is BaseTest {
         assertEq(vm.getRecordedLogs().length, 0, "no event");
     }
 
+    /// A zero counterparty or a flag without meaning would give equal terms a second address.
     function test_RevertWhen_BytesAreNotPackedTerms() public {
         bytes memory packed = _packed(t);
-        _expectInvalid("not packed terms");
-        factory.deploy(bytes.concat(packed, hex"00"));
-
-        _expectInvalid("not packed terms");
-        factory.deploy("");
-
-        // A zero counterparty or a flag without meaning would give equal terms a second address.
         _expectInvalid("not packed terms");
         factory.deploy(bytes.concat(packed, bytes20(0)));
 
@@ -50,22 +44,32 @@ contract DeployTest is BaseTest {
         factory.deploy(packed);
     }
 
-    function test_RevertWhen_InitiatorIsZero() public {
-        t.initiator = address(0);
-        t.counterparty = worker;
-        _expectInvalid("initiator is zero");
-        factory.deploy(_packed(t));
-    }
-
-    function test_RevertWhen_CounterpartyIsInitiator() public {
+    function test_RevertWhen_TermsAreInvalid() public {
+        Terms memory valid = t;
+        (t.initiator, t.counterparty) = (address(0), worker);
+        _assertInvalid("initiator is zero", valid);
         t.counterparty = client;
-        _expectInvalid("counterparty is the initiator");
-        factory.deploy(_packed(t));
+        _assertInvalid("counterparty is the initiator", valid);
+        t.price = 0;
+        _assertInvalid("price is zero", valid);
+        t.criteriaCount = 0;
+        _assertInvalid("criteria count not 1 to 10", valid);
+        t.criteriaCount = 11;
+        _assertInvalid("criteria count not 1 to 10", valid);
+        t.matchDeadline = t.withdrawalDeadline + 1;
+        _assertInvalid("deadlines out of order", valid);
+        t.withdrawalDeadline = t.deliveryDeadline + 1;
+        _assertInvalid("deadlines out of order", valid);
+        t.deliveryDeadline = t.reviewDeadline;
+        _assertInvalid("deadlines out of order", valid);
+        t.reviewDeadline = uint32(_now()) + 365 days + 1;
+        _assertInvalid("review deadline too far ahead", valid);
     }
 
-    function test_RevertWhen_PriceIsZero() public {
-        t.price = 0;
-        _expectInvalid("price is zero");
+    function test_WhenTermsAreAtTheLimits() public {
+        t.criteriaCount = 10;
+        t.matchDeadline = t.withdrawalDeadline = t.deliveryDeadline;
+        t.reviewDeadline = uint32(_now()) + 365 days;
         factory.deploy(_packed(t));
     }
 
@@ -75,46 +79,6 @@ contract DeployTest is BaseTest {
 
         uint256 deposits = 3 * uint256(t.price) + 4095 * 10 * uint256(t.price);
         assertLe(deposits, type(uint96).max, "price, stake, bond and every voter's bonds fit 96 bits");
-    }
-
-    function test_RevertWhen_CriteriaCountNotOneToTen() public {
-        t.criteriaCount = 0;
-        _expectInvalid("criteria count not 1 to 10");
-        factory.deploy(_packed(t));
-        t.criteriaCount = 11;
-        _expectInvalid("criteria count not 1 to 10");
-        factory.deploy(_packed(t));
-        t.criteriaCount = 10;
-        factory.deploy(_packed(t));
-    }
-
-    function test_RevertWhen_DeadlinesOutOfOrder() public {
-        Terms memory original = t;
-        t.matchDeadline = t.withdrawalDeadline + 1;
-        _expectInvalid("deadlines out of order");
-        factory.deploy(_packed(t));
-
-        t = original;
-        t.withdrawalDeadline = t.deliveryDeadline + 1;
-        _expectInvalid("deadlines out of order");
-        factory.deploy(_packed(t));
-
-        t = original;
-        t.deliveryDeadline = t.reviewDeadline;
-        _expectInvalid("deadlines out of order");
-        factory.deploy(_packed(t));
-
-        t = original;
-        t.matchDeadline = t.withdrawalDeadline = t.deliveryDeadline;
-        factory.deploy(_packed(t));
-    }
-
-    function test_RevertWhen_ReviewDeadlineTooFarAhead() public {
-        t.reviewDeadline = uint32(_now()) + 365 days + 1;
-        _expectInvalid("review deadline too far ahead");
-        factory.deploy(_packed(t));
-        t.reviewDeadline -= 1;
-        factory.deploy(_packed(t));
     }
 
     function test_RevertWhen_ParametersNeverSet() public {
@@ -151,6 +115,13 @@ contract DeployTest is BaseTest {
         vm.etch(copy, factory.deploy(_packed(t)).code);
         assertFalse(factory.isEscrow(copy), "copied code");
         assertTrue(factory.isEscrow(factory.predict(t)), "escrow");
+    }
+
+    /// @dev Asserts that the factory refuses `t`, which is `valid` again afterwards.
+    function _assertInvalid(string memory reason, Terms memory valid) private {
+        _expectInvalid(reason);
+        factory.deploy(_packed(t));
+        t = valid;
     }
 
     function _expectInvalid(string memory reason) private {
