@@ -1,7 +1,6 @@
 /** `npm test`: runs all suites; `--checks` (`npm run verify`) runs the checks beside them and counts their failures. */
 import { availableParallelism } from "node:os";
 import { relative } from "node:path";
-import { pathToFileURL } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { startChecks } from "./check.mjs";
 import { ensureClients, ensureInstalled } from "./install.mjs";
@@ -81,7 +80,7 @@ async function runSuite({ name, args = [] }) {
 }
 
 /** A skipped test lacks something that this machine does not have and could not install. */
-export function closingLine({ passed, failed, skipped }) {
+function closingLine({ passed, failed, skipped }) {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
 }
 
@@ -139,12 +138,10 @@ function shortened(message) {
   return lines.map((line) => `      ${line.slice(0, MESSAGE_LINE_LENGTH)}`).join("\n");
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  await ensureInstalled();
-  const checks = process.argv.includes("--checks") ? startChecks() : {};
-  const tests = runTests({ "contract checks": checks.contracts });
-  const [total, ...failedChecks] = await Promise.all([tests, ...Object.values(checks)]);
-  total.failed += failedChecks.reduce((sum, count) => sum + count, 0);
-  console.log(`\n${closingLine(total)}`);
-  process.exit(total.failed === 0 ? 0 : 1);
-}
+await ensureInstalled();
+const checks = process.argv.includes("--checks") ? startChecks() : {};
+const tests = runTests({ "contract checks": checks.contracts });
+const [total, ...failedChecks] = await Promise.all([tests, ...Object.values(checks)]);
+total.failed += failedChecks.reduce((sum, count) => sum + count, 0);
+console.log(`\n${closingLine(total)}`);
+process.exit(total.failed === 0 ? 0 : 1);
