@@ -2,13 +2,12 @@ import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts
 import {
   disputeBond,
   juryDues,
-  majority,
   resolve,
   resolvedLegs,
   voteDeposit,
   workerStake,
 } from "@working-contracts/protocol/ledger";
-import { type Outcome, packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
+import { packOutcomes, tallyOutcomes } from "@working-contracts/protocol/outcomes";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -16,8 +15,6 @@ import { ballotsOf, bondOutcomesOf, outcomesOf, WORKED_RESULTS } from "../../sup
 import { outcomeArbitrary, parametersArbitrary, priceArbitrary } from "./fixtures.js";
 
 const parameters = DEFAULT_PARAMETERS;
-const M: Outcome = "met";
-const N: Outcome = "not met";
 
 function amount(text: string): bigint {
   const parsed = parseDecimal(text);
@@ -57,43 +54,6 @@ it("names every movement once", () => {
     "dispute-bond-back -> client: 0.833334",
     "jury-leftover -> treasury: 0.000007",
   ]);
-});
-
-describe("jury", () => {
-  it.each([
-    ["a bare majority", { met: 2, notMet: 1, unclear: 0, unopened: 0 }, "met"],
-    ["exactly half", { met: 2, notMet: 1, unclear: 1, unopened: 0 }, "unclear"],
-    ["2-2-1", { met: 2, notMet: 2, unclear: 1, unopened: 0 }, "unclear"],
-    ["an unclear majority", { met: 1, notMet: 0, unclear: 2, unopened: 0 }, "unclear"],
-    ["no opened votes", { met: 0, notMet: 0, unclear: 0, unopened: 5 }, "unclear"],
-    ["one opened vote against many unopened", { met: 0, notMet: 1, unclear: 0, unopened: 9 }, "not met"],
-  ] as const)("decides %s", (_, votes, outcome) => {
-    expect(majority(votes)).toBe(outcome);
-  });
-
-  it("takes the bond of a vote that was never opened, for those who matched a decisive majority", () => {
-    const dues = juryDues([packOutcomes([M]), null], { price: amount("50"), criteriaCount: 1, parameters });
-    expect(dues.dues.map((due) => [due.amount, due.reward])).toEqual([
-      [5_000_000n, 10],
-      [0n, 0],
-    ]);
-    expect(dues.dues[1]?.criteria[0]?.bondOutcome).toBe("slashed");
-    expect(dues.leftover).toBe(0n);
-  });
-
-  it("takes that bond for the Treasury if no one matched a decisive majority", () => {
-    const dues = juryDues([null, null], { price: amount("50"), criteriaCount: 2, parameters });
-    expect(dues.leftover).toBe(10_000_000n);
-    expect(dues.dues.map((due) => due.amount)).toEqual([0n, 0n]);
-  });
-
-  it("gives the Treasury the indivisible remainder", () => {
-    const facts = { price: amount("0.0002"), criteriaCount: 1, parameters };
-    const [met, notMet] = [packOutcomes([M]), packOutcomes([N])];
-    const dues = juryDues([met, met, met, notMet], facts);
-    expect(dues.leftover).toBe(1n);
-    expect(dues.dues.map((due) => due.amount)).toEqual([13n, 13n, 13n, 0n]);
-  });
 });
 
 describe("conservation", () => {
