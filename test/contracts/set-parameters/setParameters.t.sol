@@ -90,33 +90,27 @@ contract SetParametersTest is BaseTest {
     function test_WhenTreasuryIsSet() public {
         vm.expectEmit(address(factory));
         emit IWorkingContractFactory.TreasuryChanged(stranger);
-        vm.prank(owner);
-        factory.setTreasury(stranger);
-        assertEq(factory.treasury(), stranger, "treasury");
-
-        vm.expectRevert(IWorkingContractFactory.ZeroAddress.selector);
-        vm.prank(owner);
-        factory.setTreasury(address(0));
-
-        vm.expectRevert(abi.encodeWithSelector(Ownable.OwnableUnauthorizedAccount.selector, stranger));
-        vm.prank(stranger);
-        factory.setTreasury(stranger);
+        _assertOwnerSets(factory.setTreasury, factory.treasury);
     }
 
     function test_WhenReviewerIsSet() public {
         vm.expectEmit(address(factory));
         emit IWorkingContractFactory.ReviewerChanged(stranger);
+        _assertOwnerSets(factory.setReviewer, factory.reviewer);
+    }
+
+    function _assertOwnerSets(function(address) external set, function() external view returns (address) get) private {
         vm.prank(owner);
-        factory.setReviewer(stranger);
-        assertEq(factory.reviewer(), stranger, "reviewer");
+        set(stranger);
+        assertEq(get(), stranger, "account");
 
         vm.expectRevert(IWorkingContractFactory.ZeroAddress.selector);
         vm.prank(owner);
-        factory.setReviewer(address(0));
+        set(address(0));
 
         vm.expectRevert(abi.encodeWithSelector(Ownable.OwnableUnauthorizedAccount.selector, stranger));
         vm.prank(stranger);
-        factory.setReviewer(stranger);
+        set(stranger);
     }
 
     function _expectInvalid(string memory reason) private {
