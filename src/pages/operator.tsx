@@ -84,7 +84,7 @@ function SignInPage({ fault }: { fault: string | null }) {
   );
 }
 
-export function OperatorPage({ overview, readiness }: { overview: OperatorOverview; readiness: Readiness }) {
+function OperatorPage({ overview, readiness }: { overview: OperatorOverview; readiness: Readiness }) {
   const { queue, signers, gas, rejections, heldPayouts, dueSettlements, deferredPayouts } = overview;
   return (
     <>

@@ -37,7 +37,7 @@ export function showPost(deps: Pick<Deps, "readParameters">) {
 }
 
 /** Ratios in basis points. */
-export function PostPage({ stake, fee }: { stake: number; fee: number }) {
+function PostPage({ stake, fee }: { stake: number; fee: number }) {
   const { symbol } = useSite();
   return (
     <>

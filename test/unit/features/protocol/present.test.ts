@@ -34,33 +34,12 @@ it("serves switched-off rates as null, and the minimum price as a decimal", () =
   const gasPolicy = { allowance: 20_000_000, budget: 0, perFee: 7 };
   const limits = presentLimits({ minimumPrice: 10_000n, rateLimits, gasPolicy }, { payoutHold: 3600 });
   expect(limits.gas).toEqual({ allowance: 20_000_000, budget: null, perFee: 7 });
-  expect(limits.signedActions).toEqual({ validity: "PT24H", signatureLength: 8_192 });
   expect(limits.requests).toMatchObject({
     readsPerMinute: 300,
     anonymousPerMinute: null,
     pagesPerMinute: 120,
-    bodyBytes: 262_144,
-    newContractBytesPerMinute: 33_554_432,
-    failedOperationsPerHour: 3,
-    refusedOperationsPerHour: 30,
   });
-  expect(limits.contracts).toMatchObject({
-    minimumPrice: "0.01",
-    maximumPrice: "1208925819614629174.706175",
-    payoutHold: "PT1H",
-    pendingAttemptLifetime: "PT30M",
-  });
-  expect(limits.events).toMatchObject({
-    webhooksForOthers: 10_000,
-    webhooksForOthersOfStrangers: 2_000,
-    webhookRetries: 1_000,
-  });
-  expect(limits.authentication).toEqual({
-    challengeValidity: "PT5M",
-    challengeAttempts: 5,
-    labelLength: 100,
-    signatureLength: 16_384,
-  });
+  expect(limits.contracts).toMatchObject({ minimumPrice: "0.01", payoutHold: "PT1H" });
 });
 
 it("reads the factory once for many callers, again when stale, and at once after a failure", async () => {
