@@ -187,7 +187,7 @@ it("walks a bounded part of the due escrows of strangers, and still finds its ow
   expect(kinds.filter((kind) => kind === "claim-deferred")).toHaveLength(OPEN);
 });
 
-it("finds what a worker earned here behind 10,000 escrows that strangers deployed and never paid", async () => {
+it("finds what a worker earned behind 10,000 escrows that strangers deployed and never paid", async () => {
   const worker: Address = `0x${"3e".repeat(20)}`;
   const named = {
     id: "'0x3' || lpad(to_hex(i), 39, '0')",
