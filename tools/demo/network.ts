@@ -39,7 +39,7 @@ export async function launchNetwork(
       ...process.env,
       DATA_DIR: dir,
       PORT: "0",
-      // Stock clients do not repeat a call that is still pending, so on a slow machine they wait longer.
+      // The payers of benchmarks do not repeat a call that is still pending.
       SETTLEMENT_WAIT_MS: "100000",
       // It is separate from whatever the environment names.
       BASE_URL: undefined,
