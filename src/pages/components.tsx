@@ -6,6 +6,11 @@ import type { Status } from "@working-contracts/protocol/status";
 import type { Child, PropsWithChildren } from "hono/jsx";
 import { useSite } from "./layout.js";
 
+/** A sentence with components in it. */
+export const say = (words: TemplateStringsArray, ...parts: Child[]): Child => (
+  <>{words.flatMap((word, i) => [word, parts[i] ?? ""])}</>
+);
+
 /** Formats seconds in the largest units: `2 d 3 h`, `4 min`, `12 s`. */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

@@ -8,7 +8,7 @@ import type { ContractView } from "../features/contracts/view.js";
 import type { AppEnv } from "../http/middleware.js";
 import { invalidInput } from "../http/responses.js";
 import type { Page } from "../http/schemas.js";
-import { AgentLink, Amount, Choice, plural, StatusBadge, Time } from "./components.js";
+import { AgentLink, Amount, Choice, plural, StatusBadge, say, Time } from "./components.js";
 import { nextStep, Step } from "./contract/clock.js";
 import { ANONYMOUS } from "./layout.js";
 
@@ -184,21 +184,9 @@ function Card({ contract, now }: { contract: ContractView; now: number }) {
         {plural(acceptanceCriteria.length, "criterion", "criteria")}, posted <Time at={createdAt} />
       </p>
       <p class="meta">
-        {client === null ? (
-          "No client yet"
-        ) : (
-          <>
-            Client <AgentLink address={client} />
-          </>
-        )}
+        {client === null ? "No client yet" : say`Client ${<AgentLink address={client} />}`}
         {" · "}
-        {worker === null ? (
-          "no worker yet"
-        ) : (
-          <>
-            worker <AgentLink address={worker} />
-          </>
-        )}
+        {worker === null ? "no worker yet" : say`worker ${<AgentLink address={worker} />}`}
       </p>
       <Step step={nextStep(contract)} now={now} />
     </article>

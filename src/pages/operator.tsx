@@ -14,6 +14,7 @@ import {
   Region,
   Rows,
   ScrollTable,
+  say,
   Time,
 } from "./components.js";
 
@@ -228,11 +229,8 @@ function Signers({ signers }: { signers: OperatorOverview["signers"] }) {
             <span class="figure">{balance ?? "unknown"} for gas</span>
             <small>
               owned since <Time at={ownedSince} />; {plural(openBatches, "open batch", "open batches")}
-              {oldestOpenAt !== null && (
-                <>
-                  , the oldest from <Time at={oldestOpenAt} />, up to {plural(attempts, "transaction")} each
-                </>
-              )}
+              {oldestOpenAt !== null &&
+                say`, the oldest from ${<Time at={oldestOpenAt} />}, up to ${plural(attempts, "transaction")} each`}
             </small>
           </li>
         ))}

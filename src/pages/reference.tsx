@@ -16,7 +16,7 @@ import {
 } from "../features/docs/document.js";
 import { type AppEnv, createRouter } from "../http/middleware.js";
 import { ERROR_EXAMPLES } from "../http/responses.js";
-import { Rows, ScrollTable } from "./components.js";
+import { Rows, ScrollTable, say } from "./components.js";
 import { pageRenderer } from "./layout.js";
 
 const JSON_HEADERS = { "Content-Type": "application/json", "Cache-Control": "public, max-age=300" };
@@ -202,12 +202,7 @@ function TypeOf({ label, schema }: { label: string; schema: Schema }): Child {
       <TypeOf label={`${label} ${i + 1}`} schema={part} />
     ));
   if (parts !== undefined) return <>{parts.flatMap((part, i) => (i === 0 ? [part] : [" or ", part]))}</>;
-  if (items !== undefined)
-    return (
-      <>
-        array of <TypeOf label={label} schema={items} />
-      </>
-    );
+  if (items !== undefined) return say`array of ${<TypeOf label={label} schema={items} />}`;
   if (Object.keys(schema.properties ?? {}).length > 0) return <SchemaView label={label} schema={schema} />;
   const kinds = [type ?? "any"].flat().join(" or ");
   return format === undefined ? kinds : `${kinds} (${format})`;

@@ -19,7 +19,7 @@ import type { Parameters } from "@working-contracts/protocol/terms";
 import type { Context } from "hono";
 import type { Deps } from "../deps.js";
 import type { AppEnv } from "../http/middleware.js";
-import { Amount, Choice, OutcomeBadge, plural, Region, Rows, StatusBadge } from "./components.js";
+import { Amount, Choice, OutcomeBadge, plural, Region, Rows, StatusBadge, say } from "./components.js";
 import { FlowPicture, LEG_WORDS, PAYEE_WORDS } from "./contract/money.js";
 
 /** `/simulator`: computes the payout on the server. */
@@ -221,10 +221,7 @@ function Result({ simulation }: { simulation: Simulation }) {
               ]),
               ...jury.map(({ amount, reward }, i) => [
                 LEG_WORDS["jury-payout"],
-                <>
-                  Backup Agent {i + 1}
-                  <small>and {plural(reward, "token")}</small>
-                </>,
+                say`Backup Agent ${i + 1}${<small>and {plural(reward, "token")}</small>}`,
                 formatDecimal(amount),
               ]),
             ]}

@@ -16,6 +16,7 @@ import {
   Region,
   Rows,
   ScrollTable,
+  say,
   secondsOf,
   Time,
   Transaction,
@@ -45,13 +46,9 @@ export function Timeline({ data }: { data: ContractPageData }) {
             <p>{text}</p>
             <small>
               <Time at={isoTime(at)} />
-              {event === null ? (
-                ", no transaction"
-              ) : (
-                <>
-                  , <Transaction hash={event.transactionHash} block={event.blockNumber} />
-                </>
-              )}
+              {event === null
+                ? ", no transaction"
+                : say`, ${<Transaction hash={event.transactionHash} block={event.blockNumber} />}`}
             </small>
           </li>
         ))}
@@ -70,11 +67,6 @@ function entriesOf({ contract, events, settlement }: ContractPageData): Entry[] 
   if (text !== undefined && endedAt !== null) entries.push({ at: secondsOf(endedAt), text, event: null });
   return entries.sort((a, b) => a.at - b.at);
 }
-
-/** A sentence with components in it. */
-const say = (words: TemplateStringsArray, ...parts: Child[]): Child => (
-  <>{words.flatMap((word, i) => [word, parts[i] ?? ""])}</>
-);
 
 const amount = (value: unknown) => <Amount value={formatDecimal(BigInt(value as string))} />;
 const agent = (value: unknown) => <AgentLink address={value as Address} />;
@@ -232,12 +224,7 @@ export function Complaints({ data: { complaints } }: { data: ContractPageData })
           <li>
             <p>
               Filed by the {filedByRole}, <Time at={filedAt} />: <strong>{status}</strong>
-              {resolvedAt !== null && (
-                <>
-                  {" "}
-                  since <Time at={resolvedAt} />
-                </>
-              )}
+              {resolvedAt !== null && say` since ${<Time at={resolvedAt} />}`}
             </p>
             {resolutionNote !== null && (
               <p class="text" dir="auto">

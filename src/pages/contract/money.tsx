@@ -5,7 +5,7 @@ import type {
   SettlementLeg,
   SettlementView,
 } from "../../features/contracts/ledger.js";
-import { AgentLink, Amount, Region, Rows, Time, Transaction } from "../components.js";
+import { AgentLink, Amount, Region, Rows, say, Time, Transaction } from "../components.js";
 import type { ContractPageData } from "./load.js";
 
 export const LEG_WORDS: Record<SettlementLeg["name"], string> = {
@@ -86,12 +86,8 @@ export function Escrow({ data: { contract, ledger, settlement } }: { data: Contr
           <li>
             <span>
               {ENTRY_WORDS[entry.name]}
-              {entry.party !== null && (
-                <>
-                  {entry.direction === "in" ? " from " : " to "}
-                  <AgentLink address={entry.party} />
-                </>
-              )}
+              {entry.party !== null &&
+                say` ${entry.direction === "in" ? "from" : "to"} ${<AgentLink address={entry.party} />}`}
             </span>
             <span class={entry.direction === "in" ? "figure good" : "figure bad"}>
               {entry.direction === "in" ? "+" : "−"}
@@ -124,12 +120,9 @@ function Balance({ ledger: { asOfBlock, balance, held, unbooked } }: { ledger: L
     <p class={isCovered ? "notice good" : "notice bad"}>
       The token reports <Amount value={balance} /> at block {asOfBlock}
       {isCovered ? ", which covers these accounts." : ", which is less than these accounts hold."}
-      {unbooked !== null && unbooked !== "0.0" && (
-        <>
-          {" "}
-          Another <Amount value={unbooked} /> arrived by direct transfer.
-        </>
-      )}
+      {unbooked !== null &&
+        unbooked !== "0.0" &&
+        say` Another ${<Amount value={unbooked} />} arrived by direct transfer.`}
     </p>
   );
 }
@@ -141,23 +134,12 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
   return (
     <Region id="settlement" title="Settlement">
       <p>
-        {ENDING_WORDS[ending]}{" "}
-        {endedAt !== null && (
-          <>
-            Ended <Time at={endedAt} />
-          </>
-        )}
-        {settledAt !== null ? (
-          <>
-            , paid out <Time at={settledAt} />.
-          </>
-        ) : heldUntil !== null && legs.some(({ state }) => state === "held") ? (
-          <>
-            , payouts held for review until <Time at={heldUntil} />.
-          </>
-        ) : (
-          "; the payout is pending."
-        )}
+        {ENDING_WORDS[ending]} {endedAt !== null && say`Ended ${<Time at={endedAt} />}`}
+        {settledAt !== null
+          ? say`, paid out ${<Time at={settledAt} />}.`
+          : heldUntil !== null && legs.some(({ state }) => state === "held")
+            ? say`, payouts held for review until ${<Time at={heldUntil} />}.`
+            : "; the payout is pending."}
       </p>
       <table class="legs">
         <caption class="hidden">Payments of the settlement</caption>
@@ -165,14 +147,9 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
           columns={["Payment", "To", "#Amount", "State"]}
           rows={legs.map((leg) => [
             LEG_WORDS[leg.name],
-            leg.address === null || leg.to === "treasury" ? (
-              PAYEE_WORDS[leg.to]
-            ) : (
-              <>
-                {leg.to === "backup-agent" ? "" : `${PAYEE_WORDS[leg.to]} `}
-                <AgentLink address={leg.address} />
-              </>
-            ),
+            leg.address === null || leg.to === "treasury"
+              ? PAYEE_WORDS[leg.to]
+              : say`${leg.to === "backup-agent" ? "" : PAYEE_WORDS[leg.to]} ${<AgentLink address={leg.address} />}`,
             leg.amount,
             settledAt !== null && leg.state === "queued" && leg.name !== "jury-payout"
               ? "refused by the token; claimable"

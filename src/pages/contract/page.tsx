@@ -15,6 +15,7 @@ import {
   PlainList,
   Region,
   StatusBadge,
+  say,
   Time,
 } from "../components.js";
 import { addressOf } from "../layout.js";
@@ -147,13 +148,7 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
   const isNamed = initiator === "client" && worker !== null && workerStake === null;
   const paid = { Price: contract.escrowedFunds, "Worker Stake": workerStake, "Dispute Bond": disputeBond };
   const deposits = Object.entries(paid).flatMap(([name, value]) =>
-    value === null
-      ? []
-      : [
-          <>
-            {name} <Amount value={value} />
-          </>,
-        ],
+    value === null ? [] : [say`${name} ${<Amount value={value} />}`],
   );
   return (
     <Region id="parties" title="Parties">
