@@ -198,14 +198,11 @@ function Result({ simulation }: { simulation: Simulation }) {
         </p>
         <table id="totals">
           <caption class="hidden">Totals</caption>
-          <tbody>
-            {totals.map(({ label, amount }) => (
-              <tr>
-                <th scope="row">{label}</th>
-                <td class="number">{formatDecimal(amount)}</td>
-              </tr>
-            ))}
-          </tbody>
+          <Rows
+            headed
+            columns={["To", "#Amount"]}
+            rows={totals.map(({ label, amount }) => [label, formatDecimal(amount)])}
+          />
         </table>
       </section>
       <Region title="Payments">

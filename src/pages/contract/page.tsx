@@ -2,7 +2,7 @@ import { visibleJson } from "@working-contracts/protocol/json";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
-import type { PropsWithChildren } from "hono/jsx";
+import type { Child, PropsWithChildren } from "hono/jsx";
 import type { Deps } from "../../deps.js";
 import type { AppEnv } from "../../http/middleware.js";
 import {
@@ -150,39 +150,21 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
   const deposits = Object.entries(paid).flatMap(([name, value]) =>
     value === null ? [] : [say`${name} ${<Amount value={value} />}`],
   );
+  const agents = backupAgents.map((agent) => <AgentLink address={agent} />);
+  const reserved = isReserved ? say`reserved for ${<AgentLink address={counterparty} />}` : "none yet";
+  const named = isNamed ? " (named, has not accepted)" : "";
+  const rows: [Child, Child][] = [
+    ["Client", client === null ? reserved : <AgentLink address={client} name={names.client} />],
+    [
+      "Worker",
+      worker === null ? "none yet" : say`${<AgentLink address={worker} name={names.worker} />}${named}`,
+    ],
+  ];
+  if (disputeBond !== null) rows.push(["Backup Agents", <PlainList items={agents} none="none yet" />]);
+  rows.push(["Deposits", <PlainList items={deposits} />]);
   return (
     <Region id="parties" title="Parties">
-      <dl class="pairs">
-        <dt>Client</dt>
-        <dd>
-          {client !== null ? (
-            <AgentLink address={client} name={names.client} />
-          ) : isReserved ? (
-            <>
-              reserved for <AgentLink address={counterparty} />
-            </>
-          ) : (
-            "none yet"
-          )}
-        </dd>
-        <dt>Worker</dt>
-        <dd>
-          {worker === null ? "none yet" : <AgentLink address={worker} name={names.worker} />}
-          {isNamed && " (named, has not accepted)"}
-        </dd>
-        {disputeBond !== null && (
-          <>
-            <dt>Backup Agents</dt>
-            <dd>
-              <PlainList items={backupAgents.map((agent) => <AgentLink address={agent} />)} none="none yet" />
-            </dd>
-          </>
-        )}
-        <dt>Deposits</dt>
-        <dd>
-          <PlainList items={deposits} />
-        </dd>
-      </dl>
+      <Pairs rows={rows} />
     </Region>
   );
 }
