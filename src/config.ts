@@ -55,7 +55,7 @@ const socketUrl = url("ws:", "wss:");
 
 /** The roles of a process. Each role can run in any number of processes. */
 const ROLES = ["api", "relayer", "worker"] as const;
-export type Role = (typeof ROLES)[number];
+type Role = (typeof ROLES)[number];
 
 const roleList = z
   .string()
@@ -63,142 +63,132 @@ const roleList = z
   .pipe(z.array(z.enum(ROLES, `must be a comma-separated list of ${ROLES.join(", ")}`)).min(1))
   .transform((roles): ReadonlySet<Role> => new Set(roles));
 
-const EnvironmentSchema = z
-  .object({
-    DATABASE_URL: databaseUrl,
-    DATABASE_READ_URL: databaseUrl.optional(),
-    DATABASE_API_CONNECTIONS: wholeNumber(10, { min: 1, max: 1000 }),
-    DATABASE_READ_CONNECTIONS: wholeNumber(10, { min: 1, max: 1000 }),
-    DATABASE_WORK_CONNECTIONS: wholeNumber(10, { min: 2, max: 1000 }),
-    STATEMENT_TIMEOUT_MS: wholeNumber(10_000, { max: 600_000 }),
-    RPC_URL: httpUrl,
-    DEPLOYMENT: z.string(),
-    ROLES: roleList.optional(),
-    RELAYER_PRIVATE_KEYS: listOf(privateKey),
-    MASTER_KEY: hex32,
-    MASTER_KEYS_OLD: listOf(hex32),
-    HOST: z.string().default("127.0.0.1"),
-    PORT: wholeNumber(3000, { max: 65_535 }),
-    BASE_URL: httpUrl
-      .regex(/^[^?#@]*$/, "must have no user name, password, query or fragment")
-      .transform((text) => text.replace(/\/+$/, ""))
-      .optional(),
-    WC_ENV: z.enum(["live", "test"], "must be live or test").default("test"),
-    MINIMUM_PRICE: z
-      .string()
-      .regex(/^\d{1,18}(\.\d{1,6})?$/, "must be a decimal with at most 18 digits and 6 decimals")
-      .default("0.01")
-      .transform((text) => parseUnits(text, 6)),
-    X402_V1_BODIES: flag,
-    CONFIRMATIONS: wholeNumber(1, { min: 1, max: 1000 }),
-    MAX_FEE_PER_GAS_GWEI: wholeNumber(500, { min: 1, max: 1_000_000 }),
-    MAX_PRIORITY_FEE_GWEI: z
-      .string()
-      .regex(/^(?=.*[1-9])\d{1,6}(\.\d{1,9})?$/, "must be a decimal above 0 with at most 9 decimals")
-      .default("2"),
-    MAX_BATCH_OPERATIONS: wholeNumber(150, { min: 1, max: 150 }),
-    SETTLEMENT_WAIT_MS: wholeNumber(25_000, { max: 600_000 }),
-    RATE_LIMIT_READS: wholeNumber(300),
-    RATE_LIMIT_WRITES: wholeNumber(60),
-    RATE_LIMIT_ANONYMOUS: wholeNumber(60),
-    RATE_LIMIT_CHALLENGES: wholeNumber(10),
-    RATE_LIMIT_PAGES: wholeNumber(120),
-    GAS_ALLOWANCE: wholeNumber(20_000_000),
-    GAS_BUDGET: wholeNumber(100_000_000),
-    GAS_PER_FEE: wholeNumber(33_000_000),
-    EVENT_STREAMS: wholeNumber(2_000, { min: 1, max: 100_000 }),
-    WEBHOOKS_TO_PRIVATE_ADDRESSES: flag,
-    TRUSTED_PROXIES: wholeNumber(0, { max: 10 }),
-    READY_MAX_HEAD_AGE: wholeNumber(120),
-    READY_MAX_INDEX_LAG: wholeNumber(30),
-    EXPLORER_URL: httpUrl.transform((text) => text.replace(/\/+$/, "")).optional(),
-    WALLET_NODE_URL: httpUrl.optional(),
-    OPERATOR_KEY: z.string().min(16, "must have at least 16 characters").optional(),
-    LOG_LEVEL: z
-      .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], "must be a pino level")
-      .default("info"),
-  })
-  .refine(({ ROLES, RELAYER_PRIVATE_KEYS: keys }) => !ROLES?.has("relayer") || keys.length > 0, {
-    path: ["RELAYER_PRIVATE_KEYS"],
-    error: "is required by the role relayer (keys of accounts that the Relay allows as signers)",
-    // Reported beside other faults, unless one of them is in the two settings.
-    when: ({ issues }) =>
-      issues.every(({ path }) => path?.[0] !== "ROLES" && path?.[0] !== "RELAYER_PRIVATE_KEYS"),
-  })
-  .transform((env) => ({
-    databaseUrl: env.DATABASE_URL,
+const withoutSlash = (text: string) => text.replace(/\/+$/, "");
+
+/** Parses a variable. After a fault it returns undefined, and the settings that are built from it are dropped. */
+type Read = <S extends z.ZodType>(variable: string, schema: S) => z.output<S>;
+
+function readConfig(read: Read) {
+  const host = read("HOST", z.string().default("127.0.0.1"));
+  const port = read("PORT", wholeNumber(3000, { max: 65_535 }));
+  const roles = read("ROLES", roleList.optional());
+  const relayerPrivateKeys = read(
+    "RELAYER_PRIVATE_KEYS",
+    listOf(privateKey).refine(
+      (keys) => keys.length > 0 || !roles?.has("relayer"),
+      "is required by the role relayer (keys of accounts that the Relay allows as signers)",
+    ),
+  );
+  return {
+    databaseUrl: read("DATABASE_URL", databaseUrl),
     /** A streaming replica for lists and searches; if absent, the primary serves them. */
-    databaseReadUrl: env.DATABASE_READ_URL,
+    databaseReadUrl: read("DATABASE_READ_URL", databaseUrl.optional()),
     /** Separate pools, so that no kind of work can use all connections. */
     databaseConnections: {
       /** Sign-in, payments, single-item reads. */
-      api: env.DATABASE_API_CONNECTIONS,
+      api: read("DATABASE_API_CONNECTIONS", wholeNumber(10, { min: 1, max: 1000 })),
       /** Lists and searches. */
-      read: env.DATABASE_READ_CONNECTIONS,
+      read: read("DATABASE_READ_CONNECTIONS", wholeNumber(10, { min: 1, max: 1000 })),
       /** Relayer, keeper, event log, webhooks. */
-      work: env.DATABASE_WORK_CONNECTIONS,
+      work: read("DATABASE_WORK_CONNECTIONS", wholeNumber(10, { min: 2, max: 1000 })),
     },
     /** Maximum duration of a request's query; 0 disables the limit. */
-    statementTimeoutMs: env.STATEMENT_TIMEOUT_MS,
-    rpcUrl: env.RPC_URL,
+    statementTimeoutMs: read("STATEMENT_TIMEOUT_MS", wholeNumber(10_000, { max: 600_000 })),
+    rpcUrl: read("RPC_URL", httpUrl),
     /** Path of the JSON file with the deployment's addresses. */
-    deploymentPath: env.DEPLOYMENT,
+    deploymentPath: read("DEPLOYMENT", z.string()),
     /** Default: every role, or only `api` if no signer keys are set. */
-    roles: env.ROLES ?? new Set<Role>(env.RELAYER_PRIVATE_KEYS.length > 0 ? ROLES : ["api"]),
+    roles: roles ?? new Set<Role>(relayerPrivateKeys?.length > 0 ? ROLES : ["api"]),
     /** The relayer's signer keys; empty in a process that only serves HTTP. */
-    relayerPrivateKeys: env.RELAYER_PRIVATE_KEYS,
+    relayerPrivateKeys,
     /** Wraps the keys of encrypted references and webhook secrets. */
-    masterKey: env.MASTER_KEY,
+    masterKey: read("MASTER_KEY", hex32),
     /** Former master keys, needed until `operator master-key rotate` has rewrapped every secret. */
-    masterKeysOld: env.MASTER_KEYS_OLD,
-    host: env.HOST,
+    masterKeysOld: read("MASTER_KEYS_OLD", listOf(hex32)),
+    host,
     /** 0 picks any free port; then set BASE_URL, or quotes name an unreachable resource. */
-    port: env.PORT,
+    port,
     /** Public URL of the service, without a trailing slash. */
-    baseUrl: env.BASE_URL ?? `http://${isIPv6(env.HOST) ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
+    baseUrl: read(
+      "BASE_URL",
+      httpUrl
+        .regex(/^[^?#@]*$/, "must have no user name, password, query or fragment")
+        .transform(withoutSlash)
+        .default(`http://${isIPv6(host) ? `[${host}]` : host}:${port}`),
+    ),
     /** Part of the API key prefix: a live service never accepts a test key. */
-    environment: env.WC_ENV,
+    environment: read("WC_ENV", z.enum(["live", "test"], "must be live or test").default("test")),
     /** Minimum price of a Working Contract, as a decimal amount of the stablecoin. */
-    minimumPrice: env.MINIMUM_PRICE,
+    minimumPrice: read(
+      "MINIMUM_PRICE",
+      z
+        .string()
+        .regex(/^\d{1,18}(\.\d{1,6})?$/, "must be a decimal with at most 18 digits and 6 decimals")
+        .default("0.01")
+        .transform((text) => parseUnits(text, 6)),
+    ),
     /** Includes x402 version 1 quotes in every 402 body. */
-    x402V1Bodies: env.X402_V1_BODIES,
-    confirmations: env.CONFIRMATIONS,
+    x402V1Bodies: read("X402_V1_BODIES", flag),
+    confirmations: read("CONFIRMATIONS", wholeNumber(1, { min: 1, max: 1000 })),
     /** Maximum fee per gas in wei; operations queue while the market is above it. */
-    maxFeePerGas: parseGwei(String(env.MAX_FEE_PER_GAS_GWEI)),
+    maxFeePerGas: read(
+      "MAX_FEE_PER_GAS_GWEI",
+      wholeNumber(500, { min: 1, max: 1_000_000 }).transform((gwei) => parseGwei(String(gwei))),
+    ),
     /** Maximum tip per gas in wei that the node can name. It is paid in full, unlike the maximum fee. */
-    maxPriorityFeePerGas: parseGwei(env.MAX_PRIORITY_FEE_GWEI),
+    maxPriorityFeePerGas: read(
+      "MAX_PRIORITY_FEE_GWEI",
+      z
+        .string()
+        .regex(/^(?=.*[1-9])\d{1,6}(\.\d{1,9})?$/, "must be a decimal above 0 with at most 9 decimals")
+        .default("2")
+        .transform((gwei) => parseGwei(gwei)),
+    ),
     /** Maximum operations per transaction of the relayer. */
-    maxBatchSize: env.MAX_BATCH_OPERATIONS,
+    maxBatchSize: read("MAX_BATCH_OPERATIONS", wholeNumber(150, { min: 1, max: 150 })),
     /** How long a request waits for its operation before it responds 503 settlement_pending. */
-    settlementWaitMs: env.SETTLEMENT_WAIT_MS,
+    settlementWaitMs: read("SETTLEMENT_WAIT_MS", wholeNumber(25_000, { max: 600_000 })),
     /** Requests per minute; 0 disables a limit. */
     rateLimits: {
-      reads: env.RATE_LIMIT_READS,
-      writes: env.RATE_LIMIT_WRITES,
-      anonymous: env.RATE_LIMIT_ANONYMOUS,
-      challenges: env.RATE_LIMIT_CHALLENGES,
-      pages: env.RATE_LIMIT_PAGES,
+      reads: read("RATE_LIMIT_READS", wholeNumber(300)),
+      writes: read("RATE_LIMIT_WRITES", wholeNumber(60)),
+      anonymous: read("RATE_LIMIT_ANONYMOUS", wholeNumber(60)),
+      challenges: read("RATE_LIMIT_CHALLENGES", wholeNumber(10)),
+      pages: read("RATE_LIMIT_PAGES", wholeNumber(120)),
     },
     /** Limits of the gas that is relayed for agents beyond what their contracts' fees earned. */
-    gasPolicy: { allowance: env.GAS_ALLOWANCE, budget: env.GAS_BUDGET, perFee: env.GAS_PER_FEE },
+    gasPolicy: {
+      allowance: read("GAS_ALLOWANCE", wholeNumber(20_000_000)),
+      budget: read("GAS_BUDGET", wholeNumber(100_000_000)),
+      perFee: read("GAS_PER_FEE", wholeNumber(33_000_000)),
+    },
     /** Maximum open event streams in this process. */
-    eventStreams: env.EVENT_STREAMS,
+    eventStreams: read("EVENT_STREAMS", wholeNumber(2_000, { min: 1, max: 100_000 })),
     /** Allows webhooks to private and loopback addresses and without TLS. For local use only. */
-    webhooksToPrivateAddresses: env.WEBHOOKS_TO_PRIVATE_ADDRESSES,
+    webhooksToPrivateAddresses: read("WEBHOOKS_TO_PRIVATE_ADDRESSES", flag),
     /** Number of entries at the end of X-Forwarded-For written by our own proxies; 0 ignores the header. */
-    trustedProxies: env.TRUSTED_PROXIES,
+    trustedProxies: read("TRUSTED_PROXIES", wholeNumber(0, { max: 10 })),
     /** /ready responds 503 above these: seconds since the newest block, and blocks the indexer is behind. */
-    readiness: { maxHeadAge: env.READY_MAX_HEAD_AGE, maxIndexLag: env.READY_MAX_INDEX_LAG },
+    readiness: {
+      maxHeadAge: read("READY_MAX_HEAD_AGE", wholeNumber(120)),
+      maxIndexLag: read("READY_MAX_INDEX_LAG", wholeNumber(30)),
+    },
     /** Block explorer that pages link to, without a trailing slash; if absent, hashes are not links. */
-    explorerUrl: env.EXPLORER_URL,
+    explorerUrl: read("EXPLORER_URL", httpUrl.transform(withoutSlash).optional()),
     /** Node that the pages offer to a wallet that does not have the chain; if absent, they only name the chain. */
-    walletNodeUrl: env.WALLET_NODE_URL,
+    walletNodeUrl: read("WALLET_NODE_URL", httpUrl.optional()),
     /** Grants access to the operator's page; if absent, the page does not exist. */
-    operatorKey: env.OPERATOR_KEY,
-    logLevel: env.LOG_LEVEL,
-  }));
+    operatorKey: read("OPERATOR_KEY", z.string().min(16, "must have at least 16 characters").optional()),
+    logLevel: read(
+      "LOG_LEVEL",
+      z
+        .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], "must be a pino level")
+        .default("info"),
+    ),
+  };
+}
 
-export type Config = z.infer<typeof EnvironmentSchema>;
+export type Config = ReturnType<typeof readConfig>;
 
 /** Invalid environment. The message has one line per fault and never contains a value, which could be a secret. */
 export class ConfigError extends Error {
@@ -208,76 +198,76 @@ export class ConfigError extends Error {
 type Environment = Record<string, string | undefined>;
 
 /** Parses the settings in `env`; an empty variable counts as absent. Throws a {@link ConfigError} with every fault. */
-export const parseConfig = (env: Environment): Config => parse(EnvironmentSchema, env);
+export const parseConfig = (env: Environment): Config => parse(env, readConfig);
 
-const PonderEnvironmentSchema = z.object({
-  INDEXER_HOST: z.string().default("127.0.0.1"),
-  PONDER_REQUESTS_PER_SECOND: wholeNumber(160, { min: 1, max: 100_000 }),
-  PONDER_POLLING_INTERVAL_MS: wholeNumber(250, { min: 1, max: 600_000 }),
-  PONDER_RPC_URL: httpUrl.optional(),
-  PONDER_WS_RPC_URL: socketUrl.optional(),
-  WS_RPC_URL: socketUrl.optional(),
-  PONDER_LOG_LEVEL: z
-    .enum(["error", "warn", "info", "debug", "trace"], "must be error, warn, info, debug or trace")
-    .default("warn"),
+/** The settings that every indexer has, also that of `npm start`. */
+const readPonderSettings = (read: Read) => ({
+  host: read("INDEXER_HOST", z.string().default("127.0.0.1")),
+  requestsPerSecond: read("PONDER_REQUESTS_PER_SECOND", wholeNumber(160, { min: 1, max: 100_000 })),
+  pollingIntervalMs: read("PONDER_POLLING_INTERVAL_MS", wholeNumber(250, { min: 1, max: 600_000 })),
+  ponderRpcUrl: read("PONDER_RPC_URL", httpUrl.optional()),
+  ponderWsRpcUrl: read("PONDER_WS_RPC_URL", socketUrl.optional()),
+  wsRpcUrl: read("WS_RPC_URL", socketUrl.optional()),
+  ponderLogLevel: read(
+    "PONDER_LOG_LEVEL",
+    z
+      .enum(["error", "warn", "info", "debug", "trace"], "must be error, warn, info, debug or trace")
+      .default("warn"),
+  ),
 });
 
-/** Parses the settings that every indexer has, also that of `npm start`, as {@link parseConfig} does. */
-export const parsePonderEnvironment = (env: Environment): z.output<typeof PonderEnvironmentSchema> =>
-  parse(PonderEnvironmentSchema, env);
+/** Parses Ponder's settings as {@link parseConfig} does those of the service. */
+export const parsePonderSettings = (env: Environment): ReturnType<typeof readPonderSettings> =>
+  parse(env, readPonderSettings);
 
-const IndexerEnvironmentSchema = PonderEnvironmentSchema.extend({
-  DATABASE_URL: databaseUrl,
-  RPC_URL: httpUrl,
-  DEPLOYMENT: z.string(),
-  INDEXER_PORT: wholeNumber(42_069, { max: 65_535 }),
-}).transform((env) => ({
-  databaseUrl: env.DATABASE_URL,
-  rpcUrl: env.RPC_URL,
-  /** The node that Ponder reads. */
-  ponderRpcUrl: env.PONDER_RPC_URL ?? env.RPC_URL,
-  wsRpcUrl: env.WS_RPC_URL,
-  deploymentPath: env.DEPLOYMENT,
-  port: env.INDEXER_PORT,
-}));
+function readIndexerConfig(read: Read) {
+  const { ponderRpcUrl, wsRpcUrl } = readPonderSettings(read);
+  const rpcUrl = read("RPC_URL", httpUrl);
+  return {
+    databaseUrl: read("DATABASE_URL", databaseUrl),
+    rpcUrl,
+    /** The node that Ponder reads. */
+    ponderRpcUrl: ponderRpcUrl ?? rpcUrl,
+    wsRpcUrl,
+    deploymentPath: read("DEPLOYMENT", z.string()),
+    port: read("INDEXER_PORT", wholeNumber(42_069, { max: 65_535 })),
+  };
+}
 
 /** Parses the settings of a separate indexer, as {@link parseConfig} does those of the service. */
-export const parseIndexerConfig = (env: Environment): z.output<typeof IndexerEnvironmentSchema> =>
-  parse(IndexerEnvironmentSchema, env);
+export const parseIndexerConfig = (env: Environment): ReturnType<typeof readIndexerConfig> =>
+  parse(env, readIndexerConfig);
 
 /** The setting of commands that need the database alone. Throws a {@link ConfigError} if it is missing or wrong. */
 export const parseDatabaseUrl = (env: Environment): string =>
-  parse(z.object({ DATABASE_URL: databaseUrl }), env).DATABASE_URL;
+  parse(env, (read) => read("DATABASE_URL", databaseUrl));
 
 /** The settings of commands that sign as the protocol token's owner. Throws a {@link ConfigError} as the others do. */
-export function parseOwnerSettings(env: Environment) {
-  const settings = parse(
-    z.object({ RPC_URL: httpUrl, DEPLOYMENT: z.string(), OWNER_PRIVATE_KEY: privateKey }),
-    env,
-  );
-  const { RPC_URL: rpcUrl, DEPLOYMENT: deploymentPath, OWNER_PRIVATE_KEY: ownerPrivateKey } = settings;
-  return { rpcUrl, deploymentPath, ownerPrivateKey };
-}
+export const parseOwnerSettings = (env: Environment) =>
+  parse(env, (read) => ({
+    rpcUrl: read("RPC_URL", httpUrl),
+    deploymentPath: read("DEPLOYMENT", z.string()),
+    ownerPrivateKey: read("OWNER_PRIVATE_KEY", privateKey),
+  }));
 
 /** The master keys, for commands that rewrap secrets. Throws a {@link ConfigError} if one is missing or wrong. */
-export function parseMasterKeys(env: Environment): Pick<Config, "masterKey" | "masterKeysOld"> {
-  const keys = parse(z.object({ MASTER_KEY: hex32, MASTER_KEYS_OLD: listOf(hex32) }), env);
-  return { masterKey: keys.MASTER_KEY, masterKeysOld: keys.MASTER_KEYS_OLD };
-}
+export const parseMasterKeys = (env: Environment): Pick<Config, "masterKey" | "masterKeysOld"> =>
+  parse(env, (read) => ({
+    masterKey: read("MASTER_KEY", hex32),
+    masterKeysOld: read("MASTER_KEYS_OLD", listOf(hex32)),
+  }));
 
-function parse<S extends z.ZodType>(schema: S, env: Environment): z.output<S> {
-  const given = Object.fromEntries(
-    Object.entries(env).filter(([, value]) => value !== undefined && value !== ""),
-  );
-  const result = schema.safeParse(given);
-  if (result.success) return result.data;
-  throw new ConfigError(
-    result.error.issues
-      .map((issue) => {
-        const name = String(issue.path[0]);
-        const isMissing = given[name] === undefined && issue.code !== "custom";
-        return `${name}: ${isMissing ? "is required" : issue.message}`;
-      })
-      .join("\n"),
-  );
+function parse<T>(env: Environment, settings: (read: Read) => T): T {
+  const faults: string[] = [];
+  const parsed = settings((variable, schema) => {
+    const given = env[variable] || undefined;
+    const { data, error } = schema.safeParse(given);
+    for (const issue of error?.issues ?? []) {
+      const isMissing = given === undefined && issue.code !== "custom";
+      faults.push(`${variable}: ${isMissing ? "is required" : issue.message}`);
+    }
+    return data as z.output<typeof schema>;
+  });
+  if (faults.length > 0) throw new ConfigError(faults.join("\n"));
+  return parsed;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError, parseConfig, parseIndexerConfig, parsePonderEnvironment } from "../../src/config.js";
+import { ConfigError, parseConfig, parseIndexerConfig, parsePonderSettings } from "../../src/config.js";
 
 const complete = {
   DATABASE_URL: "postgres://user:password@localhost:5432/db",
@@ -67,11 +67,11 @@ it("counts an indexer's empty variable as absent", () => {
   const empty = Object.fromEntries(
     ["INDEXER_HOST", ...names.map((name) => `PONDER_${name}`)].map((name) => [name, ""]),
   );
-  expect(parsePonderEnvironment(empty)).toEqual({
-    INDEXER_HOST: "127.0.0.1",
-    PONDER_REQUESTS_PER_SECOND: 160,
-    PONDER_POLLING_INTERVAL_MS: 250,
-    PONDER_LOG_LEVEL: "warn",
+  expect(parsePonderSettings(empty)).toEqual({
+    host: "127.0.0.1",
+    requestsPerSecond: 160,
+    pollingIntervalMs: 250,
+    ponderLogLevel: "warn",
   });
 });
 

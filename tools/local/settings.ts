@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
-import { ConfigError, parseConfig, parsePonderEnvironment } from "../../src/config.js";
+import { ConfigError, parseConfig, parsePonderSettings } from "../../src/config.js";
 import { ROOT } from "../../src/root.js";
 import { localSignerKeys, type RemoteChain } from "./network.js";
 
@@ -95,7 +95,7 @@ function serviceFaults(given: Environment): string[] {
     DEPLOYMENT: "placeholder",
     ...(given.RPC_URL === undefined ? localDefaults("00".repeat(32)) : {}),
   };
-  return [parseConfig, parsePonderEnvironment].flatMap((parse) => {
+  return [parseConfig, parsePonderSettings].flatMap((parse) => {
     try {
       parse({ ...placeholders, ...given });
       return [];

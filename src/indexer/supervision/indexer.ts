@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import pg from "pg";
 import { readDeployment } from "../../chain/deployment.js";
-import { ConfigError, parsePonderEnvironment } from "../../config.js";
+import { ConfigError, parsePonderSettings } from "../../config.js";
 import { ADVISORY_LOCKS } from "../../db/client.js";
 import { ROOT } from "../../root.js";
 
@@ -37,8 +37,8 @@ export interface IndexerOptions {
  */
 export function indexerCommand(options: IndexerOptions) {
   const schema = releaseSchema(options.deploymentPath);
-  const settings = parsePonderEnvironment(process.env);
-  const host = settings.INDEXER_HOST;
+  const settings = parsePonderSettings(process.env);
+  const host = settings.host;
   return {
     command: process.execPath,
     args: [
@@ -47,7 +47,7 @@ export function indexerCommand(options: IndexerOptions) {
       ...["--import", pathToFileURL(join(ROOT, "src/indexer/supervision/lag-resolution.mjs")).href],
       join(ROOT, "node_modules/ponder/dist/esm/bin/ponder.js"),
       ...["--root", join(ROOT, "src/indexer")],
-      ...["--log-format", "json", "--log-level", settings.PONDER_LOG_LEVEL],
+      ...["--log-format", "json", "--log-level", settings.ponderLogLevel],
       ...["start", "--schema", schema, "--views-schema", "onchain"],
       ...["--hostname", host],
     ],
@@ -59,8 +59,8 @@ export function indexerCommand(options: IndexerOptions) {
       RPC_URL: options.rpcUrl,
       WS_RPC_URL: options.wsRpcUrl ?? "",
       DEPLOYMENT: options.deploymentPath,
-      PONDER_REQUESTS_PER_SECOND: String(settings.PONDER_REQUESTS_PER_SECOND),
-      PONDER_POLLING_INTERVAL_MS: String(settings.PONDER_POLLING_INTERVAL_MS),
+      PONDER_REQUESTS_PER_SECOND: String(settings.requestsPerSecond),
+      PONDER_POLLING_INTERVAL_MS: String(settings.pollingIntervalMs),
       // Ponder prefers this variable to its own --port.
       PORT: String(options.port),
       PONDER_TELEMETRY_DISABLED: "true",

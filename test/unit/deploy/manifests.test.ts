@@ -27,7 +27,7 @@ const OTHER_CONNECTIONS = 40;
 
 /** The environment variables that the service or the indexer reads. */
 const known = new Set(
-  [...read("src/config.ts").matchAll(/^ {2,4}([A-Z][A-Z0-9_]*):/gm)].map(([, name]) => name),
+  [...read("src/config.ts").matchAll(/\bread\(\s*"([A-Z0-9_]+)"/g)].map(([, name]) => name),
 );
 
 const REQUIRED = {
