@@ -277,6 +277,17 @@ export const listOf = <T extends z.ZodType>(schema: T) =>
       .openapi({ description: "Only with limit or cursor, or if there is more" }),
   });
 
+/** What a row has for the fields of a response: texts can be times. */
+type Stored<T> = { [K in keyof T]: T[K] | (string extends T[K] ? Date : never) };
+
+/** The fields of a response's schema, of a row. Its other columns stay out, and times become text. */
+export function shown<T extends object>(schema: z.ZodType<T> & { shape: object }, row: Stored<T>): T {
+  const fields = (Object.keys(schema.shape) as (keyof T)[]).map((key) => [key, row[key]] as const);
+  return Object.fromEntries(
+    fields.map(([key, value]) => [key, value instanceof Date ? value.toISOString() : value]),
+  ) as T;
+}
+
 /** A page of a list whose cursors are ids. */
 export interface Page<T> {
   data: T[];

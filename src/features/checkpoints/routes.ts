@@ -30,6 +30,7 @@ import {
   listOf,
   type Page,
   PageQuerySchema,
+  shown,
   TimestampSchema,
   textUpTo,
 } from "../../http/schemas.js";
@@ -66,21 +67,8 @@ const CheckpointSchema = z
 
 export type CheckpointView = z.infer<typeof CheckpointSchema>;
 
-function toCheckpoint(row: CheckpointContent & Pick<CheckpointRow, "id" | "createdAt">): CheckpointView {
-  return {
-    id: row.id,
-    contractId: row.contractId,
-    fromSequence: row.fromSequence,
-    toSequence: row.toSequence,
-    merkleRoot: row.merkleRoot,
-    lastReceiptHash: row.lastReceiptHash,
-    teeMeasurement: row.teeMeasurement,
-    teeSignature: row.teeSignature,
-    data: row.data,
-    checkpointedAt: row.checkpointedAt.toISOString(),
-    createdAt: row.createdAt.toISOString(),
-  };
-}
+const toCheckpoint = (row: CheckpointContent & Pick<CheckpointRow, "id" | "createdAt">): CheckpointView =>
+  shown(CheckpointSchema, row);
 
 const START = { position: -1, totalBytes: 0 };
 

@@ -29,6 +29,7 @@ import {
   PageQuerySchema,
   pageOf,
   shortList,
+  shown,
 } from "../../http/schemas.js";
 import { isDelegable, readSignature, signatureMissing } from "../agents/delegation.js";
 import { loadContractForAction, roleOf } from "../contracts/actions.js";
@@ -59,14 +60,7 @@ const ComplaintSchema = z
   .openapi("Complaint");
 export type ComplaintView = z.infer<typeof ComplaintSchema>;
 
-export function toComplaint({ filedBy: _, signed, ...row }: ComplaintRow): ComplaintView {
-  return {
-    ...row,
-    filedAt: row.filedAt.toISOString(),
-    resolvedAt: row.resolvedAt?.toISOString() ?? null,
-    signed,
-  };
-}
+export const toComplaint = (row: ComplaintRow): ComplaintView => shown(ComplaintSchema, row);
 
 type Role = ComplaintView["filedByRole"];
 

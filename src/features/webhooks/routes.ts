@@ -12,6 +12,7 @@ import {
   loadWebhook,
   replayWebhook,
   updateWebhook,
+  WebhookSchema,
 } from "./webhooks.js";
 
 const UrlSchema = z
@@ -85,32 +86,6 @@ const WebhookParamsSchema = z.object({
     .toLowerCase()
     .openapi({ param: { name: "id", in: "path" } }),
 });
-
-const time = z.iso.datetime().nullable();
-
-const WebhookSchema = z
-  .object({
-    id: z.string(),
-    url: z.string(),
-    description: z.string().nullable(),
-    agent: z.string().nullable(),
-    contractId: z.string().nullable(),
-    types: z.array(z.enum(EVENT_TYPES)).nullable(),
-    /** `failing`: the newest attempt failed. `disabled`: nothing is sent until its owner enables it. */
-    status: z.enum(["active", "failing", "disabled"]),
-    createdAt: z.iso.datetime(),
-    disabledAt: time,
-    disabledReason: z.string().nullable(),
-    lastAttemptAt: time,
-    lastSuccessAt: time,
-    lastStatus: z.number().nullable(),
-    lastError: z.string().nullable(),
-    pendingRetries: z.number(),
-    givenUp: z
-      .array(z.string())
-      .openapi({ description: "Ids of events that were abandoned after ten attempts" }),
-  })
-  .openapi("Webhook");
 
 /** All fields in one object: an extension would be published as two, each forbidding the other's fields. */
 const NewWebhookSchema = z

@@ -1,4 +1,6 @@
 /** An owner's calls on its webhooks. The sender (src/webhooks/) reads the same rows. */
+import { z } from "@hono/zod-openapi";
+import { EVENT_TYPES } from "@working-contracts/protocol/events";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, asc, eq, gt, isNotNull, sql } from "drizzle-orm";
@@ -8,11 +10,40 @@ import { webhook, webhookRetry } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, conflict, invalidField, notFound } from "../../errors.js";
 import { newestPosition, readPosition, requireReached } from "../../events/log.js";
+import { shown } from "../../http/schemas.js";
 import { type WebhookRow, wakeSql } from "../../webhooks/deliveries.js";
 import { createSecret, readSecret } from "../../webhooks/signing.js";
 import { resolveTarget, TargetRefused } from "../../webhooks/target.js";
 import { requireActiveKey } from "../agents/keys.js";
 import { isParty } from "../events/stream-events.js";
+
+const time = z.iso.datetime().nullable();
+
+export const WebhookSchema = z
+  .object({
+    id: z.string(),
+    url: z.string(),
+    description: z.string().nullable(),
+    agent: z.string().nullable(),
+    contractId: z.string().nullable(),
+    types: z.array(z.enum(EVENT_TYPES)).nullable(),
+    /** `failing`: the newest attempt failed. `disabled`: nothing is sent until its owner enables it. */
+    status: z.enum(["active", "failing", "disabled"]),
+    createdAt: z.iso.datetime(),
+    disabledAt: time,
+    disabledReason: z.string().nullable(),
+    lastAttemptAt: time,
+    lastSuccessAt: time,
+    lastStatus: z.number().nullable(),
+    lastError: z.string().nullable(),
+    pendingRetries: z.number(),
+    givenUp: z
+      .array(z.string())
+      .openapi({ description: "Ids of events that were abandoned after ten attempts" }),
+  })
+  .openapi("Webhook");
+
+export type WebhookView = z.infer<typeof WebhookSchema>;
 
 type WebhookDraft = Pick<WebhookRow, "url" | "description" | "agent" | "contractId" | "types">;
 
@@ -237,33 +268,13 @@ export async function loadWebhook(
   return toWebhook(found);
 }
 
-export type WebhookView = ReturnType<typeof toWebhook>;
-
-function statusOf({ disabledAt, failures }: WebhookRow): "active" | "failing" | "disabled" {
+function statusOf({ disabledAt, failures }: WebhookRow): WebhookView["status"] {
   if (disabledAt !== null) return "disabled";
   return failures > 0 ? "failing" : "active";
 }
 
-function toWebhook({ row, pendingRetries, givenUp }: Awaited<ReturnType<typeof selectWebhooks>>[number]) {
-  return {
-    id: row.id,
-    url: row.url,
-    description: row.description,
-    agent: row.agent,
-    contractId: row.contractId,
-    types: row.types,
-    status: statusOf(row),
-    createdAt: row.createdAt.toISOString(),
-    disabledAt: row.disabledAt?.toISOString() ?? null,
-    disabledReason: row.disabledReason,
-    lastAttemptAt: row.lastAttemptAt?.toISOString() ?? null,
-    lastSuccessAt: row.lastSuccessAt?.toISOString() ?? null,
-    lastStatus: row.lastStatus,
-    lastError: row.lastError,
-    pendingRetries,
-    givenUp,
-  };
-}
+const toWebhook = ({ row, ...deliveries }: Awaited<ReturnType<typeof selectWebhooks>>[number]): WebhookView =>
+  shown(WebhookSchema, { ...row, ...deliveries, status: statusOf(row) });
 
 /** Throws `invalid_request` for a URL that would not be called now; it is judged again before every call. */
 async function requireTarget(config: Config, url: string): Promise<void> {
