@@ -52,14 +52,19 @@ export function errorResponses(...codes: ErrorCode[]): Record<never, never> {
   return Object.fromEntries(responses);
 }
 
+/** Sets everything of an error's response but its body. */
+export function setError(c: Context, { code, status, options }: AppError): void {
+  c.set("errorCode", code);
+  for (const [name, value] of Object.entries(options.headers ?? {})) c.header(name, value);
+  if (options.retryAfterSeconds !== undefined) c.header("Retry-After", String(options.retryAfterSeconds));
+  c.status(status);
+}
+
 /** The response for an error thrown on purpose. */
 function errorResponse(c: Context, error: AppError): Response {
-  const { message, details, hint, retryable, retryAfterSeconds, headers } = error.options;
-  c.set("errorCode", error.code);
-  for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
-  if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));
-  const body = { code: error.code, message, details, hint, retryable };
-  return c.json({ error: body }, error.status);
+  const { message, details, hint, retryable } = error.options;
+  setError(c, error);
+  return c.json({ error: { code: error.code, message, details, hint, retryable } });
 }
 
 /** `invalid_request` for a failed schema: every issue in `details`, the first one in the message. */

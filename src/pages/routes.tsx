@@ -16,7 +16,7 @@ import { sendStream } from "../features/events/stream-events.js";
 import { readEarnings, readRecord } from "../features/records/routes.js";
 import { sendJson } from "../http/endpoint.js";
 import { type AppEnv, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
-import { invalidInput, toAppError } from "../http/responses.js";
+import { invalidInput, setError, toAppError } from "../http/responses.js";
 import { rawBody } from "../http/schemas.js";
 import { showAgent } from "./agent.js";
 import { showContract } from "./contract/page.js";
@@ -113,14 +113,10 @@ const ERROR_TITLES: Record<number, string> = {
 
 /** Renders an error as a page, with the same status and headers as the API. */
 const onPageError: ErrorHandler<AppEnv> = (error, c) => {
-  const { code, status, options } = toAppError(error, c);
-  c.set("errorCode", code);
-  if (status >= 500) c.get("logger")().error({ err: error }, code);
-  const { retryAfterSeconds, headers } = options;
-  for (const [name, value] of Object.entries(headers ?? {})) c.header(name, value);
-  if (retryAfterSeconds !== undefined) c.header("Retry-After", String(retryAfterSeconds));
-  c.status(status);
-  return renderError(c, ERROR_TITLES[status] ?? "Something went wrong", options.message);
+  const known = toAppError(error, c);
+  if (known.status >= 500) c.get("logger")().error({ err: error }, known.code);
+  setError(c, known);
+  return renderError(c, ERROR_TITLES[known.status] ?? "Something went wrong", known.options.message);
 };
 
 /** Renders a page for unknown paths if a browser requests one; otherwise responds as `api` does. */
