@@ -1,9 +1,9 @@
 /** Agents with random lives: they post, accept, deliver, dispute and leave contracts, and try what is not allowed. */
 import { setTimeout as delay } from "node:timers/promises";
-import { protocolTokenAbi, registryAbi } from "@working-contracts/protocol/abi";
+import { onChain } from "@working-contracts/client/index";
+import { protocolTokenAbi } from "@working-contracts/protocol/abi";
 import type { Status } from "@working-contracts/protocol/status";
-import { type Address, encodeFunctionData, maxUint256, parseEther } from "viem";
-import { createSigningClient } from "../../src/chain/clients.js";
+import { type Address, encodeFunctionData, parseEther } from "viem";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { Cluster } from "../../test/faults/support/cluster.js";
 import type { Customers } from "../../test/faults/support/customers.js";
@@ -33,7 +33,7 @@ const isStaked = (_: Agent, index: number): boolean => index % STAKED_SHARE === 
 
 /** Stakes protocol tokens for every second agent, on chain, without the service. */
 export async function stakeSome({ cluster, agents }: Life): Promise<void> {
-  const { registry, protocolToken } = cluster.deployment;
+  const { protocolToken } = cluster.deployment;
   const amount = parseEther(String(ELIGIBILITY_STAKE));
   for (const { account, address } of agents.filter(isStaked)) {
     await cluster.ownerCall({
@@ -41,18 +41,8 @@ export async function stakeSome({ cluster, agents }: Life): Promise<void> {
       data: encodeFunctionData({ abi: protocolTokenAbi, functionName: "grant", args: [address, amount] }),
     });
     await cluster.testClient.setBalance({ address, value: parseEther("1") });
-    const { rpcUrl } = cluster.node;
-    const wallet = createSigningClient({ rpcUrl, chain: cluster.publicClient.chain, account });
-    const own = { validAfter: 0n, validBefore: 0n, nonce: `0x${"00".repeat(32)}`, signature: "0x" } as const;
-    const approve = { abi: protocolTokenAbi, functionName: "approve", args: [registry, maxUint256] } as const;
-    const stake = { abi: registryAbi, functionName: "stake", args: [address, amount, own] } as const;
-    for (const [to, data] of [
-      [protocolToken, encodeFunctionData(approve)],
-      [registry, encodeFunctionData(stake)],
-    ] as const) {
-      const hash = await wallet.sendTransaction({ to, data });
-      await cluster.publicClient.waitForTransactionReceipt({ hash, pollingInterval: 50 });
-    }
+    const own = await onChain({ rpcUrl: cluster.node.rpcUrl, account, network: cluster.deployment });
+    await own.stake(String(ELIGIBILITY_STAKE));
   }
 }
 
