@@ -26,7 +26,7 @@ import { createPurger } from "./keeper/purge.js";
 import { createLogger } from "./logger.js";
 import { createMetrics, type Metrics } from "./metrics.js";
 import { createOutboxWaiter } from "./relayer/outbox.js";
-import { createCaretaker, createRelayer } from "./relayer/relayer.js";
+import { createRelayer, createUnownedSignerFollower } from "./relayer/relayer.js";
 import type { ConcurrencyLimit, Loop } from "./scheduling.js";
 import { createWebhookSender } from "./webhooks/sender.js";
 
@@ -40,8 +40,8 @@ const STALL_MS = 120_000;
 const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 /** How long stop() waits for open requests. */
 const DRAIN_MS = 10_000;
-/** The last part of it, in which calls that still wait for their operation answer that the outcome is unknown. */
-const LAST_ANSWERS_MS = 2_000;
+/** Before the drain ends, calls that still wait for their operation respond 503 `settlement_pending`. */
+const LAST_RESPONSES_MS = 2_000;
 
 /** Called in reverse order when the service stops. */
 type Closing = (() => Promise<void> | void)[];
@@ -189,7 +189,7 @@ function createLoops({
   if (roles.has("relayer")) {
     const options = { confirmations, maxFeePerGas, maxPriorityFeePerGas, maxBatchSize, gasPolicy };
     const relaying = { ...parts, options, metrics: parts.metrics.relayer };
-    loops.push(createCaretaker(relaying));
+    loops.push(createUnownedSignerFollower(relaying));
     for (const account of accounts) loops.push(createRelayer({ ...relaying, account }));
   }
   if (roles.has("worker")) {
@@ -224,7 +224,7 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
     const listener = getRequestListener(app.fetch, {
       hostname: host,
       errorHandler(error) {
-        // The app answers every error itself, unless its error handler fails.
+        // The app responds to every error, unless its error handler fails.
         if (!(error instanceof RequestError)) return new Response(null, { status: 500 });
         const refused = refusal("The URL or the Host header is malformed.");
         return new Response(refused.body, refused);
@@ -255,13 +255,13 @@ function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Prom
   });
 }
 
-/** Resolves once all requests are answered, or after {@link DRAIN_MS}; calls `endWaits` shortly before. */
+/** Resolves once all requests have a response, or after {@link DRAIN_MS}; calls `endWaits` shortly before. */
 async function drain(server: Server, endWaits: () => void): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Clients keep a connection open after its last response.
   const closing = setInterval(() => server.closeIdleConnections(), 100);
   const timers = [
-    setTimeout(endWaits, DRAIN_MS - LAST_ANSWERS_MS),
+    setTimeout(endWaits, DRAIN_MS - LAST_RESPONSES_MS),
     setTimeout(() => server.closeAllConnections(), DRAIN_MS),
   ];
   await closed;

@@ -59,7 +59,7 @@ export interface SignerContext {
   db: Database;
   publicClient: PublicClient;
   clock: Pick<ChainClock, "now">;
-  /** The signer's key; null in the caretaker, which signs nothing (relayer.ts). */
+  /** The signer's key; null if an unowned signer is followed, for which nothing is signed (relayer.ts). */
   account: PrivateKeyAccount | null;
   /** Lower case. */
   signer: Address;

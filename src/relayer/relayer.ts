@@ -65,7 +65,7 @@ const IDLE_LOOK_MS = 5000;
 /** How long stop() waits for a step that hangs on the node. Abandoning it is safe because writes check the epoch. */
 const STOP_PATIENCE_MS = 5000;
 
-const CARETAKER_INTERVAL_MS = 2000;
+const FOLLOW_INTERVAL_MS = 2000;
 /** Longer than a restart of the owner takes. */
 const UNATTENDED_SECONDS = 30;
 const MAX_UNATTENDED = 100;
@@ -222,7 +222,7 @@ export async function readUnattended(db: Database, unattendedSeconds: number): P
 }
 
 /** Follows the transactions of signers that no process owns, as after the removal of a key. Any number can run. */
-export function createCaretaker({
+export function createUnownedSignerFollower({
   unattendedSeconds = UNATTENDED_SECONDS,
   ...deps
 }: RelayerDeps & { unattendedSeconds?: number }): Loop {
@@ -246,10 +246,10 @@ export function createCaretaker({
   };
 
   return createLoop({
-    name: "caretaker",
+    name: "unowned signers",
     logger,
-    intervalMs: CARETAKER_INTERVAL_MS,
-    maxBackoffMs: CARETAKER_INTERVAL_MS,
+    intervalMs: FOLLOW_INTERVAL_MS,
+    maxBackoffMs: FOLLOW_INTERVAL_MS,
     async round(stopping) {
       const signers = await readUnattended(db, unattendedSeconds);
       for (const known of memories.keys()) if (!signers.includes(known)) memories.delete(known);

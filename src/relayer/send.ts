@@ -104,7 +104,7 @@ async function prepareBatch(
 }
 
 /**
- * Whether `head` builds on these blocks. Ignores blocks too deep for a reorg: the owner or caretaker resends a batch
+ * Whether `head` builds on these blocks. Ignores blocks too deep for a reorg: its owner or the follower resends a batch
  * that lost its block long before; if neither can, other signers must not wait for it.
  */
 async function isOnOurBranch(
@@ -317,7 +317,7 @@ async function signAttempt(
   { account, deployment: { chainId, relay: to } }: SignerContext,
   { head, ...call }: Fees & { data: Hex; nonce: number; gas: bigint; head: Head },
 ): Promise<BatchAttempt> {
-  if (account === null) throw new Error("a caretaker cannot sign: it has no key");
+  if (account === null) throw new Error("nothing can be signed for an unowned signer: its key is not here");
   const raw = await account.signTransaction({ ...call, type: "eip1559", chainId, to });
   return {
     raw,

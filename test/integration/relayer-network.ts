@@ -14,7 +14,7 @@ import { createMetrics } from "../../src/metrics.js";
 import type { RelayerOptions } from "../../src/relayer/context.js";
 import { acceptOperation, createOperation, type NewOperation } from "../../src/relayer/operations.js";
 import { createOutboxWaiter, enqueue, type OperationRow } from "../../src/relayer/outbox.js";
-import { createCaretaker, createRelayer } from "../../src/relayer/relayer.js";
+import { createRelayer, createUnownedSignerFollower } from "../../src/relayer/relayer.js";
 import type { Loop } from "../../src/scheduling.js";
 import { createBlockProducer } from "../support/blocks.js";
 import { transferData } from "../support/chain.js";
@@ -250,9 +250,9 @@ async function startRelayerNetwork() {
       relayer.start();
       return relayer;
     },
-    /** Starts a caretaker that follows every signer without a relayer, at once. */
-    startCaretaker(): void {
-      const caretaker = createCaretaker({
+    /** Follows every signer without a relayer, at once. */
+    startFollower(): void {
+      const follower = createUnownedSignerFollower({
         db,
         pool,
         publicClient,
@@ -262,8 +262,8 @@ async function startRelayerNetwork() {
         logger,
         unattendedSeconds: 0,
       });
-      started.add(caretaker);
-      caretaker.start();
+      started.add(follower);
+      follower.start();
     },
     /** A created contract. A relayer must be running. */
     async created(client: PrivateKeyAccount, changes: { worker?: Address } = {}): Promise<Address> {

@@ -303,7 +303,7 @@ describe("the relayer's beliefs", () => {
     const { act, row } = await abandoned();
     expect((await network.rowOf(row))?.state).toBe("sent");
 
-    network.startCaretaker();
+    network.startFollower();
 
     await expectApplied(act, row);
     expect((await network.batchesOf(signer())).map(({ state }) => state)).toEqual([
@@ -323,7 +323,7 @@ describe("the relayer's beliefs", () => {
     expect(await network.balanceOf(act.escrow as Address)).toBe(0n);
     network.producer.resume();
 
-    network.startCaretaker();
+    network.startFollower();
 
     await untilTrue(async () => (await network.balanceOf(act.escrow as Address)) === PRICE);
     await expectApplied(act, row);
@@ -338,7 +338,7 @@ describe("the relayer's beliefs", () => {
     await network.producer.pause();
     await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 10n ** 11n });
     network.producer.resume();
-    network.startCaretaker();
+    network.startFollower();
 
     await untilTrue(() => alarms("signer_missing") > 0);
     await network.testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
@@ -346,7 +346,7 @@ describe("the relayer's beliefs", () => {
   });
 
   it("leaves a live signer's transactions to that signer", async () => {
-    network.startCaretaker();
+    network.startFollower();
     network.startRelayer({ signer: signer() });
     const { act, row } = await stored();
     await expectApplied(act, row);

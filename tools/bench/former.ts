@@ -68,12 +68,12 @@ async function measure(
     const fund = (address: Address) => createSandbox(url).give({ address, usd: FUNDS });
     const agents = await newAgents({ url, chainId: deployment.chainId, fund }, PAYERS);
     await mine("1 s blocks");
-    const place = { service: { url }, network: { deployment } };
+    const target = { service: { url }, network: { deployment } };
     let result: FormerResult | undefined;
     for (let i = 0; i < ROUNDS; i++) {
       const before = cpuByKind();
       const load = await runLoad({ concurrency: PAYERS, seconds: at.seconds }, (payer) =>
-        createContract(place, agents[payer] as (typeof agents)[number]),
+        createContract(target, agents[payer] as (typeof agents)[number]),
       );
       result = { code, load, cpu: perSuccess(load, before, cpuByKind()) };
       report(`${code} code: ${describeLoad(load)}`);

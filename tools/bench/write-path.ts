@@ -126,21 +126,25 @@ async function warmUp(call: () => Promise<Outcome>, calls = WARM_UP): Promise<vo
 }
 
 /** Where contracts are created. */
-interface Place {
+interface Target {
   service: { url: string };
   network: { deployment: Deployment };
 }
 
 /** An agent's whole exchange: quote, signature, paid call. The calls are measured, each alone. */
 export async function createContract(
-  place: Place,
+  target: Target,
   agent: Agent,
-  service = place.service.url,
+  service = target.service.url,
 ): Promise<Outcome> {
-  return (await prepareContract(place, agent, service))();
+  return (await prepareContract(target, agent, service))();
 }
 
-async function prepareContract(place: Place, agent: Agent, service = place.service.url): ReturnType<Prepare> {
+async function prepareContract(
+  target: Target,
+  agent: Agent,
+  service = target.service.url,
+): ReturnType<Prepare> {
   const url = `${service}/v1/contracts`;
   const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
   // With automine, the chain's clock runs ahead of this one.
@@ -153,7 +157,7 @@ async function prepareContract(place: Place, agent: Agent, service = place.servi
   if (asked.status !== 402 || typeof quoteHeader !== "string") return unpaid(failureOf(asked));
   const [quote] = decodePaymentRequiredHeader(quoteHeader).accepts;
   if (quote === undefined) return unpaid("no quote");
-  const payload = await sign(place, agent, { to: quote.payTo as Address, value: BigInt(quote.amount) });
+  const payload = await sign(target, agent, { to: quote.payTo as Address, value: BigInt(quote.amount) });
   const payment = encodePaymentSignatureHeader({ x402Version: 2, accepted: quote, payload });
 
   return async () => {
@@ -201,7 +205,7 @@ async function prepareSettlement(bed: Bed, url: string, agent: Agent): ReturnTyp
   };
 }
 
-async function sign({ network }: Place, { account }: Agent, transfer: { to: Address; value: bigint }) {
+async function sign({ network }: Target, { account }: Agent, transfer: { to: Address; value: bigint }) {
   return payloadOf(await signAuthorization(account, domainOf(network.deployment), transfer));
 }
 

@@ -65,8 +65,8 @@ const RETRY_MS = 2_000;
 
 type Kind = "stranger" | "party";
 
-/** The slots for streams in this process: its own, each client's and each caller's. */
-function createSlots(maxStreams: number) {
+/** Counts the open streams of this process, of each client and of each caller, and limits them. */
+function createStreamLimits(maxStreams: number) {
   const open = createCounts();
   const ofClient = (share: number) => Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * share));
   const perClient = { stranger: ofClient(CLIENT_SHARE), party: ofClient(PARTIES_SHARE) };
@@ -83,8 +83,8 @@ function createSlots(maxStreams: number) {
   return {
     /** Whether a stranger gets no stream. Addresses are free: one client could take every stream with many of them. */
     isFull: (client: string): boolean => total >= inAll.stranger || isClientFull("stranger", client),
-    /** Takes a slot and returns what gives it back; throws 429 `too_many_streams`, or 503 if the process has none. */
-    take(kind: Kind, caller: string, client: string): () => void {
+    /** Counts a stream and returns the function that releases it; throws 429 `too_many_streams`, or 503 if the process is full. */
+    open(kind: Kind, caller: string, client: string): () => void {
       const own = open.count(caller);
       if (own >= LIMITS.streamsPerAgent) {
         throw new AppError("too_many_streams", {
@@ -116,7 +116,7 @@ export function createEventStreams(
     lifetimeMs = LIMITS.streamLifetime * 1000,
   }: { maxStreams: number; heartbeatMs?: number; lifetimeMs?: number },
 ) {
-  const slots = createSlots(maxStreams);
+  const limits = createStreamLimits(maxStreams);
   const reading = createConcurrencyLimit(MAX_READING);
 
   /** Chunks of text/event-stream. The first comes at once, or throws `invalid_request`, 429 `too_many_streams`, or 503 if full. */
@@ -132,8 +132,8 @@ export function createEventStreams(
     // Another process can have sent the reader an event that this one has not seen yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
     let at = after ?? feed.newest();
-    const kind = slots.isFull(client) && (await isParty(db, caller)) ? "party" : "stranger";
-    const giveBack = slots.take(kind, countedAs, client);
+    const kind = limits.isFull(client) && (await isParty(db, caller)) ? "party" : "stranger";
+    const release = limits.open(kind, countedAs, client);
     const endsAt = performance.now() + lifetimeMs;
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;
@@ -163,7 +163,7 @@ export function createEventStreams(
         sentAt = performance.now();
       }
     } finally {
-      giveBack();
+      release();
     }
   }
 
