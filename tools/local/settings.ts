@@ -106,7 +106,7 @@ function serviceFaults(given: Environment): string[] {
   });
 }
 
-/** This folder's random secret, created once: the keys of encrypted references hang on it. Throws ConfigError. */
+/** This folder's random secret, created once: the keys of encrypted references depend on it. Throws ConfigError. */
 function localSecret(dir: string): string {
   const path = join(dir, "secret");
   let secret: string;

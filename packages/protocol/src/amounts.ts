@@ -31,7 +31,10 @@ export function formatDecimal(amount: bigint, decimals = STABLECOIN_DECIMALS): s
   return `${digits.slice(0, -decimals)}.${fraction === "" ? "0" : fraction}`;
 }
 
-/** Which band of prices an amount in base units is in: each is twice as wide as the one below, 80 hold all prices. */
+/**
+ * The price band of an amount in base units, which is its length in bits. Each band is twice as wide as the one below; 80
+ * cover all prices.
+ */
 export function priceBand(amount: bigint): number {
   return amount.toString(2).length;
 }

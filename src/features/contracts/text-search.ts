@@ -38,7 +38,7 @@ const matches = sql`${terms.words} @@ ${sql.placeholder("words")}::tsquery`;
 /** SQL condition for rare words: the matches come from the index. `offset 0` keeps the planner from reordering it. */
 export const isAmongMatches = (id: SQL | unknown) =>
   sql`${id} in (select ${terms.id} from ${terms} where ${matches} offset 0)`;
-/** SQL condition for common words: checks rows in the list's order until the page is full. No index serves a case. */
+/** SQL condition for common words: checks rows in the list's order until the page is full. The `case` keeps Postgres from using the index. */
 export const hasWords = sql`case when ${matches} then true else false end`;
 
 /** Whether the list in its order costs less than all matches of the words: page / p rows, not p * n, for a share p of n texts. */
