@@ -242,7 +242,7 @@ async function rotateMasterKey(args: string[]): Promise<void> {
     }
     const old = keys.masterKeysOld.map(masterKeyId).filter((id) => id !== current);
     console.log(
-      `Done: ${rewrapped} keys rewrapped, nothing left under another master key than MASTER_KEY (id ${current}).\n` +
+      `Done: rewrapped ${rewrapped}, nothing left under another master key than MASTER_KEY (id ${current}).\n` +
         `No longer needed by this database: MASTER_KEYS_OLD (id ${old.join(", ")}).`,
     );
     return;
@@ -291,7 +291,7 @@ async function rewrapSecrets(
         }
       }
       // Webhooks are too few to report progress.
-      if (table === referenceKey) console.log(`${rewrapped} keys rewrapped`);
+      if (table === referenceKey) console.log(`Rewrapped so far: ${rewrapped}`);
     }
   }
   return { rewrapped, failed };

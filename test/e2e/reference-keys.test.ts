@@ -215,7 +215,7 @@ describe("rotating the master key", () => {
     await expect(read({ masterKey: current, masterKeysOld: [] })).rejects.toThrow();
 
     const again = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: current });
-    expect(again.stdout).toContain("Done: 0 keys");
+    expect(again.stdout).toContain("Done: rewrapped 0,");
     const listed = await rotate({ MASTER_KEY: next, MASTER_KEYS_OLD: `${next},${current}` });
     expect(listed.stdout).toContain(
       `No longer needed by this database: MASTER_KEYS_OLD (id ${masterKeyId(current)}).`,

@@ -112,7 +112,7 @@ describe.skipIf(bin === undefined)("a dump of the schema app", () => {
       }
       const settings = { DATABASE_URL: network.databaseUrl, ...keys };
       const rotated = await runOperator(["master-key", "rotate"], settings);
-      expect(rotated.stdout).toContain("Done: 1 keys rewrapped, nothing left under another master key");
+      expect(rotated.stdout).toContain("Done: rewrapped 1, nothing left under another master key");
       const { rows } = await restored.query(
         "select nextval('app.operation_id_seq') > max(id) as is_new from app.operation",
       );
