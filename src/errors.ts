@@ -71,6 +71,7 @@ export function forbidden(message: string): AppError {
   return new AppError("forbidden", { message });
 }
 
+/** `not_found`: there is no such resource, or the caller may not know of it. */
 export function notFound(message: string): AppError {
   return new AppError("not_found", { message });
 }

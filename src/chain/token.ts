@@ -31,6 +31,7 @@ export function isUsed(
   return client.readContract({ ...call, args: [from, nonce], ...at });
 }
 
+/** In base units, at the newest block. Rejects if the node does not respond. */
 export const balanceOf = (client: Client, token: Address, account: Address): Promise<bigint> =>
   client.readContract({ address: token, abi: tokenAbi, functionName: "balanceOf", args: [account] });
 

@@ -36,6 +36,7 @@ interface LogWriterDeps {
   logger: Pick<BaseLogger, "info" | "warn">;
 }
 
+/** The loop that writes the event log. Any number of processes can run it; a failed round is retried. */
 export function createLogWriter(deps: LogWriterDeps & { notifications: Wakers["notifications"] }): Loop {
   let isInitialized = false;
   return createLoop({

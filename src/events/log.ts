@@ -63,6 +63,7 @@ export function toEvent(row: EventRow) {
   };
 }
 
+/** Whether `reader` may see the event and the filter names it. */
 export function matches(row: EventRow, { types, contractId, agent }: EventFilter, reader: Address): boolean {
   return (
     (row.visibleTo === null || row.visibleTo.includes(reader)) &&

@@ -277,7 +277,7 @@ export const listOf = <T extends z.ZodType>(schema: T) =>
       .openapi({ description: "Only with limit or cursor, or if there is more" }),
   });
 
-/** What a row has for the fields of a response: texts can be times. */
+/** A row's values for the fields of a response: texts can be times. */
 type Stored<T> = { [K in keyof T]: T[K] | (string extends T[K] ? Date : never) };
 
 /** The fields of a response's schema, of a row. Its other columns stay out, and times become text. */

@@ -137,6 +137,7 @@ export function raiseAlarm(
   logger.error({ alarm: name, signer, ...facts }, `relayer: ${name}`);
 }
 
+/** The newest block of this node, which can be behind. Rejects if the node does not respond. */
 export async function readHead(publicClient: PublicClient): Promise<Head> {
   const block = await publicClient.getBlock({ blockTag: "latest" });
   return {

@@ -139,6 +139,7 @@ const open = prepare<OpenOperations>(
     ) open group by state, kind order by state, kind`,
 );
 
+/** How many operations wait or are in flight, by state and kind, and since when the oldest does. */
 export const readOpenOperations = (db: Executor): Promise<OpenOperations[]> => open(db, {});
 
 const byAuthorization = prepareRows(
@@ -163,6 +164,7 @@ const byOnceKey = prepareRows(
 /** The operation with this once-key that is not rejected: pending, or done. */
 export const findByOnceKey = async (db: Executor, onceKey: string) => (await byOnceKey(db, { onceKey }))[0];
 
+/** `unavailable`: see `MAX_QUEUED`. */
 export const queueFull = (): AppError =>
   unavailable(
     "Too many operations are waiting for the chain, so nothing was stored; repeat the identical request later.",
@@ -189,6 +191,7 @@ const awaited = prepareRows(
 
 type Resolve = (row: OperationRow | null) => void;
 
+/** Lets requests wait for their operations: by notifications of Postgres, and by polling in case one is lost. */
 export function createOutboxWaiter({ db, notifications }: { db: Executor; notifications: Notifications }) {
   const waiting = new Map<bigint, Set<Resolve>>();
   /** Ids not looked up yet: their operation might have finished before the wait began. */

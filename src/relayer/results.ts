@@ -166,6 +166,7 @@ async function storeApplied(
             or (other.asset = mine.asset and other.payer = mine.payer and other.nonce = mine.nonce)))))`);
 }
 
+/** Makes batches and their mined operations final. Throws OwnershipLost, without writing, if another process owns the signer. */
 export async function finalizeBatches(context: SignerContext, ids: bigint[]): Promise<void> {
   if (ids.length === 0) return;
   const finalized = await fenced(context, async (tx) => {

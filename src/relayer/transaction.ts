@@ -58,6 +58,7 @@ export function batchGasLimit(head: Pick<Head, "gasLimit">): number {
   return Math.min(MAX_TRANSACTION_GAS, ofBlock) - BATCH_OVERHEAD;
 }
 
+/** Gas limit of the transaction that carries these calls: at most that of a transaction, even if they need more. */
 export function batchGas(calls: readonly RelayedCall[]): bigint {
   const gas = calls.reduce(
     (sum, { gasLimit, data }) => sum + operationGas({ gasLimit, dataLength: byteLength(data) }),
@@ -68,6 +69,7 @@ export function batchGas(calls: readonly RelayedCall[]): bigint {
 
 const execute = prepareEncodeFunctionData({ abi: relayAbi, functionName: "execute" });
 
+/** Calldata for `Relay.execute`, whose packed layout IRelay.sol describes. */
 export function encodeBatch(calls: readonly RelayedCall[]): Hex {
   const packed = calls.map(({ target, gasLimit, data }) =>
     encodePacked(["address", "uint32", "uint24", "bytes"], [target, gasLimit, byteLength(data), data]),
@@ -75,6 +77,7 @@ export function encodeBatch(calls: readonly RelayedCall[]): Hex {
   return encodeFunctionData({ ...execute, args: [concatHex(packed)] });
 }
 
+/** Bytes of `0x` hex. */
 export function byteLength(data: string): number {
   return (data.length - 2) / 2;
 }

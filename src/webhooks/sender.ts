@@ -44,6 +44,7 @@ interface SenderDeps {
   logger: Pick<BaseLogger, "warn">;
 }
 
+/** The loop that sends webhooks. Any number of processes can run it: each claims those that are due. */
 export function createWebhookSender(deps: SenderDeps): Loop {
   const { db, notifications, logger } = deps;
   const turns = { fast: new Set<Promise<void>>(), slow: new Set<Promise<void>>() };

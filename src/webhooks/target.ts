@@ -41,6 +41,7 @@ function blockList(family: "ipv4" | "ipv6", ranges: string): BlockList {
   return list;
 }
 
+/** Whether webhooks may call this IP address. False for text that is no address. */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 4) return !RESERVED_V4.check(address, "ipv4");
   if (isIP(address) === 6) return GLOBAL_V6.check(address, "ipv6") && !RESERVED_V6.check(address, "ipv6");

@@ -70,6 +70,7 @@ export async function redeem(
   if (redeemed.length === 0) throw invalidChallenge();
 }
 
+/** `invalid_challenge`, with how to get a new one. */
 export function invalidChallenge(
   message = "The challenge is unknown, expired, already used, or was issued to another address.",
 ): AppError {

@@ -23,6 +23,7 @@ export function isBy({ contractId, worker }: CheckpointsBy): SQL | undefined {
 /** Ten trees of the largest size. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
+/** Merkle trees of checkpoints, of which those used last are kept up to `maxBytes`. */
 export function createCheckpointTrees({ maxBytes = MAX_BYTES } = {}) {
   /** By contract and Worker, least recently used first. */
   const trees = new Map<string, CheckpointTree>();

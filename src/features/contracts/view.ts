@@ -159,6 +159,7 @@ const contractById = prepareShared<ShownRow>(
   forEachCall({ id: "text" }, shownContracts(sql`${w.id} = call.id`)),
 );
 
+/** `not_found` for an id without a contract. */
 export function noContract(id: Address): AppError {
   return notFound(`Contract not found: ${id}`);
 }

@@ -108,6 +108,7 @@ function createStreamLimits(maxStreams: number) {
   };
 }
 
+/** Server-sent events of the log, for at most `maxStreams` readers of this process. */
 export function createEventStreams(
   { db, feed }: Pick<Deps, "db" | "feed">,
   {

@@ -21,6 +21,7 @@ const RECENT = 2_000;
 
 export type OperatorOverview = Awaited<ReturnType<typeof readOverview>>;
 
+/** The figures of the page `/operator`. A balance is null if the node does not respond; without the database it rejects. */
 export async function readOverview(deps: Pick<Deps, "db" | "clock" | "publicClient" | "config">) {
   const { db } = deps;
   const { gasPolicy } = deps.config;

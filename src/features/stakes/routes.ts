@@ -144,6 +144,7 @@ async function newestStake(db: Executor, caller: Address): Promise<bigint> {
   return row?.id ?? 0n;
 }
 
+/** At most one row. Exported for the test of its plan: it must stay on one index however many calls the agent made. */
 export function newestStakeQuery(db: Executor, caller: Address) {
   const isApplied = inArray(relayed.state, APPLIED);
   return db

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 
 export type Guardian = ReturnType<typeof startGuardian>;
 
+/** Starts it. It ends the children that it watches even if this process is killed. */
 export function startGuardian() {
   const path = fileURLToPath(new URL("./guardian.mjs", import.meta.url));
   // A separate session: Ctrl-C in the terminal must reach only the supervisor, not the guardian or the children.
