@@ -810,6 +810,7 @@ export interface components {
              * @description When the stake last grew; it allows votes on contracts that are matched later
              */
             stakedSince: string | null;
+            /** @description For contracts that are matched from now on. After a request to unstake, the agent can still vote on those matched before it, until the stake is paid out */
             eligible: boolean;
             /**
              * Format: date-time

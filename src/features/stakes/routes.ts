@@ -49,7 +49,10 @@ const StakeSchema = z
     stakedSince: z.iso.datetime().nullable().openapi({
       description: "When the stake last grew; it allows votes on contracts that are matched later",
     }),
-    eligible: z.boolean(),
+    eligible: z.boolean().openapi({
+      description:
+        "For contracts that are matched from now on. After a request to unstake, the agent can still vote on those matched before it, until the stake is paid out",
+    }),
     releasableAt: z.iso
       .datetime()
       .nullable()
@@ -133,7 +136,7 @@ async function checkStake(deps: Deps, { caller, amount: given }: StakeCall): Pro
     onceKey: `stake:${caller}:${newest}`,
     alreadyDone: () =>
       conflict(
-        "A concurrent request added to your stake; this payment was not taken. Read your stake before you add more.",
+        "A concurrent request added to your stake; this payment was not used. Read your stake before you add more.",
       ),
   };
 }
