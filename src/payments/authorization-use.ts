@@ -43,7 +43,7 @@ const pauses = new WeakMap<object, Map<Address, number>>();
 /** HTTP statuses with which nodes refuse a range that is too wide; others answer with a JSON-RPC error. */
 const TOO_MUCH_ASKED: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
 
-/** Throws 409 `conflict` while anyone could still use a payment that was published and not taken. */
+/** Throws 409 `conflict` while anyone could still use a payment that was published and not used. */
 export async function assertUnusable(
   deps: UseDeps & Pick<Deps, "clock">,
   published: { payer: Address; token: Address; nonce: Hex; notAfter: number | null },

@@ -295,8 +295,8 @@ function notPerformed(rejected: OperationRow, accepted?: AcceptedPayment): AppEr
 
 function paymentFate({ publishedAt }: OperationRow): string {
   return publishedAt === null
-    ? " Your payment was not taken."
-    : " Your payment was not taken, but its authorization was published: cancel it at the token, or do not sign another before it expires.";
+    ? " Your payment was not used."
+    : " Your payment was not used, but its authorization was published: cancel it at the token, or do not sign another before it expires.";
 }
 
 const logRejected = ({ logger }: Deps, { id, kind, reason }: OperationRow): void =>

@@ -94,7 +94,7 @@ export const gasRefusal = gasRefusalOf({
 });
 
 const CALL_ENDS = {
-  fate: "This call took no payment.",
+  fate: "This call used no payment.",
   hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
 };
 

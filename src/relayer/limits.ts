@@ -188,7 +188,7 @@ export async function admitPaid(
   { caller, kind }: { caller: Address; kind: OperationKind },
   { failureAge, gasRefusal: refusal }: RelayingState,
 ): Promise<GasPolicy | undefined> {
-  assertNotThrottled(caller, failureAge, { fate: "This call took no payment." });
+  assertNotThrottled(caller, failureAge, { fate: "This call used no payment." });
   if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller);
   const gasPolicy = policyFor(kind, deps.config.gasPolicy);
   if (refusal !== null && gasPolicy[refusal.limit] > 0)
@@ -216,7 +216,7 @@ interface OutboxState extends RelayingState {
   earlier: string | null;
   /** The caller's own paid operation for this action that has no response yet: a second payment would be one too many. */
   unreported: string | null;
-  /** Payments of the caller for this action that were published and not taken, and have not expired by the newest block. */
+  /** Payments of the caller for this action that were published and not used, and have not expired by the newest block. */
   published: { nonce: Hex; notAfter: number | null }[] | null;
   /** Whether `enqueue` accepts new work. */
   hasRoom: boolean;
