@@ -121,7 +121,7 @@ function OperationView({ path, method, operation }: { path: string; method: stri
         {summary}
       </summary>
       <p>
-        <span class="badge quiet">{operation.security?.length === 0 ? "public" : "API key"}</span>{" "}
+        <span class="badge quiet">{operation.security?.every((one) => "apiKey" in one) ? "API key" : "public"}</span>{" "}
         {responses.some(([status]) => status === "402") && <span class="badge active">paid</span>}{" "}
         <Prose text={description ?? ""} />
       </p>

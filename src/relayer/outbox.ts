@@ -167,7 +167,7 @@ export const findByOnceKey = async (db: Executor, onceKey: string) => (await byO
 /** `unavailable`: see `MAX_QUEUED`. */
 export const queueFull = (): AppError =>
   unavailable(
-    "Too many operations are waiting for the chain, so nothing was stored; repeat the identical request later.",
+    "Too many operations are waiting for the chain, so this call was not stored; repeat the identical request later.",
     10,
   );
 

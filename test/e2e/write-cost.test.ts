@@ -104,7 +104,7 @@ test("an approval by a delegated agent takes 9 statements, and pays out in its o
   ]);
 });
 
-test("a delivery takes 10 statements, a dispute 2 and 6, a vote 3 and 10 with its delegation", async () => {
+test("a delivery takes 10 statements, a dispute 3 and 6, a vote 3 and 10 with its delegation", async () => {
   const juror = await newJuror(place, { usd: "100" });
   const { id } = await matched<{ id: string }>(place, { client, worker });
   const registered = await matched<{ id: string }>(place, { client, worker });
@@ -115,7 +115,7 @@ test("a delivery takes 10 statements, a dispute 2 and 6, a vote 3 and 10 with it
   const { result, sent } = await costOf(() => deliver(id));
   expect([result.status, sent.length]).toEqual([200, 10]);
   const dispute = await paidCall(client, `/v1/contracts/${id}/dispute`, {});
-  expect([dispute.quote.length, dispute.payment.length]).toEqual([2, 6]);
+  expect([dispute.quote.length, dispute.payment.length]).toEqual([3, 6]);
   const voted = await paidCall(juror, `/v1/contracts/${id}/votes`, ballot("met", "met", "met"));
   expect([voted.quote.length, voted.payment.length]).toEqual([3, 10]);
 });

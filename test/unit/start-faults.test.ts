@@ -102,7 +102,7 @@ const deploy = (env: Record<string, string>) =>
   runProgram("tools/deploy.ts", [], {
     RPC_URL: busyUrl,
     DEPLOYER_PRIVATE_KEY: `0x${"11".repeat(32)}`,
-    NETWORK: "base",
+    NETWORK: "base-sepolia",
     SIGNERS: `0x${"22".repeat(20)}`,
     DOMAIN: "contracts.example",
     DEPLOYMENT: join(dir, "8453.json"),
