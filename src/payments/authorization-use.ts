@@ -154,7 +154,7 @@ async function findInRange(
  * A transaction with its logs of the token and of `payee`. Not by its receipt: a stranger can fill a transaction with
  * megabytes of other logs. Throws 503 `unavailable` if the node does not have its block.
  */
-export async function logsOf(
+async function logsOf(
   { publicClient, deployment }: UseDeps,
   { transactionHash, blockHash, blockNumber }: Omit<LoggedTransaction, "logs">,
   payee: Address,

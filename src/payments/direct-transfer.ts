@@ -6,13 +6,18 @@ import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
 import { depositsOf } from "@working-contracts/protocol/ledger";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { decodeFunctionData, type Log, parseEventLogs } from "viem";
+import { decodeFunctionData, type Log, numberToHex, parseEventLogs } from "viem";
 import { isCanonical } from "../chain/clients.js";
 import { balanceOf, isUsed, tokenAbi } from "../chain/token.js";
-import { escrowEvent, parseStoredTerms, waitForIndexed, workingContract } from "../db/onchain.js";
+import {
+  escrowEvent,
+  indexedBlock,
+  parseStoredTerms,
+  waitForIndexed,
+  workingContract,
+} from "../db/onchain.js";
 import { expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
-import { AppError } from "../errors.js";
 import { admitWithinLimits } from "../relayer/limits.js";
 import {
   createOperation,
@@ -21,7 +26,7 @@ import {
   refundDirectTransferOperation,
 } from "../relayer/operations.js";
 import { enqueue, findByAuthorization, findByOnceKey, type OperationRow } from "../relayer/outbox.js";
-import { findUse, type LoggedTransaction, logsOf, type UseDeps } from "./authorization-use.js";
+import { findUse, type LoggedTransaction, type UseDeps } from "./authorization-use.js";
 import {
   type CallIdentity,
   hashOfBody,
@@ -33,9 +38,9 @@ import { inTokenForm } from "./verify-payment.js";
 import type { PaymentAuthorization } from "./x402.js";
 
 /**
- * Whether this authorization moved its value to the open escrow in a transaction in which the escrow itself took no
- * deposit from its payer, and the opening did not take it. Throws 503 `settlement_pending` while the index shows no opening,
- * or that transaction is not final: on another branch the money at the escrow can belong to someone else.
+ * Whether this authorization moved its value to the open escrow otherwise than by an action of the escrow, and the opening
+ * did not take it. Throws 503 `settlement_pending` while that transaction is not final: on another branch the money at the
+ * escrow can belong to someone else.
  */
 export async function isDirectTransfer(
   deps: Deps,
@@ -43,13 +48,12 @@ export async function isDirectTransfer(
   purpose: "credit" | "refund",
 ): Promise<boolean> {
   const transfer = await findTransfer(deps, payment);
-  if (transfer === null || !(await isTransferredDirectly(deps, payment, transfer))) return false;
-  const opening = await readOpening(deps, payment.to);
-  // Not opened, so the money is at its address, and another node does not show it yet; or not indexed.
-  if (opening === null) throw settlementPending();
+  if (transfer === null) return false;
+  const opening = await readOpening(deps, payment);
+  if (actionOf(payment, transfer, opening) !== undefined) return false;
   // Money from before can be what the escrow was opened with, and is booked then. Of its initiator's transfers of exactly
   // the deposit, the escrow itself refunds all but one.
-  const isOwed = !isBefore(transfer, opening) || (purpose === "refund" && isDeposit(opening, payment));
+  const isOwed = !isBefore(transfer, opening) || (purpose === "refund" && opening.deposit !== null);
   if (isOwed) await requireFinal(deps, transfer);
   return isOwed;
 }
@@ -61,48 +65,18 @@ async function requireFinal(deps: Deps, { blockNumber, blockHash }: LoggedTransa
   if (!isDeep || (await isCanonical(deps, blockNumber, blockHash)) !== true) throw settlementPending();
 }
 
-/** Whether the transaction moved the money without a deposit of its payer at the escrow. */
-async function isTransferredDirectly(
-  deps: UseDeps,
-  payment: PaymentAuthorization,
-  { logs, position }: Transfer,
-): Promise<boolean> {
-  const events = parseEventLogs({ abi: escrowAbi, logs: emittedBy(payment.to, logs) });
-  for (const event of events) if (await isOfPayer(deps, payment, position, event)) return false;
-  return true;
-}
-
-type EscrowEvent = ReturnType<typeof parseEventLogs<typeof escrowAbi>>[number];
-
-/** Whether an escrow event reports a deposit of this payer: others can act in the same transaction. */
-async function isOfPayer(
-  { publicClient }: UseDeps,
-  { from, to, nonce }: PaymentAuthorization,
-  position: number,
-  { eventName, args, logIndex }: EscrowEvent,
-): Promise<boolean> {
-  const escrow = { address: to, abi: escrowAbi } as const;
-  switch (eventName) {
-    case "WorkingContractCreated": {
-      // The escrow did not take money that was there before it.
-      if (position < logIndex) return false;
-      const { initiator } = await publicClient.readContract({ ...escrow, functionName: "terms" });
-      return initiator.toLowerCase() === from;
-    }
-    case "WorkingContractMatched":
-      return args.counterparty.toLowerCase() === from;
-    case "WorkingContractDisputed": {
-      const client = await publicClient.readContract({ ...escrow, functionName: "client" });
-      return client.toLowerCase() === from;
-    }
-    case "VoteSealed":
-      return args.backupAgent.toLowerCase() === from;
-    case "DirectTransferCredited":
-    case "DirectTransferRefunded":
-      return args.payer.toLowerCase() === from && args.nonce === nonce;
-    default:
-      return false;
-  }
+/**
+ * The event of the action that took this payment, if one did: an escrow collects right behind its event. Behind an opening
+ * from its balance, which collects nothing, anyone can place a transfer.
+ */
+function actionOf({ to }: PaymentAuthorization, { logs, position }: Transfer, opening: Opening) {
+  const [action] = parseEventLogs({
+    abi: escrowAbi,
+    eventName: ["WorkingContractCreated", "WorkingContractMatched", "WorkingContractDisputed", "VoteSealed"],
+    logs: emittedBy(to, logs).filter(({ logIndex }) => logIndex === position - 1),
+  });
+  const isOpening = action?.eventName === "WorkingContractCreated";
+  return isOpening && opening.deposit !== "collected" ? undefined : action?.eventName;
 }
 
 /** The transaction that moved the value by this nonce ("One nonce, one transfer"), and the log index of the nonce's use. */
@@ -118,17 +92,10 @@ async function findTransfer(deps: UseDeps, payment: PaymentAuthorization): Promi
   const [used] = parseEventLogs({ ...use, logs: ofToken });
   if (used === undefined) return null;
   const behind = ofToken.filter(({ logIndex }) => logIndex === used.logIndex + 1);
-  return hasTransfer(behind, token, payment) ? { ...found, position: used.logIndex } : null;
-}
-
-function hasTransfer(
-  logs: Log[],
-  token: Address,
-  { from, to, value }: Pick<PaymentAuthorization, "from" | "to" | "value">,
-): boolean {
-  return parseEventLogs({ abi: tokenAbi, eventName: "Transfer", logs: emittedBy(token, logs) }).some(
-    ({ args }) => args.from.toLowerCase() === from && args.to.toLowerCase() === to && args.value === value,
-  );
+  const { to, value } = payment;
+  const moved = { abi: tokenAbi, eventName: "Transfer", args: { from: authorizer, to, value } } as const;
+  const isMoved = parseEventLogs({ ...moved, logs: behind }).length > 0;
+  return isMoved ? { ...found, position: used.logIndex } : null;
 }
 
 /** Filters before decoding: others can log what looks alike. */
@@ -143,44 +110,37 @@ export async function findOpening(deps: Deps, payment: PaymentAuthorization) {
   if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, payment))) return null;
   const transfer = await findTransfer(deps, payment);
   if (transfer === null) return null;
-  const { logs, transactionHash, blockNumber, blockHash, position } = transfer;
-  const own = emittedBy(payment.to, logs);
-  const [atOnce] = parseEventLogs({ abi: escrowAbi, eventName: "WorkingContractCreated", logs: own });
-  if (atOnce !== undefined && atOnce.logIndex < position) return { transactionHash, blockNumber, blockHash };
-  if (!(await isTransferredDirectly(deps, payment, transfer))) return null;
-  const opened = await findOpeningFromBalance(deps, payment, transfer);
-  return opened === null ? null : { transactionHash, ...opened };
+  // Its transaction can be the opening's.
+  const timeoutMs = deps.config.settlementWaitMs;
+  await waitForIndexed(deps.db, { blockNumber: transfer.blockNumber, timeoutMs });
+  const opening = await readOpening(deps, payment);
+  if (!(await isTheDeposit(deps, payment, transfer, opening))) return null;
+  const { blockNumber, blockHash } = opening;
+  return { transactionHash: transfer.transactionHash, blockNumber, blockHash };
 }
 
 /**
- * An escrow that was opened from its balance credits one deposit of its initiator: this one, unless another took it.
- * If it holds more of the caller's money, an operation first marks which authorization the deposit was.
+ * Whether the escrow was opened with this payment. If it was opened from its balance, an operation marks one transfer of
+ * exactly the deposit as that: the one that a call was answered with, or the first that is asked about.
  */
-async function findOpeningFromBalance(
+async function isTheDeposit(
   deps: Deps,
   payment: PaymentAuthorization,
   transfer: Transfer,
-): Promise<{ blockNumber: bigint; blockHash: Hex } | null> {
-  const opening = await readOpening(deps, payment.to);
-  if (opening === null || !isDeposit(opening, payment) || !isBefore(transfer, opening)) return null;
-  const { logs, blockNumber, blockHash } = await logsOf(deps, opening, payment.to);
-  const behind = logs.filter(({ logIndex }) => (logIndex ?? 0) > opening.logIndex);
-  if (hasTransfer(behind, deps.deployment.asset.address, payment)) return null;
-
-  const block = { blockNumber, blockHash };
-  if (opening.credited.length > 0) return opening.credited.includes(payment.nonce) ? block : null;
+  opening: Opening,
+): Promise<boolean> {
+  const action = actionOf(payment, transfer, opening);
+  if (action !== undefined) return action === "WorkingContractCreated";
+  if (opening.deposit !== "unmarked") return opening.deposit === payment.nonce;
   if ((await unbookedBalance(deps, payment.to)) < payment.value) {
     // Otherwise a later payment of the same amount would be taken for the deposit.
-    await enqueueRefund(deps, payment, "mark").catch((error) => {
-      if (!(error instanceof AppError)) throw error;
-    });
-    return block;
+    await enqueueRefund(deps, payment, "mark");
+    return true;
   }
   await requireFinal(deps, transfer);
-  const reported = await findReported(deps, payment);
-  if (!(await mark(deps, reported ?? payment))) return reported === null ? block : null;
-  const marked = await readOpening(deps, payment.to);
-  return marked?.credited.includes(payment.nonce) === true ? block : null;
+  const reported = await findReported(deps, payment, opening);
+  if (!(await mark(deps, reported ?? payment))) return reported === null;
+  return (await readOpening(deps, payment)).deposit === payment.nonce;
 }
 
 /** Marks a transfer as the deposit of an open escrow. Returns whether the chain did; throws 503 while it has not. */
@@ -196,7 +156,11 @@ async function mark(deps: Deps, payment: PaymentAuthorization): Promise<boolean>
 }
 
 /** The authorization whose creation call already got a success response, if its money was there before, too. */
-async function findReported(deps: Deps, payment: PaymentAuthorization): Promise<PaymentAuthorization | null> {
+async function findReported(
+  deps: Deps,
+  payment: PaymentAuthorization,
+  opening: Opening,
+): Promise<PaymentAuthorization | null> {
   const created = await findByOnceKey(deps.db, creationKey(payment.to));
   if (created === undefined || created.nonce === payment.nonce) return null;
   const { functionName, args } = decodeFunctionData({ abi: factoryAbi, data: created.data });
@@ -204,41 +168,64 @@ async function findReported(deps: Deps, payment: PaymentAuthorization): Promise<
   const reported = { ...payment, ...args[1] };
   if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, reported))) return null;
   const transfer = await findTransfer(deps, reported);
-  return transfer !== null && (await isTransferredDirectly(deps, reported, transfer)) ? reported : null;
+  return transfer !== null && actionOf(reported, transfer, opening) === undefined ? reported : null;
 }
 
-type IndexedOpening = NonNullable<Awaited<ReturnType<typeof readOpening>>>;
+interface Opening {
+  blockNumber: bigint;
+  blockHash: Hex;
+  logIndex: number;
+  /**
+   * How the escrow got its deposit: collected, from its balance without a mark yet, or from its balance by the marked
+   * authorization with this nonce. Null if the payment cannot be the deposit: it is another payer's, or of another amount.
+   */
+  deposit: "collected" | "unmarked" | Hex | null;
+}
 
-/** How the index shows the opening of an escrow, and the nonces of transfers that were marked as its deposit. */
-async function readOpening({ db }: Pick<Deps, "db">, escrow: Address) {
-  const events = await db
+/** Where an escrow keeps `openedFromBalance` (EscrowState.sol): its slot of facts, and the number of bits below the flag. */
+const FLAG = { slot: numberToHex(1), bitsBelow: 240n };
+
+/**
+ * The opening of the payment's escrow. That it was opened from its balance is in no log: the escrow remembers it until a
+ * transfer is marked as the deposit. Throws 503 `settlement_pending` if the escrow is not indexed, or not open: then the
+ * money is at its address, and another node does not show it yet.
+ */
+async function readOpening(
+  { db, publicClient }: Pick<Deps, "db" | "publicClient">,
+  { from, to: escrow, value }: PaymentAuthorization,
+): Promise<Opening> {
+  // First the block of the flag, then the events up to it: they show the mark if the flag is no longer set.
+  const block = (await indexedBlock(db)) ?? -1n;
+  const rows = await db
     .select({ event: escrowEvent, initiator: workingContract.initiator })
     .from(escrowEvent)
     .innerJoin(workingContract, eq(workingContract.id, escrowEvent.contractId))
-    .where(
-      and(
-        eq(escrowEvent.contractId, escrow),
-        inArray(escrowEvent.name, ["WorkingContractCreated", "DirectTransferCredited"]),
-      ),
-    );
-  const created = events.find(({ event }) => event.name === "WorkingContractCreated");
-  if (created === undefined) return null;
-  const { initiator, event } = created;
-  const deposit = BigInt(String(event.args.deposit));
-  const credited = events.filter(
-    ({ event: { name, args } }) =>
-      name === "DirectTransferCredited" &&
-      String(args.payer).toLowerCase() === initiator &&
-      BigInt(String(args.amount)) === deposit,
-  );
-  return { ...event, initiator, deposit, credited: credited.map(({ event: { args } }) => args.nonce) };
+    .where(and(eq(escrowEvent.contractId, escrow), inArray(escrowEvent.name, OPENING_EVENTS)));
+  const find = (name: string) => rows.find(({ event }) => event.name === name);
+  const created = find("WorkingContractCreated");
+  if (created === undefined || created.event.blockNumber > block) throw settlementPending();
+  const { blockNumber, blockHash, logIndex, args } = created.event;
+  const opening = { blockNumber, blockHash, logIndex };
+  if (from !== created.initiator || value !== BigInt(String(args.deposit)))
+    return { ...opening, deposit: null };
+
+  const dispute = find("WorkingContractDisputed")?.event;
+  const marked = rows.find(({ event: { name, args, blockNumber, logIndex } }) => {
+    const isOfPayer = name === "DirectTransferCredited" && String(args.payer).toLowerCase() === from;
+    // A bond can be as high as the deposit.
+    const isBond = blockNumber === dispute?.blockNumber && logIndex === dispute.logIndex + 1;
+    return isOfPayer && BigInt(String(args.amount)) === value && !isBond;
+  });
+  if (marked !== undefined) return { ...opening, deposit: marked.event.args.nonce as Hex };
+  const { slot, bitsBelow } = FLAG;
+  const facts = await publicClient.getStorageAt({ address: escrow, slot, blockNumber: block });
+  return { ...opening, deposit: BigInt(facts ?? 0) >> bitsBelow === 1n ? "unmarked" : "collected" };
 }
 
-const isDeposit = ({ initiator, deposit }: IndexedOpening, { from, value }: PaymentAuthorization): boolean =>
-  from === initiator && value === deposit;
+const OPENING_EVENTS = ["WorkingContractCreated", "WorkingContractDisputed", "DirectTransferCredited"];
 
 /** Whether the money came before the escrow was opened. */
-function isBefore({ blockNumber, position }: Transfer, opening: IndexedOpening): boolean {
+function isBefore({ blockNumber, position }: Transfer, opening: Opening): boolean {
   if (blockNumber !== opening.blockNumber) return blockNumber < opening.blockNumber;
   return position < opening.logIndex;
 }
@@ -301,10 +288,10 @@ export async function refundDirectTransfer(
   if ((await findRefund(deps, payment)) !== undefined) return true;
   if ((await unbookedBalance(deps, escrow)) < payment.value) return false;
   if (!(await isDirectTransfer(deps, payment, "refund"))) return false;
-  const opening = await readOpening(deps, escrow);
-  if (opening !== null && isDeposit(opening, payment) && opening.credited.length === 0) {
+  const opening = await readOpening(deps, payment);
+  if (opening.deposit === "unmarked") {
     // The escrow would take this one for the deposit, and refund nothing.
-    const reported = await findReported(deps, payment);
+    const reported = await findReported(deps, payment, opening);
     if (reported !== null) await mark(deps, reported);
   }
   await enqueueRefund(deps, payment, "refund");

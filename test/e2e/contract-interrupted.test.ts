@@ -13,6 +13,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { indexedBlock } from "../../src/db/onchain.js";
 import { loadContractForAction } from "../../src/features/contracts/actions.js";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import { type ContractView, loadContract, viewContract } from "../../src/features/contracts/view.js";
 import type { StakeView } from "../../src/features/stakes/routes.js";
 import { localAccount } from "../../tools/local/network.js";
@@ -24,6 +25,7 @@ import {
   cancellationOf,
   frontRun,
   mined,
+  openFromBalance,
   openOnChain,
   ownersWallet,
   setSignerCall,
@@ -775,6 +777,23 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
     for (const post of posts)
       expect((await post()).error).toMatchObject({ hint: expect.stringContaining("refunded") });
     await eventually(() => world.usdOf(stranger.address), 2n * PRICE);
+  });
+
+  test("confirm no payment that opened a contract before it can be marked as the deposit, and confirm it later", async () => {
+    await world.query("delete from app.gas_account");
+    const [client, stranger] = [await world.newAgent({ usd: "1" }), await world.newAgent()];
+    const { payment, send } = await signedCall(client, "/v1/contracts", await draft(world, small), world);
+    const { data } = await client.get<TermsView>(`/v1/contracts/${payment.to}/terms`);
+    await frontRun(world, stranger, payment);
+    await openFromBalance(world, stranger, data);
+    await spendBudget();
+    expect((await send()).error).toMatchObject({
+      code: "rate_limited",
+      message: expect.stringContaining("whether this payment was its deposit is not known yet"),
+    });
+    await world.query("delete from app.gas_account");
+    expect((await send()).status).toBe(200);
+    await expect.poll(() => operationsOf(client, "refund-direct-transfer")).toBe(1);
   });
 
   test("refuse no vote, whose window ends, for what others left unpaid", async () => {

@@ -12,6 +12,7 @@ import {
   frontRun,
   frontRunTogether,
   mined,
+  type Opening,
   openFromBalance,
   setParameters,
   walletOf,
@@ -63,7 +64,7 @@ async function paidTwice() {
   return { client, escrow: quote.payTo, first, second, post };
 }
 
-test.each(["the service", "a stranger", "a stranger, in the same transaction,"])(
+test.each(["the service", "a stranger"])(
   "of two payments that a stranger transferred before %s opened the escrow, one is the deposit and one is refunded",
   async (opener) => {
     const { client, escrow, first, second, post } = await paidTwice();
@@ -73,9 +74,7 @@ test.each(["the service", "a stranger", "a stranger, in the same transaction,"])
       await frontRun(world, stranger, second);
       await openFromBalance(world, stranger, data);
     } else {
-      const opened = opener === "the service" ? undefined : data;
-      await frontRunTogether(world, stranger, [first, second], opened);
-      await world.indexed();
+      await frontRunTogether(world, stranger, [first, second]);
     }
 
     expect((await post(first)).status).toBe(200);
@@ -86,6 +85,51 @@ test.each(["the service", "a stranger", "a stranger, in the same transaction,"])
     expect((await post(first)).status).toBe(200);
     expect((await post(second)).error).toMatchObject({ code: "duplicate_contract" });
     expect(await world.usdOf(escrow)).toBe(PRICE);
+  },
+);
+
+/** A stranger's transactions with two payments of a contract and its opening. */
+type Transactions = (
+  first: SignedPayment,
+  second: SignedPayment,
+  opening: Opening,
+) => (SignedPayment | Opening)[][];
+
+test.each<[string, Transactions]>([
+  ["before the opening, in its transaction", (first, second, opening) => [[first, second, opening]]],
+  [
+    "before and behind the opening, in its transaction",
+    (first, second, opening) => [[first, opening, second]],
+  ],
+  [
+    "by the opening and behind it, in its transaction",
+    (first, second, opening) => [[{ ...opening, deposit: first }, second]],
+  ],
+  [
+    "before the opening's transaction, and behind the opening in it",
+    (first, second, opening) => [[first], [opening, second]],
+  ],
+])(
+  "of two payments that a stranger moves %s, one is the deposit and one is refunded, whichever is sent first",
+  async (_name, transactions) => {
+    for (const isReversed of [false, true]) {
+      const { client, escrow, first, second, post } = await paidTwice();
+      const { data } = await client.get<TermsView>(`/v1/contracts/${escrow}/terms`);
+      for (const steps of transactions(first, second, data)) await frontRunTogether(world, stranger, steps);
+      await world.indexed();
+      expect(await world.usdOf(escrow)).toBe(2n * PRICE);
+
+      const posts = isReversed ? [second, first] : [first, second];
+      for (let i = 0; i < 2; i++) {
+        const responses = [];
+        for (const payment of posts) responses.push(await post(payment));
+        const refused = responses.filter(({ status }) => status !== 200);
+        expect(refused).toMatchObject([{ error: { code: "duplicate_contract", hint: REFUNDED } }]);
+        await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
+        await world.indexed();
+      }
+      expect(await world.usdOf(escrow)).toBe(PRICE);
+    }
   },
 );
 
@@ -217,6 +261,35 @@ test("money that opened the escrow pays for nothing else, even if an action cost
   expect((await client.post(dispute, undefined, version2(bond, deposit))).status).toBe(402);
   for (const { send } of others) expect((await send()).error).toMatchObject({ hint: REFUNDED });
   await expect.poll(() => world.usdOf(victim.address)).toBe(1_000_000n);
+});
+
+test("a bond as high as the deposit, moved by a stranger, is not taken for the deposit", async () => {
+  const former = await setParameters(world, { disputeBondRatio: 10_000 });
+  onTestFinished(async () => void (await setParameters(world, former)));
+  const worker = await world.newAgent({ usd: "10" });
+  for (const isCollected of [true, false]) {
+    const { client, escrow, first, post } = await paidTwice();
+    await world.fundUsd(client.address, "50");
+    const { data } = await client.get<TermsView>(`/v1/contracts/${escrow}/terms`);
+    await frontRunTogether(world, stranger, [isCollected ? { ...data, deposit: first } : first]);
+    await world.indexed();
+    if (!isCollected) ok(await post(first));
+
+    ok(await worker.pay(`/v1/contracts/${escrow}/accept`, { accept: true }));
+    ok(await worker.post(`/v1/contracts/${escrow}/delivery`, { delivery: "ipfs://output" }));
+    const path = `/v1/contracts/${escrow}/dispute`;
+    const [bond, late] = [
+      await signedCall(client, path, undefined, world),
+      await signedCall(client, path, undefined, world),
+    ];
+    await frontRun(world, stranger, bond.payment);
+    ok(await bond.send());
+    await frontRun(world, stranger, late.payment);
+    expect((await late.send()).error).toMatchObject({ code: "conflict", hint: REFUNDED });
+    await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
+    expect(await world.usdOf(escrow)).toBe(2n * PRICE + STAKE);
+    expect(ok(await post(first))).toMatchObject({ status: isCollected ? "disputed" : "created" });
+  }
 });
 
 test("a deposit of nothing whose nonce was used or cancelled is refused, and another one opens the escrow", async () => {

@@ -88,31 +88,35 @@ export async function openFromBalance(
   await world.indexed();
 }
 
-/** The call of the factory that opens an escrow from its balance. */
-const openingData = ({ escrowTerms }: Pick<TermsView, "escrowTerms">): Hex =>
+/** What the call of the factory needs that opens an escrow: from its balance, or with a deposit. */
+export type Opening = Pick<TermsView, "escrowTerms"> & {
+  deposit?: Pick<SignedPayment, keyof typeof NO_DEPOSIT>;
+};
+
+const NO_DEPOSIT = { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" } as const;
+
+const openingData = ({ escrowTerms, deposit = NO_DEPOSIT }: Opening): Hex =>
   encodeFunctionData({
     abi: factoryAbi,
     functionName: "create",
-    args: [
-      packTerms(parseStoredTerms(escrowTerms)),
-      { validAfter: 0n, validBefore: 0n, nonce: zeroHash, signature: "0x" },
-    ],
+    args: [packTerms(parseStoredTerms(escrowTerms)), deposit],
   });
 
 /**
- * A stranger submits several authorizations to the token, and then opens an escrow from its balance if its terms are
- * given: in one transaction, which creates a contract that makes these calls.
+ * A stranger submits authorizations to the token, and opens escrows, in this order: in one transaction, which creates a
+ * contract that makes these calls.
  */
 export async function frontRunTogether(
   world: World,
   stranger: Agent,
-  payments: readonly SignedPayment[],
-  opened?: Pick<TermsView, "escrowTerms">,
+  steps: readonly (SignedPayment | Opening)[],
 ): Promise<Hex> {
-  const token = world.deployment.asset.address;
-  const ofToken = payments.map((payment) => ({ to: token, call: transferData(payment) }));
-  const opening = opened && { to: world.deployment.factory, call: openingData(opened) };
-  const calls = [...ofToken, ...(opening ? [opening] : [])];
+  const { asset, factory } = world.deployment;
+  const calls = steps.map((step) =>
+    "escrowTerms" in step
+      ? { to: factory, call: openingData(step) }
+      : { to: asset.address, call: transferData(step) },
+  );
   const word = (number: number) => number.toString(16).padStart(4, "0");
   const CALL_BYTES = 39;
   let offset = calls.length * CALL_BYTES + 1;
