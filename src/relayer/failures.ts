@@ -168,7 +168,7 @@ async function isBeyondPayer(
 ): Promise<boolean> {
   const token = asset ?? deployment.asset.address;
   const isExpired = async () =>
-    notAfter !== null && (await publicClient.getBlock({ blockHash })).timestamp >= BigInt(notAfter);
+    notAfter !== null && (await publicClient.getBlock({ blockHash })).timestamp > BigInt(notAfter);
   const isUsed = async () =>
     payer !== null &&
     nonce !== null &&

@@ -1,8 +1,11 @@
 /** Contract wallets that accept a signature in simulations and not on chain, and those that are honest. */
-import { type Hex, keccak256, zeroAddress } from "viem";
+import { escrowAbi } from "@working-contracts/protocol/abi";
+import { encodeErrorResult, type Hex, keccak256, zeroAddress } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
+import type { SignerContext } from "../../src/relayer/context.js";
+import { signersAtFault } from "../../src/relayer/failures.js";
 import {
   acceptOperation,
   carrySigned,
@@ -195,6 +198,26 @@ describe("an account that is a contract wallet only while its batch is executed 
     expect(outcomes.filter(({ publishedAt }) => publishedAt !== null)).toHaveLength(1);
     expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(["rejected"]));
     expect(await network.batchesOf(signer)).toHaveLength(1);
+  });
+});
+
+describe("an account whose payment the chain refused", () => {
+  it("is excused after the last second in which the token takes the payment, and not in it", async () => {
+    const { db, deployment, publicClient } = network;
+    const [client] = await network.agents(1);
+    const { hash, number, timestamp } = await publicClient.getBlock();
+    const args = [client.address, PRICE] as const;
+    const refused = encodeErrorResult({ abi: escrowAbi, errorName: "PaymentFailed", args });
+    const failures = new Map<bigint, Hex>();
+    for (const sinceLast of [0, 1]) {
+      const validBefore = Number(timestamp) + 1 - sinceLast;
+      const { id } = await network.store(await network.creation(client, { validBefore }));
+      failures.set(id, refused);
+    }
+    const context = { db, deployment, publicClient } as unknown as SignerContext;
+    const block = { blockHash: hash, blockNumber: number };
+    const blamed = await signersAtFault(context, failures, block);
+    expect([...blamed]).toEqual([[[...failures.keys()][0], network.addressOf(client)]]);
   });
 });
 
