@@ -21,7 +21,7 @@ const PANELS = [3, 5, 7, 15, 31];
 
 /** The tables, in Markdown. */
 export function report(): string {
-  return [ownership(), bribery(), choosing(), stalling(), farming()].join("\n\n");
+  return [ownership(), turnout(), bribery(), choosing(), stalling(), farming()].join("\n\n");
 }
 
 /** A seat in the pool costs its eligibility stake; farming is the cheapest way to get tokens that anyone can use. */
@@ -59,6 +59,30 @@ function lnChoose(n: number, k: number): number {
   let sum = 0;
   for (let i = 1; i <= k; i++) sum += Math.log(n - k + i) - Math.log(i);
   return sum;
+}
+
+/** Seats that are empty at half time go to whoever votes first: own agents that wait for it need no luck in the draw. */
+function turnout(): string {
+  const seat = parameters.baEligibilityStake * cheapestToken();
+  const sizes = PANELS.map((panel) => ({ panel, own: Math.ceil(panel / 2) }));
+  const rows = [0.95, 0.9, 0.8, 0.7, 0.6, 0.5].map((voting) => [
+    `${100 * voting}%`,
+    ...sizes.map(({ panel, own }) => percent(emptyChance({ panel, own, voting }))),
+  ]);
+  const head = [
+    "Chance that a drawn agent votes in the first half",
+    ...sizes.map(({ panel, own }) => `panel of ${panel}: ${own} own (${money(own * seat)})`),
+  ];
+  return `Filling empty seats: the chance that own agents find a majority of the seats empty when these open to everyone, all drawn agents being honest.\n\n${markdownTable(head, rows)}`;
+}
+
+/** Binomial: the chance that at least `own` of the drawn agents have not voted. */
+function emptyChance({ panel, own, voting }: { panel: number; own: number; voting: number }): number {
+  let chance = 0;
+  for (let voted = 0; voted <= panel - own; voted++) {
+    chance += Math.exp(lnChoose(panel, voted)) * voting ** voted * (1 - voting) ** (panel - voted);
+  }
+  return chance;
 }
 
 /** A Backup Agent that takes a bribe risks its bond, so a majority costs at least the bonds of half of the panel. */
