@@ -729,7 +729,7 @@ describe("a replay", () => {
     expect(receiver.received[2]?.headers["webhook-id"]).toBe(receiver.received[1]?.headers["webhook-id"]);
 
     await send(client, "POST", `${PATH}/${id}/replay`, { eventId: first?.event.id });
-    // The second can come once more: its outcome was perhaps not stored when the replay ended the sender's claim.
+    // The second can come again: its outcome was perhaps not stored when the replay ended the sender's claim.
     const again = () => receiver.received.slice(3).find(({ event }) => event.id === first?.event.id);
     await eventually("the first is sent again", async () => again() !== undefined);
     expect(again()?.event).toEqual(first?.event);

@@ -88,7 +88,7 @@ export async function openFromBalance(
   await world.indexed();
 }
 
-/** What the call of the factory needs that opens an escrow: from its balance, or with a deposit. */
+/** Arguments of the call of the factory that opens an escrow: from its balance, or with a deposit. */
 export type Opening = Pick<TermsView, "escrowTerms"> & {
   deposit?: Pick<SignedPayment, keyof typeof NO_DEPOSIT>;
 };
