@@ -5,13 +5,14 @@ import {
   effectiveOutcomes,
   isVotingClosed,
   openingEndsAt,
+  seatsOpenAt,
   votingClosesAt,
 } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Phase } from "@working-contracts/protocol/types";
 import { and, asc, eq, isNull, notExists, sql } from "drizzle-orm";
 import type { Transaction } from "../db/client.js";
-import { statusFacts, vote, workingContract } from "../db/onchain.js";
+import { draw, statusFacts, vote, workingContract } from "../db/onchain.js";
 import { entrustedVote, eventDeadline } from "../db/schema.js";
 import { insertRows, isOneOf } from "../db/statements.js";
 import { agentsOf, type EventDraft } from "./log.js";
@@ -47,6 +48,7 @@ const RULES: readonly Rule[] = [
     at: (escrow) => escrow.reviewDeadline,
     timeout: "contract.review-timeout",
   },
+  { name: "seats", phase: "disputed", at: (escrow) => BigInt(seatsOpenAt(escrow)) },
   { name: "voting", phase: "disputed", at: (escrow) => BigInt(votingClosesAt(escrow)) },
   {
     name: "opening",
@@ -116,13 +118,25 @@ export async function takeDueDeadlines(
     if (escrow === undefined) continue;
     const draft = toDraft(deadline, escrow, now);
     if (draft === null) continue;
-    if (deadline.name !== "opening") drafts.push(draft);
-    else {
-      const agents = await votersToOpen(tx, escrow.id);
-      if (agents.length > 0) drafts.push({ ...draft, agents });
-    }
+    const findAgents = AUDIENCES[deadline.name];
+    const agents = findAgents === undefined ? draft.agents : await findAgents(tx, escrow.id);
+    if (agents.length > 0) drafts.push({ ...draft, agents });
   }
   return { taken: due.length, drafts };
+}
+
+/** Drawn agents who have not voted: from then on others can take their seats. */
+async function drawnWithoutVote(tx: Transaction, contractId: Address): Promise<Address[]> {
+  const cast = tx
+    .select({ backupAgent: vote.backupAgent })
+    .from(vote)
+    .where(and(eq(vote.contractId, contractId), eq(vote.backupAgent, draw.backupAgent)));
+  const drawn = await tx
+    .select({ backupAgent: draw.backupAgent })
+    .from(draw)
+    .where(and(eq(draw.contractId, contractId), notExists(cast)))
+    .orderBy(asc(draw.backupAgent));
+  return agentsOf(...drawn.map(({ backupAgent }) => backupAgent));
 }
 
 /** Voters who sealed their votes themselves, so that only they can open them. */
@@ -138,6 +152,12 @@ async function votersToOpen(tx: Transaction, contractId: Address): Promise<Addre
     .orderBy(asc(vote.position));
   return agentsOf(...voters.map(({ backupAgent }) => backupAgent));
 }
+
+/** Finds the agents that a deadline concerns, if it does not concern the parties. */
+const AUDIENCES: Partial<Record<DeadlineName, typeof votersToOpen>> = {
+  seats: drawnWithoutVote,
+  opening: votersToOpen,
+};
 
 function toDraft(due: Deadline, escrow: Escrow, now: number): EventDraft | null {
   const rule = RULES.find(({ name }) => name === due.name);

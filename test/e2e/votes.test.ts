@@ -425,7 +425,7 @@ describe("a panel of two", () => {
   let id: string;
   let chosen: Set<string>;
 
-  beforeAll(async () => {
+  async function draw(): Promise<void> {
     await recruit(world, 2);
     try {
       // Agents of other tests are in the pool too.
@@ -436,9 +436,23 @@ describe("a panel of two", () => {
     } finally {
       await recruit(world, 0);
     }
+  }
+
+  test("is reminded an hour before others can take its seats, but not who has voted", async () => {
+    await draw();
+    const member = [a, b, c].find(({ address }) => chosen.delete(address)) as Agent;
+    await vote(member, id, "met", "met", "met");
+    await world.increaseTime(11 * HOUR);
+    const reminders = async () => {
+      const path = `/v1/events?contractId=${id}&type=deadline.approaching`;
+      const { data } = await client.get<{ agents: string[]; data: { deadline: string } }[]>(path);
+      return data.filter((event) => event.data.deadline === "seatsDeadline").map(({ agents }) => agents);
+    };
+    await expect.poll(reminders).toEqual([[...chosen]]);
   });
 
   test("is drawn on chain, by the rule; others wait until half of the window has passed", async () => {
+    await draw();
     const [outsider, ...others] = [a, b, c].filter(({ address }) => !chosen.has(address)) as [
       Agent,
       ...Agent[],

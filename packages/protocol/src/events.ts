@@ -55,7 +55,7 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 /** Deadlines that are announced, or alone change the status; with the contract's id the key in `app.event_deadline`. */
 export type DeadlineName =
-  | ("match" | "withdrawal" | "delivery" | "review" | "voting" | "opening")
+  | ("match" | "withdrawal" | "delivery" | "review" | "seats" | "voting" | "opening")
   | ("unmatched" | "absent" | "review-timeout");
 
 /** Expands a comma-separated filter of types and prefixes (`contract.*`). Returns null if an entry matches no type. */
