@@ -522,7 +522,10 @@ describe.concurrent("a delivery", () => {
     const parties = { Client: [await strict(NO_NODE), strictClient], Juror: await sharedJurors() };
     const replaced = async (id: string, reader: Strict, isSealed: boolean) => {
       const recipient = { address: reader.address, key: await encryptionKeyOf(reader) };
-      await operator.replaceDelivery(id, isSealed ? await seal("ipfs://false", [recipient]) : "ipfs://false");
+      await operator.replaceDelivery(
+        id,
+        isSealed ? await seal("ipfs://false", id, [recipient]) : "ipfs://false",
+      );
       return reader.readReference(id, "delivery").then(
         (text) => (text === "ipfs://false" ? "succeeds" : String(text)),
         ({ message }: Error) => (message.includes("shows another text") ? "it notices" : message),
@@ -541,6 +544,29 @@ describe.concurrent("a delivery", () => {
         record(`replace a sealed delivery ${how} ${reader}`, results, ["succeeds", "it notices"]);
       }
     }
+  });
+
+  test("is opened and shared in no other contract in which an accomplice delivers its text", async () => {
+    const [[, juror], accomplice] = [await sharedJurors(), await strict()];
+    const { id: plain } = await matched<{ id: Address }>(world, { client, worker });
+    ok(await worker.post(`/v1/contracts/${plain}/delivery`, { delivery: REFERENCE }));
+    const sealed = await strictlyMatched();
+    await strictWorker.deliver(sealed, REFERENCE, { seal: true });
+    const isNoticed = ({ message }: Error) =>
+      message.includes("sealed for another contract") ? "it notices" : message;
+    const opened = (act: Promise<unknown>) => act.then(() => "succeeds", isNoticed);
+    const results = [];
+    for (const source of [plain, sealed]) {
+      const id = await strictlyMatched(strictClient, accomplice);
+      await accomplice.deliver(id, await operator.readDelivery(source), { seal: false });
+      results.push(await opened(strictClient.readReference(id, "delivery")));
+      await strictClient.dispute(id);
+      await juror.vote(id, WORDS);
+      if (source !== sealed) continue;
+      expect(await opened(strictClient.shareDelivery(id))).toBe("it notices");
+      expect(await opened(juror.readReference(id, "delivery"))).toBe("it notices");
+    }
+    record("have a copy of its delivery opened in another contract", results, ["succeeds", "it notices"]);
   });
 
   test("is noticed by its Client if the service hides it", async () => {

@@ -102,7 +102,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     const client = await clientOf(id);
     const key = await publishedKey(session, client);
     if (key !== null)
-      return seal(reference, [
+      return seal(reference, id, [
         { address: client, key },
         { address: me, key: (await ownKeys()).key },
       ]);
@@ -162,7 +162,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
       const jwe = text === null ? null : parseSealed(text);
       if (jwe === null) return text;
       const keys = await ownKeys();
-      const plain = await plainTextOf(jwe, { address: me, keys });
+      const plain = await plainTextOf(jwe, { id, address: me, keys });
       if (plain !== null) return referenceIn(plain, jwe);
       const shares =
         share === undefined

@@ -42,10 +42,12 @@ export async function publishedKey(session: Session, address: string): Promise<s
 
 /**
  * Encrypts to several recipients (JWE). Throws RangeError if it is too long. The header commits to the plain text: AES-GCM
- * alone would let a Worker make one text that opens differently for Client and jury.
+ * alone would let a Worker make one text that opens differently for Client and jury. It names the contract: the operator
+ * could have a copy of the text delivered, opened and shared in another one.
  */
 export async function seal(
   reference: string,
+  id: string,
   recipients: readonly { address: string; key: string }[],
 ): Promise<string> {
   const nonce = base64url.encode(crypto.getRandomValues(new Uint8Array(16)));
@@ -53,6 +55,7 @@ export async function seal(
   const jwe = new GeneralEncrypt(plain).setProtectedHeader({
     enc: "A256GCM",
     typ: TYPE,
+    contract: id.toLowerCase(),
     sha256: await digestOf(plain),
   });
   for (const { address, key } of recipients)
@@ -73,11 +76,16 @@ export function parseSealed(text: string): GeneralJWE | null {
   }
 }
 
-/** The plain text of a sealed reference; null if `address` is none of its recipients. Throws if it cannot be decrypted. */
+/**
+ * The plain text of a sealed reference; null if `address` is none of its recipients. Throws if it cannot be decrypted, and
+ * for every reader if it was sealed for another contract.
+ */
 export async function plainTextOf(
   jwe: GeneralJWE,
-  { address, keys }: { address: string; keys: KeyPair },
+  { id, address, keys }: { id: string; address: string; keys: KeyPair },
 ): Promise<Uint8Array | null> {
+  if (decodeProtectedHeader(jwe).contract !== id.toLowerCase())
+    throw new Error("The delivery cannot be opened: it was sealed for another contract");
   const own = jwe.recipients.find((one) => one?.header?.kid === address.toLowerCase());
   if (own === undefined) return null;
   const opening = generalDecrypt({ ...jwe, recipients: [own] }, await imported(keys));
@@ -185,7 +193,7 @@ export function sharing(session: Session, access: Access) {
         `The service shows no delivery of ${id}: it hides it, or the Worker delivered on chain and has to send it`,
       );
     const jwe = parseSealed(text);
-    const plain = jwe && (await plainTextOf(jwe, { address: me, keys: await ownKeys() }));
+    const plain = jwe && (await plainTextOf(jwe, { id, address: me, keys: await ownKeys() }));
     return plain && { text, plain };
   }
 

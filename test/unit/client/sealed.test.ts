@@ -8,7 +8,8 @@ import { account, NETWORK } from "./fake-service.js";
 const session = { signer: account, network: NETWORK } as never;
 const keys = await ownKeysOf(session);
 const { address } = account;
-const sealed = await seal("ipfs://summary", [{ address, key: keys.key }]);
+const id = `0x${"Ab".repeat(20)}`;
+const sealed = await seal("ipfs://summary", id, [{ address, key: keys.key }]);
 const jwe = parseSealed(sealed) as GeneralJWE;
 
 afterEach(() => void vi.restoreAllMocks());
@@ -29,12 +30,27 @@ it("a text is sealed only with a list of recipients", () => {
 });
 
 it("a sealed text cannot be opened if a recipient is none, or its key is wrong", async () => {
-  expect(await plainTextOf({ ...jwe, recipients: [null as never] }, { address, keys })).toBeNull();
+  expect(await plainTextOf({ ...jwe, recipients: [null as never] }, { id, address, keys })).toBeNull();
   const [own] = jwe.recipients;
   for (const encrypted_key of ["AAAA", 1 as never])
     await expect(
-      plainTextOf({ ...jwe, recipients: [{ ...own, encrypted_key }] }, { address, keys }),
+      plainTextOf({ ...jwe, recipients: [{ ...own, encrypted_key }] }, { id, address, keys }),
     ).rejects.toThrow("cannot be opened");
+});
+
+it("a sealed text is opened in its own contract alone, by a recipient and by a Backup Agent", async () => {
+  const plain = (await plainTextOf(jwe, { id: id.toLowerCase(), address, keys })) as Uint8Array;
+  expect(await referenceIn(plain, jwe)).toBe("ipfs://summary");
+  const { contract: _, ...unbound } = JSON.parse(
+    new TextDecoder().decode(base64url.decode(jwe.protected ?? "")),
+  );
+  const without = { ...jwe, protected: base64url.encode(JSON.stringify(unbound)) };
+  const juror = `0x${"cd".repeat(20)}`;
+  for (const reader of [address, juror]) {
+    const opened = (text: GeneralJWE, id: string) => plainTextOf(text, { id, address: reader, keys });
+    await expect(opened(jwe, juror)).rejects.toThrow("sealed for another contract");
+    await expect(opened(without, id)).rejects.toThrow("sealed for another contract");
+  }
 });
 
 it("a share that cannot be opened says so in our words, not in those of its sender", async () => {
@@ -50,13 +66,18 @@ it.each(["null", "{}", '{"reference":null}', '{"reference":1}', "no JSON"])(
   async (text) => {
     const plain = new TextEncoder().encode(text);
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", plain));
-    const header = { enc: "A256GCM", typ: "wc-sealed", sha256: base64url.encode(digest) };
+    const header = {
+      enc: "A256GCM",
+      typ: "wc-sealed",
+      contract: id.toLowerCase(),
+      sha256: base64url.encode(digest),
+    };
     const alg = "ECDH-ES+A256KW";
     const key = await importJWK({ kty: "OKP", crv: "X25519", x: keys.key }, alg);
     const made = new GeneralEncrypt(plain).setProtectedHeader(header);
     made.addRecipient(key).setUnprotectedHeader({ alg, kid: address.toLowerCase() });
     const wrong = await made.encrypt();
-    const opened = (await plainTextOf(wrong, { address, keys })) as Uint8Array;
+    const opened = (await plainTextOf(wrong, { id, address, keys })) as Uint8Array;
     await expect(referenceIn(opened, wrong)).rejects.toThrow("cannot be opened");
   },
 );

@@ -21,7 +21,7 @@ const sessionOf = () => {
 it("shares with each Backup Agent although the service refuses one, hides the text or does not end its log", async () => {
   const worker = sessionOf();
   const keys = await ownKeysOf(worker);
-  const sealed = await seal("ipfs://summary", [{ address: worker.signer.address, key: keys.key }]);
+  const sealed = await seal("ipfs://summary", ID, [{ address: worker.signer.address, key: keys.key }]);
   const jurors = new Map<string, { key: string; signature: string }>();
   for (let i = 0; i < 3; i++) {
     const juror = sessionOf();
