@@ -1,6 +1,5 @@
 /** Errors: exit codes for scripts, listed by `wcontract --help`, and errors as data. */
 
-import { shortOf } from "@working-contracts/client/chain-check";
 import {
   ConnectionError,
   OutcomeUnknown,
@@ -9,6 +8,7 @@ import {
   ServiceError,
   SpendingLimitError,
 } from "@working-contracts/client/index";
+import { shortOf } from "@working-contracts/client/rpc";
 import { CommanderError } from "commander";
 
 export const EXIT_HELP = `

@@ -1,6 +1,6 @@
 /** Entry point of `wcontract`. */
 
-import { shortOf } from "@working-contracts/client/chain-check";
+import { shortOf } from "@working-contracts/client/rpc";
 import { visibleJson } from "@working-contracts/protocol/json";
 import { Command, CommanderError } from "commander";
 import manifest from "../package.json" with { type: "json" };

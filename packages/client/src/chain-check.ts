@@ -24,23 +24,17 @@ import { escrowAddress, packParameters, unpackTerms } from "@working-contracts/p
 import type { Address, EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { DEPLOYED_CODE } from "./deployed-code.js";
 import { ConnectionError, isOutage, NotOnChain, RefusedToSign } from "./errors.js";
-import { fetchWhole, parse, reasonOf } from "./http.js";
+import { type ChainNode, type Range, type Rpc, rangesBack, requesterOf } from "./rpc.js";
 import type { Session } from "./session.js";
 import type { Addresses, Contract } from "./types.js";
 import type { Protocol } from "./verify/read-chain.js";
 import { matches, type WaitOptions, waitUntil } from "./wait.js";
-import type { Eip1193Provider } from "./wallets.js";
-
-/** A node: its JSON-RPC URL, or an EIP-1193 provider. */
-export type ChainNode = string | Eip1193Provider;
 
 interface Log {
   topics: Hex[];
   data: Hex;
   blockNumber: Hex;
 }
-
-type Rpc = <T>(method: string, params: unknown[]) => Promise<T>;
 
 const callAt = (rpc: Rpc, to: string, data: Hex) => rpc<Hex>("eth_call", [{ to, data }, "latest"]);
 const IMPLEMENTATION = selectorOf("IMPLEMENTATION()");
@@ -55,10 +49,10 @@ const PROXY_BYTES = 45;
 /** Base Sepolia's id, which the local network has as well. Elsewhere the token's grants are public for a week. */
 const TEST_CHAIN = 84_532;
 const MIN_GRANT_DELAY = 604_800n;
+/** An escrow's last events are often new: a search begins with fewer blocks than most nodes allow. */
+const LOG_BLOCKS = 10_000n;
 /** Without and with a named counterparty. */
 const TERMS_BYTES = [109, 129];
-/** Most nodes return the events of this many blocks. */
-const LOG_BLOCKS = 10_000;
 /** How long the service can take to register a narrower sign-in. */
 const REGISTRATION_MS = 30_000;
 /** How far node and service can be apart. */
@@ -79,8 +73,6 @@ const LED_TO = {
   decline: ENDED,
   withdraw: ["cancelled-withdrawn"],
 };
-/** A node that has not responded by then does not respond. */
-const NODE_TIMEOUT_MS = 20_000;
 
 /** Throws RefusedToSign unless chain, implementation and an existing escrow, or the parameters of a new one, are as expected. */
 export async function requireOnChain(
@@ -217,11 +209,12 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
 
   /** Events of the escrow, in ranges of blocks from the newest backwards. */
   async function* eventsBack(...topics: Hex[]): AsyncGenerator<Log[]> {
-    let to = Number(await rpc<Hex>("eth_blockNumber", []));
-    for (; to >= network.startBlock; to -= LOG_BLOCKS) {
-      const [fromBlock, toBlock] = [Math.max(to - LOG_BLOCKS + 1, 0), to].map((n) => `0x${n.toString(16)}`);
-      yield await rpc<Log[]>("eth_getLogs", [{ address: id, topics: [topics], fromBlock, toBlock }]);
-    }
+    const toBlock = BigInt(await rpc<Hex>("eth_blockNumber", []));
+    const read = ({ fromBlock, toBlock }: Range) => {
+      const range = { fromBlock: `0x${fromBlock.toString(16)}`, toBlock: `0x${toBlock.toString(16)}` };
+      return rpc<Log[]>("eth_getLogs", [{ address: id, topics: [topics], ...range }]);
+    };
+    yield* rangesBack({ fromBlock: BigInt(network.startBlock), toBlock }, read, LOG_BLOCKS);
   }
 
   /** An event that an escrow emits once. */
@@ -440,71 +433,3 @@ export async function signatureNonceAt(node: ChainNode, contract: string, agent:
   const data = encodeCall("signatureNonce(address)", agent);
   return BigInt(await callAt(requesterOf(node), contract, data));
 }
-
-/** JSON-RPC. Throws the node's error, or ConnectionError without a response; no message has the whole URL. */
-export function requesterOf(node: ChainNode): Rpc {
-  if (typeof node !== "string") return (method, params) => node.request({ method, params });
-  const { url, headers } = withoutCredentials(node);
-  return async <T>(method: string, params: unknown[]) => {
-    const failure = (reason: string) =>
-      new ConnectionError(`${method} at the node ${hostOf(node)}: ${reason}`);
-    let response: Response;
-    let text: string;
-    try {
-      response = await fetchWhole(url, {
-        method: "POST",
-        headers: { ...headers, "content-type": "application/json" },
-        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-        signal: AbortSignal.timeout(NODE_TIMEOUT_MS),
-      });
-      text = await response.text();
-    } catch (error) {
-      throw failure(reasonOf(error));
-    }
-    const { result, error } = (parse(text) ?? {}) as { result?: T; error?: { message: string } };
-    if (result !== undefined) return result;
-    if (error === undefined) throw failure(`HTTP ${response.status}`);
-    throw new Error(`${method}: ${withoutKeys(node, error.message)}`);
-  };
-}
-
-/** `fetch` takes no URL with a name and a password, and repeats it in its message. */
-function withoutCredentials(node: string): { url: string; headers: Record<string, string> } {
-  const url = URL.canParse(node) ? new URL(node) : undefined;
-  if (!url?.username && !url?.password) return { url: node, headers: {} };
-  const { username, password } = url;
-  url.username = url.password = "";
-  const pair = [username, password].map(decodeURIComponent).join(":");
-  return { url: url.href, headers: { authorization: `Basic ${btoa(pair)}` } };
-}
-
-/** viem's messages contain the node's whole URL, and so possibly a key; its short ones do not. */
-export const shortOf = ({ message, shortMessage = message }: Error & { shortMessage?: string }): string =>
-  shortMessage;
-
-/** A node's message without the parts of its URL after the host: a key would be as long as this. */
-const withoutKeys = (node: string, message: string): string =>
-  node
-    .split(/[/?&=]/)
-    .slice(3)
-    .filter((part) => part.length > 7)
-    .reduce((text, part) => text.replaceAll(part, "…"), message);
-
-/** Throws the error again, without the node's whole URL. If the node gave a reason, that is in viem's `details`. */
-export function withoutUrl(
-  node: ChainNode,
-  error: Error & Partial<Record<"shortMessage" | "details", string>> & { code?: number },
-): never {
-  const { shortMessage, details, code } = error;
-  if (shortMessage === undefined) throw error;
-  const reason = code !== undefined && details ? ` (${withoutKeys(String(node), details)})` : "";
-  throw new Error(`The node ${nameOf(node)}: ${shortMessage}${reason}`);
-}
-
-/** A node's name for messages: of its URL only the host, because the rest can contain a key. */
-export const nameOf = (node: ChainNode): string =>
-  typeof node === "string" ? hostOf(node) : "of the wallet";
-
-/** All of a node's URL that may be shown. */
-export const hostOf = (url: string): string =>
-  URL.canParse(url) ? new URL(url).host : "without a valid URL";

@@ -2,7 +2,6 @@
 import { STABLECOIN_DECIMALS } from "@working-contracts/protocol/amounts";
 import type { Hex } from "@working-contracts/protocol/types";
 import { actions } from "./actions.js";
-import type { ChainNode } from "./chain-check.js";
 import { deliveries } from "./deliveries.js";
 import { ConnectionError, RefusedToSign, ServiceError } from "./errors.js";
 import { type EventOptions, followEvents, webhooks } from "./events.js";
@@ -14,6 +13,7 @@ import {
   type PlannedPayment,
   type SpendingLimit,
 } from "./payment.js";
+import type { ChainNode } from "./rpc.js";
 import {
   call,
   dataOf,

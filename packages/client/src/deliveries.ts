@@ -2,10 +2,10 @@
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import type { ChainNode } from "./chain-check.js";
 import { RefusedToSign } from "./errors.js";
 import { followEvents } from "./events.js";
 import { parse } from "./http.js";
+import type { ChainNode } from "./rpc.js";
 import { dataOf, deliveriesKey, reads, type Session } from "./session.js";
 import { provenTerms } from "./terms.js";
 import type { Contract, ReferenceField } from "./types.js";

@@ -3,7 +3,6 @@ import type { OnChainOptions } from "./on-chain.js";
 
 export type { RejectionReason } from "@working-contracts/protocol/types";
 export { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-export type { ChainNode } from "./chain-check.js";
 export {
   type Agent,
   type ConnectOptions,
@@ -27,6 +26,7 @@ export {
 export { type EventOptions, verifyWebhook } from "./events.js";
 export type { DeliverOnChainOptions, OnChainOptions } from "./on-chain.js";
 export type { PaymentProgress, PaymentProof, PlannedPayment, SpendingLimit } from "./payment.js";
+export type { ChainNode } from "./rpc.js";
 export type { SubmissionStore } from "./session.js";
 export type { OperatorPermission } from "./signing.js";
 export { provenTerms } from "./terms.js";

@@ -35,19 +35,17 @@ import { clientAbi } from "./abi.js";
 import {
   escrowAt,
   grantAt,
-  hostOf,
   requireChain,
   requireKnownCode,
   requireOnChain,
   requireTokens,
-  shortOf,
   termsIn,
-  withoutUrl,
 } from "./chain-check.js";
 import type { ConnectOptions } from "./connect.js";
 import { OutcomeUnknown, RefusedToSign, Reverted } from "./errors.js";
 import { fetchWhole } from "./http.js";
 import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js";
+import { hostOf, shortOf, withoutUrl } from "./rpc.js";
 import { type ExpectedPayment, plannedOf, votesKey } from "./session.js";
 import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./signing.js";
 import { requireBounds } from "./terms.js";

@@ -13,11 +13,12 @@ import {
   importJWK,
 } from "jose";
 import { verifyMessage } from "viem/utils";
-import type { ChainNode, escrowAt } from "./chain-check.js";
+import type { escrowAt } from "./chain-check.js";
 import type { ShareOptions } from "./deliveries.js";
 import { RefusedToSign } from "./errors.js";
 import type { followEvents } from "./events.js";
 import { parse } from "./http.js";
+import type { ChainNode } from "./rpc.js";
 import { call, deliveriesKey, everyEvent, everyItem, type PageQuery, type Session } from "./session.js";
 import type { EventQuery, ReferenceField, ReferenceKey } from "./types.js";
 import type { waitUntil } from "./wait.js";

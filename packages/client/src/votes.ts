@@ -13,10 +13,11 @@ import {
 } from "@working-contracts/protocol/outcomes";
 import type { Status } from "@working-contracts/protocol/status";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import type { ChainNode, escrowAt } from "./chain-check.js";
+import type { escrowAt } from "./chain-check.js";
 import { isOutage, RefusedToSign, ServiceError } from "./errors.js";
 import { pause } from "./http.js";
 import type { OnChainOptions } from "./on-chain.js";
+import type { ChainNode } from "./rpc.js";
 import {
   call,
   everyEvent,

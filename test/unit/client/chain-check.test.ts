@@ -6,8 +6,9 @@ import {
   termsIn,
 } from "@working-contracts/client/chain-check";
 import { ConnectionError } from "@working-contracts/client/errors";
-import { encodeWords } from "@working-contracts/protocol/hex";
+import { concatHex, encodeWords } from "@working-contracts/protocol/hex";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
+import { keccak256, toHex } from "viem";
 import { expect, it } from "vitest";
 import { account, agentOf, CODE, fakeNode, NETWORK, type NodeCall } from "./fake-service.js";
 import { servedTerms } from "./served-terms.js";
@@ -104,6 +105,45 @@ it("a node that hides the dispute is a failure, not a dispute without Backup Age
   };
   const { backupAgents } = await escrowAt(node, NETWORK, id);
   await expect(backupAgents()).rejects.toThrow("no event of the dispute");
+});
+
+it("events are found at a node that allows few blocks for each request, in as few requests as that takes", async () => {
+  const { id, code } = servedTerms();
+  const newest = 30_000;
+  const topicOf = (event: string) => keccak256(toHex(event));
+  const [delivered, disputed, drawn] = [
+    "WorkingContractDelivered(bytes32,bytes32,uint24)",
+    "WorkingContractDisputed(uint256,uint40)",
+    "BackupAgentsDrawn(address[])",
+  ].map(topicOf);
+  const juror = `0x${"ab".repeat(20)}` as Hex;
+  const hash = keccak256("0x01");
+  const logs = [
+    { at: newest - 20_500, topics: [delivered], data: concatHex([hash, hash, encodeWords(0)]) },
+    { at: newest - 20_000, topics: [disputed], data: "0x" },
+    { at: newest - 19_999, topics: [drawn], data: encodeWords(32, 1, juror) },
+  ];
+  let asked = 0;
+  const chain = fakeNode({}, (address) => (address === id ? code : CODE));
+  const nodeOf = (most: number) => ({
+    async request(call: NodeCall) {
+      if (call.method === "eth_blockNumber") return toHex(newest);
+      if (call.method !== "eth_getLogs") return chain.request(call);
+      const { topics, fromBlock, toBlock } = call.params[0] as never as Record<string, string>;
+      asked++;
+      if (Number(toBlock) - Number(fromBlock) >= most) throw new Error(`up to a ${most} block range`);
+      const within = ({ at, topics: [topic] }: (typeof logs)[number]) =>
+        topics?.[0]?.includes(topic as Hex) && at >= Number(fromBlock) && at <= Number(toBlock);
+      return logs.filter(within);
+    },
+  });
+  const { backupAgents, deliveryHash } = await escrowAt(nodeOf(500), NETWORK, id);
+  expect(await deliveryHash()).toBe(hash);
+  expect(await backupAgents()).toEqual(new Set([juror]));
+  // Five are refused, then 312 blocks at once.
+  expect(asked).toBe(2 * 5 + Math.ceil(20_501 / 312) + Math.ceil(20_001 / 312));
+  const none = await escrowAt(nodeOf(0), NETWORK, id);
+  await expect(none.deliveryHash()).rejects.toThrow("up to a 0 block range");
 });
 
 it.each<[Hex, object | undefined]>([

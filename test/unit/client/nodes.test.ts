@@ -1,7 +1,7 @@
 /** A node's URL can contain a key, so no error shows more of it than the host. */
 import { refusalOf } from "@working-contracts/cli/errors";
-import { requesterOf } from "@working-contracts/client/chain-check";
 import { onChain } from "@working-contracts/client/index";
+import { requesterOf } from "@working-contracts/client/rpc";
 import { type Reader, verifyContract } from "@working-contracts/client/verify/verify";
 import { createClient, http } from "viem";
 import { getChainId } from "viem/actions";

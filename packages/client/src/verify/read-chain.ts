@@ -4,6 +4,7 @@ import { type Address, type Client, getAddress, type Hex, parseAbi, parseEventLo
 import { getBlock, getCode, getLogs, readContract } from "viem/actions";
 import { clientAbi } from "../abi.js";
 import { termsIn } from "../chain-check.js";
+import { type Range, rangesBack } from "../rpc.js";
 import type { Addresses } from "../types.js";
 
 /** EIP-20 and EIP-3009. */
@@ -80,24 +81,11 @@ export async function readEscrow(
   };
 }
 
-interface Range {
-  fromBlock: bigint;
-  toBlock: bigint;
-}
-
-/** Nodes limit the blocks and results of one request, so a request that fails is split in two. */
+/** All that was found in a range, oldest first, however few blocks the node allows at once. */
 export async function inRanges<T>(range: Range, read: (range: Range) => Promise<T[]>): Promise<T[]> {
-  try {
-    return await read(range);
-  } catch (error) {
-    const { fromBlock, toBlock } = range;
-    if (fromBlock >= toBlock) throw error;
-    const middle = (fromBlock + toBlock) / 2n;
-    return [
-      ...(await inRanges({ fromBlock, toBlock: middle }, read)),
-      ...(await inRanges({ fromBlock: middle + 1n, toBlock }, read)),
-    ];
-  }
+  const found: T[][] = [];
+  for await (const some of rangesBack(range, read)) found.unshift(some);
+  return found.flat();
 }
 
 /** Changes `sums`. An address without a sum starts at zero. */
