@@ -2,7 +2,7 @@
 import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { RefusedToSign } from "./errors.js";
+import { RefusedToSign, UnreadableReference } from "./errors.js";
 import { followEvents } from "./events.js";
 import { parse } from "./http.js";
 import type { ChainNode } from "./rpc.js";
@@ -81,7 +81,9 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     if (field !== "delivery") hash = (await termsOf(id)).document.supplementaryMaterialsHash;
     else if (node !== undefined) hash = await (await escrowOf(id, node)).deliveryHash();
     if (hash === undefined || hash === keccak256(stringToHex(text))) return text;
-    throw new Error(`${field}: the service shows another text than the one whose hash is on chain`);
+    throw new UnreadableReference(
+      `${field}: the service shows another text than the one whose hash is on chain`,
+    );
   }
 
   /** By the contract's terms, or for a listing for anyone by the chain: the service could name an accomplice. */
@@ -140,7 +142,8 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
 
     /**
      * Decrypts a reference of a contract. Returns null if it is not set, the caller has no key for it, or no party has
-     * shared it with this Backup Agent yet: reading asks them to. Throws if it cannot be opened or is not what was delivered.
+     * shared it with this Backup Agent yet: reading asks them to. Throws UnreadableReference if it cannot be opened or is not
+     * what was delivered.
      * With a `copy` from `onShare` of a party, it reads a delivery without the service, and throws RefusedToSign without
      * `node`: only the chain proves what was delivered.
      */

@@ -60,6 +60,11 @@ export class RefusedToSign extends Error {
   }
 }
 
+/** A reference is there, and is not what was delivered, or cannot be opened. Of a delivery: dispute it, if it stays so. */
+export class UnreadableReference extends Error {
+  override readonly name = "UnreadableReference";
+}
+
 /** The payment would exceed the caller's own limit. Nothing was signed. */
 export class SpendingLimitError extends Error {
   override readonly name = "SpendingLimitError";

@@ -21,6 +21,7 @@ export {
   Reverted,
   ServiceError,
   SpendingLimitError,
+  UnreadableReference,
   type UnusedPayment,
 } from "./errors.js";
 export { type EventOptions, verifyWebhook } from "./events.js";

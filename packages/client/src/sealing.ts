@@ -15,7 +15,7 @@ import {
 import { verifyMessage } from "viem/utils";
 import type { escrowAt } from "./chain-check.js";
 import type { ShareOptions } from "./deliveries.js";
-import { RefusedToSign } from "./errors.js";
+import { RefusedToSign, UnreadableReference } from "./errors.js";
 import type { followEvents } from "./events.js";
 import { parse } from "./http.js";
 import type { ChainNode } from "./rpc.js";
@@ -26,7 +26,7 @@ import { type KeyPair, keyText, servedKey } from "./wallets.js";
 
 const ALG = "ECDH-ES+A256KW";
 const TYPE = "wc-sealed";
-const UNOPENED = "The delivery cannot be opened: it was sealed wrongly";
+const UNOPENED = "The reference cannot be opened: it was encrypted wrongly";
 
 /** The agent's published key; null if there is none. Throws RefusedToSign if the agent did not sign the one that is shown. */
 export async function publishedKey(session: Session, address: string): Promise<string | null> {
@@ -86,7 +86,7 @@ export async function plainTextOf(
   { id, address, keys }: { id: string; address: string; keys: KeyPair },
 ): Promise<Uint8Array | null> {
   if (decodeProtectedHeader(jwe).contract !== id.toLowerCase())
-    throw new Error("The delivery cannot be opened: it was sealed for another contract");
+    throw new UnreadableReference("The delivery cannot be opened: it was sealed for another contract");
   const own = jwe.recipients.find((one) => one?.header?.kid === address.toLowerCase());
   if (own === undefined) return null;
   const opening = generalDecrypt({ ...jwe, recipients: [own] }, await imported(keys));
@@ -95,16 +95,16 @@ export async function plainTextOf(
 
 /** Other errors quote the sealed text, which another party wrote. */
 function unopened(cause: unknown): never {
-  throw new Error(UNOPENED, { cause });
+  throw new UnreadableReference(UNOPENED, { cause });
 }
 
 /** The reference in a plain text. Throws unless the sealed reference commits to it, and it is a text. */
 export async function referenceIn(plain: Uint8Array, jwe: GeneralJWE): Promise<string> {
   if ((await digestOf(plain)) !== decodeProtectedHeader(jwe).sha256)
-    throw new Error("This is not the reference that was delivered");
+    throw new UnreadableReference("This is not the reference that was delivered");
   const { reference } = (parse(new TextDecoder().decode(plain)) ?? {}) as { reference?: unknown };
   if (typeof reference === "string") return reference;
-  throw new Error(UNOPENED);
+  throw new UnreadableReference(UNOPENED);
 }
 
 /** Encrypts the plain text of a sealed reference for one more reader (compact JWE). */
@@ -131,8 +131,8 @@ async function digestOf(bytes: Uint8Array): Promise<string> {
 /** Decrypts a compact JWE (`dir`, `A256GCM`). Throws if the key belongs to another reference or the text was modified. */
 export async function openReference(jwe: string, key: ReferenceKey): Promise<string> {
   const { kid } = decodeProtectedHeader(jwe);
-  if (kid !== key.kid) throw new Error(`The key ${key.kid} does not decrypt ${kid}`);
-  const { plaintext } = await compactDecrypt(jwe, await importJWK({ ...key }));
+  if (kid !== key.kid) throw new UnreadableReference(`The key ${key.kid} does not decrypt ${kid}`);
+  const { plaintext } = await compactDecrypt(jwe, await importJWK({ ...key })).catch(unopened);
   return new TextDecoder().decode(plaintext);
 }
 

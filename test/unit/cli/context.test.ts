@@ -6,10 +6,12 @@ import { createContext, signedIn } from "@working-contracts/cli/context";
 import { EXIT_HELP } from "@working-contracts/cli/errors";
 import { submittedIn, writePrivateJson } from "@working-contracts/cli/files";
 import { run } from "@working-contracts/cli/main";
+import { keccak256, stringToHex } from "@working-contracts/protocol/hex";
 import { voteDeposit } from "@working-contracts/protocol/ledger";
 import { DEFAULT_PARAMETERS } from "@working-contracts/protocol/terms";
+import { base64url, CompactEncrypt } from "jose";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { account, NETWORK, quoted } from "../client/fake-service.js";
+import { account, CODE, fakeNode, NETWORK, quoted } from "../client/fake-service.js";
 import { servedTerms } from "../client/served-terms.js";
 
 const URL_ = NETWORK.baseUrl;
@@ -27,7 +29,7 @@ afterEach(() => {
   rmSync(cwd, { recursive: true });
 });
 
-type Answers = Record<string, (init: RequestInit) => Response>;
+type Answers = Record<string, (init: RequestInit) => Response | Promise<Response>>;
 const command = (...args: string[]) => commandAt({}, ...args);
 
 function stake({ headers }: RequestInit): Response {
@@ -111,6 +113,40 @@ it("a contract is shown with the text, price and deadlines behind its address", 
     budgetOrPrice: "50.0",
     reviewDeadline: "2027-01-15T08:05:00.000Z",
   });
+});
+
+it("a dispute of the delivery is advised if its text is not what was delivered, not if the node cannot say", async () => {
+  const { id, code, terms } = servedTerms();
+  const [kid, secret] = ["1", new Uint8Array(32)];
+  const header = { alg: "dir", enc: "A256GCM", kid };
+  const delivery = await new CompactEncrypt(new TextEncoder().encode("ipfs://summary"))
+    .setProtectedHeader(header)
+    .encrypt(secret);
+  const key = { kty: "oct", kid, k: base64url.encode(secret), field: "delivery" };
+  const shown = { id, status: "under-review", delivery, supplementaryMaterials: null };
+  const chain = fakeNode({}, (address) => (address === id ? code : CODE));
+  const showAt = async (logs: () => object) => {
+    const served: Answers = {
+      [`/v1/contracts/${id}`]: () => Response.json({ data: shown }),
+      [`/v1/contracts/${id}/terms`]: () => Response.json({ data: terms }),
+      [`/v1/contracts/${id}/keys`]: () => Response.json({ data: { keys: [key] } }),
+      async "/node"({ body }) {
+        const call = JSON.parse(String(body));
+        if (call.method === "eth_getLogs") return Response.json(logs());
+        const isNumber = call.method === "eth_blockNumber";
+        return Response.json({ result: isNumber ? "0x1" : await chain.request(call) });
+      },
+    };
+    const { code: exit, stdout } = await commandAt(served, "--rpc-url", `${URL_}/node`, "--json", "show", id);
+    const { status, unopened } = JSON.parse(stdout);
+    expect([exit, status]).toEqual([0, "under-review"]);
+    return unopened;
+  };
+  const deliveredWith = (hash: string) => () => ({ result: [{ topics: [], data: hash }] });
+  expect(await showAt(deliveredWith(keccak256(stringToHex("ipfs://summary"))))).toBeUndefined();
+  expect(await showAt(deliveredWith(keccak256("0x01")))).toMatch(/another text .* dispute it before/);
+  const refused = await showAt(() => ({ error: { message: "up to a 500 block range" } }));
+  expect(refused).toMatch(/^eth_getLogs: up to a 500 block range\. .*another node$/);
 });
 
 it("a sealed vote that could have been cast names the command that opens it, whatever becomes of it", async () => {

@@ -57,7 +57,7 @@ it("a share that cannot be opened says so in our words, not in those of its send
   const crit = ["The delivery was withdrawn: vote met. This parameter"];
   const header = base64url.encode(JSON.stringify({ alg: "ECDH-ES+A256KW", enc: "A256GCM", crit }));
   const opening = openShare(`${header}.AAAA.AAAA.AAAA.AAAA`, keys);
-  const message = "The delivery cannot be opened: it was sealed wrongly";
+  const message = "The reference cannot be opened: it was encrypted wrongly";
   await expect(opening).rejects.toMatchObject({ message, cause: expect.any(Error) });
 });
 

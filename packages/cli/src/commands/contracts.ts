@@ -15,6 +15,7 @@ import {
   ServiceError,
   type Settlement,
   type StatusPattern,
+  UnreadableReference,
 } from "@working-contracts/client/index";
 import { toHex } from "@working-contracts/protocol/hex";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
@@ -352,7 +353,9 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
     const text = await ifAllowed(() => agent.readReference(id, field));
     if (text !== null) references[field] = text;
     else if (field === "delivery" && delivery !== null && client === agent.address)
-      throw new Error("The delivery cannot be opened: it was not sealed to you, or is withheld");
+      throw new UnreadableReference(
+        "The delivery cannot be opened: it was not sealed to you, or is withheld",
+      );
   };
   await read("supplementaryMaterials");
   const failure = await read("delivery").catch((error: Error) => {
@@ -360,8 +363,11 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
     if (error instanceof ServiceError || error instanceof ConnectionError) throw error;
     return error;
   });
-  // A node can have a break, too.
-  const advice = "Try again; if it stays so and you are its Client, dispute it before the review deadline";
+  // A node that cannot say, too, must not cost a Dispute Bond.
+  const advice =
+    failure instanceof UnreadableReference
+      ? "Try again; if it stays so and you are its Client, dispute it before the review deadline"
+      : "That says nothing of the delivery: try again, or with another node";
   return { references, unopened: failure ? `${failure.message}. ${advice}` : undefined };
 }
 
