@@ -334,6 +334,30 @@ describe.concurrent("a narrower sign-in", () => {
     record("use a wider sign-in that it kept back", results, ["succeeds", "it notices"]);
   });
 
+  test("is not ended by a service that only says so", async () => {
+    const pretending = lying((path) =>
+      path.endsWith("/api-key/revoke") ? Response.json({ data: { revokedCount: 1 } }) : null,
+    );
+    const attack = async (options: Partial<ConnectOptions>) => {
+      const victim = await strict({ fetch: pretending, operator: "all", ...options });
+      const registered = await operator.delegationOf(victim as never);
+      expect(await operator.relayed(world.deployment.delegation, registered)).toBe("succeeds");
+      return victim.revokeKeys().then(
+        () => "succeeds",
+        async ({ message }: Error) => {
+          const { account } = victim;
+          expect(await isDelegated(world, account, "approve")).toBe(true);
+          const honest = await connect({ baseUrl: world.url, account, node: world.info.rpcUrl, apiKey: "" });
+          await honest.revokeKeys();
+          expect(await isDelegated(world, account, "approve")).toBe(false);
+          return message.includes("a wider delegation") ? "it notices" : message;
+        },
+      );
+    };
+    const results = [await attack(NO_NODE), await attack({})];
+    record("pretend that its sign-in was revoked", results, ["succeeds", "it notices"]);
+  });
+
   test.each(["revoke", "register"] as const)(
     "fails while a wider delegation is in force, until the agent calls `%s`",
     async (remedy) => {

@@ -186,9 +186,10 @@ export function actions(session: Session) {
     setProfile: (changes: { displayName?: string | null; bio?: string | null }) =>
       dataOf(session, "POST /v1/agents/me/profile", { body: changes }),
 
-    /** Revokes one API key; without `keyId` all, and the service's authority to act. Returns how many keys. */
+    /** Revokes one API key; without `keyId` all, and the service's authority to act: with a node, throws while it has any. Returns how many keys. */
     async revokeKeys(keyId?: string): Promise<number> {
-      const redeemed = await signChallenge({ ...session, permission: { actions: 0, until: 0 } });
+      const nothing = { ...session, permission: { actions: 0, until: 0 } };
+      const redeemed = await signChallenge(nothing);
       const { revokedCount } = await dataOf(
         { ...session, apiKey: "" },
         "POST /v1/agents/{address}/api-key/revoke",
@@ -197,6 +198,8 @@ export function actions(session: Session) {
           body: { ...redeemed, ...(keyId === undefined ? {} : { keyId }) },
         },
       );
+      if (session.node && keyId === undefined)
+        await (await import("./chain-check.js")).requireNotWider(nothing, session.node);
       return revokedCount;
     },
   };

@@ -7,6 +7,7 @@ import {
 } from "@working-contracts/client/chain-check";
 import { ConnectionError } from "@working-contracts/client/errors";
 import { concatHex, encodeWords } from "@working-contracts/protocol/hex";
+import { challengeText } from "@working-contracts/protocol/signatures";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { keccak256, toHex } from "viem";
 import { expect, it } from "vitest";
@@ -92,6 +93,41 @@ it("a narrower sign-in waits for its registration while the node does not respon
   grants = [7];
   const aborted = requireNotWider(signedWith(AbortSignal.timeout(100)) as never, node);
   await expect(aborted).rejects.toMatchObject({ name: "TimeoutError" });
+});
+
+it("all keys are revoked only once no delegation is in force at the node, whatever the service answers", async () => {
+  let grants = [7, 7, 0];
+  const node = fakeNode({
+    "dependencies()": () => encodeWords(0, 0, NETWORK.relay as Hex),
+    "grants(address,address)": () =>
+      encodeWords(2, 1, 0, (grants.length > 1 ? grants.shift() : grants[0]) ?? 0),
+  });
+  const stopped = new AbortController();
+  const agent = await agentOf(
+    (request) => {
+      if (request.endsWith("/api-key/revoke")) return Response.json({ data: { revokedCount: 2 } });
+      if (!request.endsWith("/challenge")) return undefined;
+      const issuedAt = Math.floor(Date.now() / 1000);
+      const dated = { nonce: keccak256("0x01"), issuedAt, expiresAt: issuedAt + 300 };
+      const {
+        domain,
+        relay: operator,
+        factory,
+        chainId,
+      } = NETWORK as typeof NETWORK & Record<"relay" | "factory", Hex>;
+      const named = { domain, agent: account.address, operator, factory, chainId };
+      const message = challengeText({ ...named, actions: 0, until: 0, ...dated });
+      return Response.json({ data: { challengeId: "1", message } });
+    },
+    { node, signal: stopped.signal },
+  );
+  expect(await agent.revokeKeys()).toBe(2);
+  expect(grants).toEqual([0]);
+  grants = [7];
+  expect(await agent.revokeKeys("1")).toBe(2);
+  const pretended = agent.revokeKeys();
+  setTimeout(() => stopped.abort(new Error("given up")), 1_500);
+  await expect(pretended).rejects.toThrow("given up");
 });
 
 it("a node that hides the dispute is a failure, not a dispute without Backup Agents", async () => {
