@@ -2,7 +2,6 @@
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { checkpointLeaf, computeCriteria, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { encodeCall, keccak256, stringToHex } from "@working-contracts/protocol/hex";
-import { depositsOf, disputeBond } from "@working-contracts/protocol/ledger";
 import { packOutcomes } from "@working-contracts/protocol/outcomes";
 import { complaintCall } from "@working-contracts/protocol/signatures";
 import type { TermsDocument } from "@working-contracts/protocol/terms";
@@ -13,7 +12,7 @@ import { RefusedToSign } from "./errors.js";
 import type { QuotedPayment } from "./payment.js";
 import { call, checkpointsKey, dataIn, dataOf, pay, reads, type Session, type ToEscrow } from "./session.js";
 import { CLOCK_TOLERANCE, callSigned, signChallenge } from "./signing.js";
-import { ownTerms, type Posted, provenTerms } from "./terms.js";
+import { dueToAccept, dueToCreate, dueToDispute, ownTerms, type Posted, provenTerms } from "./terms.js";
 import type { Checkpoint, CheckpointDraft, Contract, Draft, Outcome, Stake } from "./types.js";
 import type { OpenOptions, VoteOptions, Voting } from "./votes.js";
 
@@ -32,12 +31,11 @@ export function actions(session: Session) {
   const caller = signer.address.toLowerCase() as Address;
   const { terms: servedTerms } = reads(session);
   /** Expects a payment to the contract's own escrow, of an amount computed from its proven terms. */
-  const toEscrow: ToEscrow = (id, status, dueOf) => async () => {
+  const toEscrow: ToEscrow = (id, dueOf) => async () => {
     const terms = provenTerms(id, await servedTerms(id), network);
     return {
       payTo: id.toLowerCase(),
       currency: "stablecoin",
-      status,
       ...dueOf(terms),
       escrow: { id, terms },
     };
@@ -91,11 +89,8 @@ export function actions(session: Session) {
 
     /** Accepts a contract: pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Contract> {
-      const expect = toEscrow(id, "created", (terms) => ({
-        amount: depositsOf(terms).acceptor,
-        deadline: terms.matchDeadline,
-      }));
       const body = JSON.stringify({ accept: true });
+      const expect = toEscrow(id, dueToAccept);
       const input = { path: { id }, body, expect, parse: provenAs(session, "accept", id) };
       return pay(session, "POST /v1/contracts/{id}/accept", input);
     },
@@ -118,10 +113,7 @@ export function actions(session: Session) {
 
     /** Rejects the delivery and pays the Dispute Bond; Backup Agents decide. */
     async dispute(id: string): Promise<Contract> {
-      const expect = toEscrow(id, "under-review", ({ price, parameters, reviewDeadline }) => ({
-        amount: disputeBond(price, parameters),
-        deadline: reviewDeadline,
-      }));
+      const expect = toEscrow(id, dueToDispute);
       const input = { path: { id }, expect, parse: provenAs(session, "dispute", id) };
       return pay(session, "POST /v1/contracts/{id}/dispute", input);
     },
@@ -273,8 +265,7 @@ function posting(session: Session) {
       return {
         payTo,
         currency: "stablecoin" as const,
-        amount: depositsOf(terms).initiator,
-        deadline: terms.matchDeadline,
+        ...dueToCreate(terms),
         escrow: { id: payTo, terms, isNew: true },
       };
     };

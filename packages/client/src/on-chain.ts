@@ -2,11 +2,10 @@
 import { formatDecimal, parseDecimal, TOKEN_DECIMALS } from "@working-contracts/protocol/amounts";
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
 import { encodeWords, keccak256, stringToHex, toHex } from "@working-contracts/protocol/hex";
-import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
 import { CHALLENGE_VALIDITY } from "@working-contracts/protocol/limits";
 import { bondNonce, findVotes, packOutcomes, voteCommitment } from "@working-contracts/protocol/outcomes";
 import { challengeText, MAX_DATED_AHEAD } from "@working-contracts/protocol/signatures";
-import { isVotingClosed, type Status } from "@working-contracts/protocol/status";
+import { isVotingClosed } from "@working-contracts/protocol/status";
 import { escrowAddress, packTerms } from "@working-contracts/protocol/terms";
 import type { Address, EscrowTerms } from "@working-contracts/protocol/types";
 import {
@@ -48,7 +47,7 @@ import { type Expected, signAuthorization, VALIDITY_SECONDS } from "./payment.js
 import { hostOf, shortOf, withoutUrl } from "./rpc.js";
 import { type ExpectedPayment, plannedOf, votesKey } from "./session.js";
 import { lowerCase, type OperatorPermission, permissionOf, requireNotAhead } from "./signing.js";
-import { requireBounds } from "./terms.js";
+import { type Due, dueToAccept, dueToCreate, dueToDispute, dueToVote, requireBounds } from "./terms.js";
 import type { Addresses, Checkpoint, Outcome } from "./types.js";
 import { type Signer, voteSalt } from "./wallets.js";
 
@@ -221,13 +220,6 @@ function refuse({ address, functionName }: { address: string; functionName: stri
   throw new Reverted(`${functionName} at ${address}: ${reason}`, data?.errorName);
 }
 
-/** An amount that an escrow takes, until a deadline in seconds. */
-interface Due {
-  amount: bigint;
-  nonce?: Hex;
-  deadline?: number;
-}
-
 /** Errors of these actions can contain the node's URL. */
 function createActions(
   { rpcUrl, submitted }: OnChainOptions,
@@ -239,18 +231,18 @@ function createActions(
     return transact(pinned().registry, functionName, args);
   }
 
-  function depositOf(escrow: Required<Expected>["escrow"], { nonce, ...due }: Due & { status?: Status }) {
+  function depositOf(escrow: Required<Expected>["escrow"], due: Due, nonce?: Hex) {
     requireBounds(escrow.terms);
     const payment = { payTo: escrow.id, currency: "stablecoin", escrow, ...due } as const;
     return sign(payment, { asset: pinned().asset, nonce });
   }
 
   /** Throws RefusedToSign unless the escrow is one of the deployment and has the status. */
-  async function pay(id: string, status: Status, dueOf: (terms: EscrowTerms) => Due) {
-    const escrow = await escrowAt(rpcUrl, pinned(), id);
-    await escrow.requireStatus(status);
-    const { terms } = escrow;
-    return depositOf({ id, terms }, { ...dueOf(terms), status });
+  async function pay(id: string, dueOf: (terms: EscrowTerms) => Due, nonce?: Hex) {
+    const { terms, requireStatus } = await escrowAt(rpcUrl, pinned(), id);
+    const due = dueOf(terms);
+    await requireStatus(due.status);
+    return depositOf({ id, terms }, due, nonce);
   }
 
   async function ballotOf(id: string, salt?: Hex) {
@@ -265,17 +257,12 @@ function createActions(
       const id = escrowAddress({ factory, implementation, terms });
       const escrow = { id, terms, isNew: true };
       await requireOnChain(rpcUrl, pinned(), escrow);
-      const due = { amount: depositsOf(terms).initiator, deadline: terms.matchDeadline };
-      const deposit = await depositOf(escrow, due);
+      const deposit = await depositOf(escrow, dueToCreate(terms));
       return transact(factory, "create", [packTerms(terms), deposit]);
     },
     /** Pays the Worker Stake, or the price of a listing. */
     async accept(id: string): Promise<Hex> {
-      const deposit = await pay(id, "created", (terms) => ({
-        amount: depositsOf(terms).acceptor,
-        deadline: terms.matchDeadline,
-      }));
-      return transact(id, "accept", [me, deposit]);
+      return transact(id, "accept", [me, await pay(id, dueToAccept)]);
     },
     decline: call("decline"),
     cancel: call("cancel"),
@@ -290,21 +277,13 @@ function createActions(
     approve: call("approve"),
     /** Pays the Dispute Bond. */
     async dispute(id: string): Promise<Hex> {
-      const bond = await pay(id, "under-review", ({ price, parameters, reviewDeadline }) => ({
-        amount: disputeBond(price, parameters),
-        deadline: reviewDeadline,
-      }));
-      return transact(id, "dispute", [bond]);
+      return transact(id, "dispute", [await pay(id, dueToDispute)]);
     },
     draw: call("draw"),
     /** Pays the bond, and seals the votes with a salt, by default the one that the account's signature gives. */
     async vote(id: string, words: readonly Outcome[], salt?: Hex): Promise<Hex> {
       const commitment = voteCommitment({ ...(await ballotOf(id, salt)), votes: packOutcomes(words) });
-      const bond = await pay(id, "disputed", ({ price, criteriaCount, parameters }) => {
-        if (words.length !== criteriaCount)
-          throw new RangeError(`${words.length} outcomes for ${criteriaCount} criteria`);
-        return { amount: voteDeposit(price, criteriaCount, parameters), nonce: bondNonce(commitment) };
-      });
+      const bond = await pay(id, dueToVote(words), bondNonce(commitment));
       await submitted?.add(votesKey(pinned()), id.toLowerCase() as Hex);
       return transact(id, "vote", [me, commitment, bond]);
     },

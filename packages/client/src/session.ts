@@ -30,6 +30,7 @@ import {
   VALIDITY_SECONDS,
 } from "./payment.js";
 import type { proofOf } from "./receipts.js";
+import type { Due } from "./terms.js";
 import type { Addresses, ContractEvent, EventQuery, ListQuery, PinnedNetwork, VoteQuery } from "./types.js";
 import type { Signer } from "./wallets.js";
 
@@ -179,11 +180,7 @@ export function requestOf(
 export type ExpectedPayment = Omit<Expected, "resource">;
 
 /** Makes the check of a payment to a contract's own escrow, from what its proven terms say is due. */
-export type ToEscrow = (
-  id: string,
-  status: Status,
-  dueOf: (terms: EscrowTerms) => { amount: bigint; deadline?: number },
-) => () => Promise<ExpectedPayment>;
+export type ToEscrow = (id: string, dueOf: (terms: EscrowTerms) => Due) => () => Promise<ExpectedPayment>;
 
 export interface PaidCall<E extends Endpoint, T> {
   path?: object;

@@ -1,5 +1,7 @@
 /** Recomputes the terms that a contract's address commits to. Every payment depends on this check. */
 import { parseDecimal } from "@working-contracts/protocol/amounts";
+import { depositsOf, disputeBond, voteDeposit } from "@working-contracts/protocol/ledger";
+import type { Status } from "@working-contracts/protocol/status";
 import {
   canonicalTerms,
   creationSalt,
@@ -77,6 +79,39 @@ export function ownTerms(
   requireAddress(payTo, terms, network);
   return terms;
 }
+
+/** A payment to a contract's escrow: in which status, and until when in seconds. */
+export interface Due {
+  status?: Status;
+  amount: bigint;
+  deadline?: number;
+}
+
+export const dueToCreate = (terms: EscrowTerms): Due => ({
+  amount: depositsOf(terms).initiator,
+  deadline: terms.matchDeadline,
+});
+
+export const dueToAccept = (terms: EscrowTerms): Due => ({
+  status: "created",
+  amount: depositsOf(terms).acceptor,
+  deadline: terms.matchDeadline,
+});
+
+export const dueToDispute = ({ price, parameters, reviewDeadline }: EscrowTerms): Due => ({
+  status: "under-review",
+  amount: disputeBond(price, parameters),
+  deadline: reviewDeadline,
+});
+
+/** Throws RangeError unless there is an outcome for each criterion: another commitment could never be opened. */
+export const dueToVote =
+  (words: readonly unknown[]) =>
+  ({ price, criteriaCount, parameters }: EscrowTerms): Due => {
+    if (words.length !== criteriaCount)
+      throw new RangeError(`${words.length} outcomes for ${criteriaCount} criteria`);
+    return { status: "disputed", amount: voteDeposit(price, criteriaCount, parameters) };
+  };
 
 /** Code can be genuine, and what a factory stores forged: the bounds that its code sets hold for its parameters, too. */
 export function requireBounds({ parameters }: EscrowTerms): void {

@@ -3,7 +3,6 @@
  * comes from a signature, and the votes from the salt and the commitment, so there is nothing to keep.
  */
 import { toHex } from "@working-contracts/protocol/hex";
-import { voteDeposit } from "@working-contracts/protocol/ledger";
 import {
   bondNonce,
   findVotes,
@@ -30,6 +29,7 @@ import {
   votesKey,
 } from "./session.js";
 import { requireNotAhead } from "./signing.js";
+import { dueToVote } from "./terms.js";
 import type { Outcome, Vote } from "./types.js";
 import { waitUntil } from "./wait.js";
 import { voteSalt } from "./wallets.js";
@@ -116,19 +116,13 @@ export function votes(session: Session, toEscrow: ToEscrow) {
       const random = () => toHex(crypto.getRandomValues(new Uint8Array(32)));
       const ballot = await ballotOf(voter, id, salt ?? (entrust ? random() : undefined));
       const commitment = voteCommitment({ ...ballot, votes: packOutcomes(words) });
-      const expect = toEscrow(id, "disputed", ({ price, parameters, criteriaCount }) => {
-        // A commitment to another number of outcomes could never be opened.
-        if (words.length !== criteriaCount)
-          throw new RangeError(`${words.length} outcomes for ${criteriaCount} criteria`);
-        return { amount: voteDeposit(price, criteriaCount, parameters) };
-      });
       const keep = async () => submitted.add(votesKey(network), id.toLowerCase() as Hex);
       return pay(session, "POST /v1/contracts/{id}/votes", {
         path: { id },
         body: JSON.stringify(entrust ? { votes: entriesOf(words), salt: ballot.salt } : { commitment }),
         // The bond then signs the votes: no one can carry it with others.
         nonce: bondNonce(commitment),
-        expect,
+        expect: toEscrow(id, dueToVote(words)),
         // With a node before it is signed: the service could hide that it was used, and the chain will tell.
         ...(node !== undefined && !entrust && { beforeSigning: keep }),
         parse: async ({ data }) => {
