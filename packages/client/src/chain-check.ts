@@ -206,6 +206,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
   const read = (data: Hex, to: string = id) => callAt(rpc, to, data);
   const holds = async (data: Hex, to?: string): Promise<boolean> => BigInt(await read(data, to)) !== 0n;
   const required = tokenUnits(parameters.baEligibilityStake);
+  let matchedAt: number | undefined;
 
   /** Events of the escrow, in ranges of blocks from the newest backwards. */
   async function* eventsBack(...topics: Hex[]): AsyncGenerator<Log[]> {
@@ -274,10 +275,9 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
       if (open.isClosed) return false;
       if (open.baRecruitCount > 0 && open.now < seatsOpenAt(open)) return false;
       // A stake counts only if it was there before the match.
-      const { blockNumber } = await emitted("WorkingContractMatched(address,uint256)");
-      const before = await timeOf(rpc, blockNumber);
+      matchedAt ??= await timeOf(rpc, (await emitted("WorkingContractMatched(address,uint256)")).blockNumber);
       return holds(
-        encodeCall("isEligible(address,uint256,uint40)", agent, required, before),
+        encodeCall("isEligible(address,uint256,uint40)", agent, required, matchedAt),
         network.registry,
       );
     },

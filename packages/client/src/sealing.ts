@@ -139,7 +139,7 @@ export async function openReference(jwe: string, key: ReferenceKey): Promise<str
 /** Why a Backup Agent may read a sealed delivery: it was drawn, has voted, or has asked for the keys. */
 const READER_EVENTS = "contract.drawn,vote.sealed,key.released";
 
-/** How many agents the service can name, and how long it can take: another dispute must not wait for it. */
+/** How many agents the service can name, and how long choosing among them can take: another dispute must not wait for it. */
 const MAX_NAMED = 5_000;
 const NAMED_MS = 600_000;
 
@@ -168,18 +168,20 @@ export function sharing(session: Session, access: Access) {
   /** Shares that were made, and those whose lack was reported. */
   const [done, reported] = [new Set<string>(), new Set<string>()];
 
-  /** The agents in the service's events. Those who asked for the delivery are in no event of the chain. */
-  async function named(id: string, signal: AbortSignal): Promise<string[]> {
+  /** The agents in the service's events, each once. Those who asked for the delivery are in no event of the chain. */
+  async function* named(id: string, signal: AbortSignal): AsyncGenerator<string> {
     const agents = new Set<string>();
     const limited = { ...session, http: session.http.until(signal) };
     const read = (query: EventQuery) => call(limited, "GET /v1/events", { query });
     for await (const { data } of everyEvent(read, { contractId: id, type: READER_EVENTS })) {
       const { backupAgents = [], backupAgent, releasedTo, role } = data as Record<string, unknown>;
-      for (const one of [backupAgents, backupAgent, role === "backup-agent" && releasedTo].flat())
-        if (typeof one === "string") agents.add(one);
+      for (const one of [backupAgents, backupAgent, role === "backup-agent" && releasedTo].flat()) {
+        if (typeof one !== "string" || agents.has(one)) continue;
+        agents.add(one);
+        yield one;
+      }
       if (agents.size > MAX_NAMED) break;
     }
-    return [...agents];
   }
 
   /** The text on chain and what it says; null if it is not sealed to the caller. Throws if neither the caller nor the service has it. */
@@ -203,10 +205,9 @@ export function sharing(session: Session, access: Access) {
     if ((await escrow.status()) !== "disputed") return [];
     const shared: string[] = [];
     let failure: unknown;
-    const failed = (error: Error): string[] => {
+    const failed = (error: Error): undefined => {
       failure ??= error;
       onFailure?.(error);
-      return [];
     };
     const proven = new Set(await escrow.backupAgents().catch(failed));
     let read: ReturnType<typeof deliveryOf> | undefined;
@@ -220,7 +221,6 @@ export function sharing(session: Session, access: Access) {
         if (delivery === null) return;
         // A failure of one must not keep it from the others.
         try {
-          if (!isProven && !(await escrow.mayVote(recipient as Address))) continue;
           const key = await publishedKey(session, recipient).catch((error) => {
             if (error instanceof RefusedToSign) return null;
             throw error;
@@ -247,12 +247,16 @@ export function sharing(session: Session, access: Access) {
     await shareWithEach(proven);
     // Afterwards: those whom the chain names need no answer of the service.
     const limited = { timeoutMs: NAMED_MS, intervalMs: Infinity };
-    const others = await waitUntil(
-      (signal) => named(id, signal),
-      () => true,
-      limited,
-    ).catch(failed);
-    await shareWithEach(others.filter((one) => !proven.has(one)));
+    const others: string[] = [];
+    const choose = async (signal: AbortSignal): Promise<void> => {
+      for await (const one of named(id, signal)) {
+        signal.throwIfAborted();
+        if (proven.has(one) || done.has(`${id} ${one}`)) continue;
+        if (await escrow.mayVote(one as Address).catch(failed)) others.push(one);
+      }
+    };
+    await waitUntil(choose, () => true, limited).catch(failed);
+    await shareWithEach(others);
     if (failure !== undefined && onFailure === undefined) throw failure;
     return shared;
   }

@@ -147,7 +147,8 @@ it("events are found at a node that allows few blocks for each request, in as fe
   const { id, code } = servedTerms();
   const newest = 30_000;
   const topicOf = (event: string) => keccak256(toHex(event));
-  const [delivered, disputed, drawn] = [
+  const [matched, delivered, disputed, drawn] = [
+    "WorkingContractMatched(address,uint256)",
     "WorkingContractDelivered(bytes32,bytes32,uint24)",
     "WorkingContractDisputed(uint256,uint40)",
     "BackupAgentsDrawn(address[])",
@@ -155,12 +156,18 @@ it("events are found at a node that allows few blocks for each request, in as fe
   const juror = `0x${"ab".repeat(20)}` as Hex;
   const hash = keccak256("0x01");
   const logs = [
+    { at: newest - 20_600, topics: [matched], data: "0x", blockNumber: "0x1" },
     { at: newest - 20_500, topics: [delivered], data: concatHex([hash, hash, encodeWords(0)]) },
     { at: newest - 20_000, topics: [disputed], data: "0x" },
     { at: newest - 19_999, topics: [drawn], data: encodeWords(32, 1, juror) },
   ];
   let asked = 0;
-  const chain = fakeNode({}, (address) => (address === id ? code : CODE));
+  const zero = () => encodeWords(0);
+  const results = {
+    ...{ "ballotOf(address)": zero, "isDrawn(address)": zero, "jury()": () => encodeWords(1, 0, 0) },
+    "isEligible(address,uint256,uint40)": () => encodeWords(1),
+  };
+  const chain = fakeNode(results, (address) => (address === id ? code : CODE));
   const nodeOf = (most: number) => ({
     async request(call: NodeCall) {
       if (call.method === "eth_blockNumber") return toHex(newest);
@@ -178,6 +185,10 @@ it("events are found at a node that allows few blocks for each request, in as fe
   expect(await backupAgents()).toEqual(new Set([juror]));
   // Five are refused, then 312 blocks at once.
   expect(asked).toBe(2 * 5 + Math.ceil(20_501 / 312) + Math.ceil(20_001 / 312));
+  const { mayVote } = await escrowAt(nodeOf(500), NETWORK, id);
+  asked = 0;
+  for (const agent of [juror, account.address]) expect(await mayVote(agent)).toBe(true);
+  expect(asked).toBe(5 + Math.ceil(20_601 / 312));
   const none = await escrowAt(nodeOf(0), NETWORK, id);
   await expect(none.deliveryHash()).rejects.toThrow("up to a 0 block range");
 });

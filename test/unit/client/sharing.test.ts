@@ -18,7 +18,7 @@ const sessionOf = () => {
   return { signer, network, node: "http://node", submitted: store } as unknown as Session;
 };
 
-it("shares with each Backup Agent although the service refuses one, hides the text or does not end its log", async () => {
+it("shares with each Backup Agent although the service refuses one, hides the text, does not end its log or invents agents", async () => {
   const worker = sessionOf();
   const keys = await ownKeysOf(worker);
   const sealed = await seal("ipfs://summary", ID, [{ address: worker.signer.address, key: keys.key }]);
@@ -31,12 +31,15 @@ it("shares with each Backup Agent although the service refuses one, hides the te
     const signature = await juror.signer.signMessage({ message: keyText(juror, address, key) });
     jurors.set(address.toLowerCase(), { key, signature });
   }
-  const [, refused, last] = [...jurors.keys()];
+  const proven = new Set(jurors.keys());
+  const [, refused, last] = [...proven];
+  let invented: object[] = [];
+  const mayVote = vi.fn(async (_: string) => true);
   const [isHidden, isEndless, isLogless] = [vi.fn(() => false), vi.fn(() => false), vi.fn(() => false)];
   const send = async ({ method, path, body }: { method: string; path: string; body?: string }) => {
     if (path.startsWith("/v1/events")) {
       if (isEndless()) await new Promise((resolve) => setTimeout(resolve, 1000));
-      const data = isLogless() ? [{ data: { backupAgent: refused } }] : [];
+      const data = isLogless() ? [{ data: { backupAgent: refused } }] : invented;
       return { json: { data, hasMore: isEndless(), nextAfter: "1" } };
     }
     if (method === "GET") return { json: { data: jurors.get(path.split("/")[3] as string) } };
@@ -49,9 +52,9 @@ it("shares with each Backup Agent although the service refuses one, hides the te
       status: async () => "disputed",
       backupAgents: async () => {
         if (isLogless()) throw new Error("no event of the dispute");
-        return new Set(jurors.keys());
+        return proven;
       },
-      mayVote: async () => true,
+      mayVote,
       deliveryHash: async () => keccak256(stringToHex(sealed)),
     }),
     ownKeys: async () => keys,
@@ -85,4 +88,22 @@ it("shares with each Backup Agent although the service refuses one, hides the te
   await vi.advanceTimersByTimeAsync(600_000);
   expect(await endless).toEqual([]);
   expect(failures.at(-1)?.message).toContain("no response in time");
+  // Nor do agents that the service invents; those that may vote are served, if they are among the first.
+  isEndless.mockReturnValue(false);
+  const newcomer = sessionOf();
+  const address = newcomer.signer.address.toLowerCase();
+  const { key } = await ownKeysOf(newcomer);
+  const signature = await newcomer.signer.signMessage({ message: keyText(newcomer, address, key) });
+  jurors.set(address, { key, signature });
+  const names = [address, ...Array.from({ length: 4_000 }, (_, i) => `0x${String(i).padStart(40, "0")}`)];
+  invented = names.map((backupAgent) => ({ data: { backupAgent } }));
+  mayVote.mockImplementation(async (agent) => {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    return agent === address;
+  });
+  const crowded = share(ID, { onShare, onFailure });
+  await vi.waitUntil(() => mayVote.mock.calls.length > 1);
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(await crowded).toEqual([address]);
+  expect(mayVote.mock.calls.length).toBeLessThan(700);
 });
