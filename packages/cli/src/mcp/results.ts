@@ -1,7 +1,13 @@
 /** Results of the tools: schemas from the service's OpenAPI document, and data or an error for the model. */
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { readText } from "@working-contracts/client/http";
-import { type Agent, type Contract, provenTerms } from "@working-contracts/client/index";
+import {
+  type Agent,
+  type Contract,
+  PaymentRejected,
+  provenTerms,
+  ServiceError,
+} from "@working-contracts/client/index";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import { isoTime } from "@working-contracts/protocol/time";
 import { z } from "zod";
@@ -88,10 +94,11 @@ export async function toolResult(perform: () => Promise<object>): Promise<CallTo
   }
 }
 
-/** Converts an error to a tool error, with extra fields for the model. */
+/** Converts an error to a tool error, with extra fields for the model. `from` marks texts that the service wrote. */
 export function refusal(error: Error, more: Record<string, string> = {}): CallToolResult {
   const { code, ...rest } = refusalOf(error);
-  const text = { error: code, ...rest, ...more };
+  const isServed = error instanceof ServiceError || error instanceof PaymentRejected;
+  const text = { error: code, ...(isServed && { from: "the service" }), ...rest, ...more };
   return { isError: true, content: [{ type: "text", text: JSON.stringify(text) }] };
 }
 
