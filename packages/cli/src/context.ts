@@ -11,6 +11,7 @@ import {
   type PaymentProof,
   type PinnedNetwork,
   type PlannedPayment,
+  RefusedToSign,
   ServiceError,
   SpendingLimitError,
   type SubmissionStore,
@@ -80,8 +81,8 @@ export function createContext(options: CommonOptions, world: World) {
         throw new UsageError(`not signed in to ${settings.url}: run \`wcontract list\` first`);
       return connect({ ...common, network, apiKey: saved?.apiKey ?? "" });
     },
-    /** Own transactions, by default on the network of the deployment file or the last sign-in. Throws UsageError without a node. */
-    async onChain(consent: Consent = {}, network?: PinnedNetwork) {
+    /** Own transactions, on the network of the deployment file or the last sign-in. Throws UsageError without a node. */
+    async onChain(consent: Consent = {}) {
       const { rpcUrl, clock, maxGasCost } = settings;
       if (rpcUrl === undefined) throw new UsageError("on-chain needs --rpc-url or RPC_URL.");
       const account = await loadAccount(settings);
@@ -91,7 +92,7 @@ export function createContext(options: CommonOptions, world: World) {
         clock,
         maxGasCost,
         submitted: submittedBy(settings, account),
-        network: network ?? deploymentOf(settings) ?? savedSignIn(settings, account).saved?.network,
+        network: deploymentOf(settings) ?? savedSignIn(settings, account).saved?.network,
         async beforePayment(payment) {
           await allow(payment, { options, consent });
           announce(base, payment);
@@ -172,6 +173,31 @@ export function deploymentOf({ deploymentPath: path }: Settings): Deployment | u
   return path === undefined ? undefined : parseDeployment(readNamed(path), path);
 }
 
+const PINNED = [
+  "chainId",
+  "factory",
+  "implementation",
+  "relay",
+  "delegation",
+  "registry",
+  "protocolToken",
+  "asset",
+] as const;
+
+/** Throws RefusedToSign if the deployment file has other addresses than this network. */
+function requireDeployed(settings: Settings, network: PinnedNetwork, source: string): void {
+  const deployment = deploymentOf(settings);
+  if (deployment === undefined) return;
+  const own = { ...deployment, asset: deployment.asset.address };
+  const named = { ...network, asset: network.asset.address };
+  for (const field of PINNED)
+    if (named[field] !== own[field])
+      throw new RefusedToSign(
+        field,
+        `the deployment file ${settings.deploymentPath} has ${own[field]}, ${source} ${named[field]}`,
+      );
+}
+
 const submittedBy = ({ configDir }: Settings, { address }: PrivateKeyAccount): SubmissionStore =>
   submittedIn(join(configDir, "submitted", address.toLowerCase()));
 
@@ -185,7 +211,10 @@ const SignInSchema = z.object({
 
 type SignInOptions = Omit<ConnectOptions, "baseUrl" | "account" | "apiKey" | "onReceipt">;
 
-/** Signs in once per service and address, and pins the network: nothing is signed for another one later. */
+/**
+ * Signs in once per service and address, and pins the network: nothing is signed for another one later, nor for one that
+ * differs from the deployment file.
+ */
 export async function signedIn(
   context: Base,
   options: SignInOptions,
@@ -197,9 +226,10 @@ export async function signedIn(
     if (await isAccepted(agent)) return { agent, account };
   }
   claim();
-  const agent = await connect({ ...common, label: "wcontract" });
-  const { apiKey, network } = agent;
-  save({ apiKey, operator, network });
+  const { network } = saved ?? (await connect({ ...common, apiKey: "" }));
+  requireDeployed(context.settings, network, `the service ${common.baseUrl}`);
+  const agent = await connect({ ...common, network, label: "wcontract" });
+  save({ apiKey: agent.apiKey, operator, network });
   return { agent, account };
 }
 
@@ -207,7 +237,9 @@ export async function signedIn(
 async function connectionOf(base: Base, options: SignInOptions) {
   const { settings, out } = base;
   const account = await loadAccount(settings);
-  const { saved, claim, save } = savedSignIn(settings, account);
+  const { saved, claim, save, path } = savedSignIn(settings, account);
+  if (saved)
+    requireDeployed(settings, saved.network, `your earlier sign-in (in ${path}; remove it to start over)`);
   const { url: baseUrl, clock, operator, domain, rpcUrl, maxGasCost } = settings;
   const common = {
     ...options,
@@ -242,6 +274,7 @@ function savedSignIn({ configDir, url }: Settings, { address }: PrivateKeyAccoun
     return data;
   };
   return {
+    path,
     /** Throws if a new API key could not be saved, as under the lock of a process that died. */
     claim: () => exclusively(path, () => {}),
     // An entry in another format, as from an earlier release, is replaced.

@@ -267,6 +267,44 @@ it("a command reads one page of API keys, however many a service offers", async 
   expect([code, requests.filter((one) => one.endsWith(KEYS))]).toEqual([0, [`GET ${KEYS}`]]);
 });
 
+it("nothing is signed for another network than that of the deployment file, nor is one sign-in replaced by another", async () => {
+  const path = join(cwd, "deployment.json");
+  const fileWith = (changes: object) => {
+    const deployment = { ...NETWORK, networkName: "base-sepolia", ...changes };
+    writeFileSync(path, JSON.stringify(deployment));
+  };
+  const other = `0x${"bb".repeat(20)}`;
+  const signed: string[] = [];
+  const served: Answers = {
+    [`/v1/agents/${account.address.toLowerCase()}/challenge`]: () =>
+      Response.json({ error: { code: "asked" } }, { status: 400 }),
+  };
+  const staking = (url: string) =>
+    commandAt(served, "--url", url, "--domain", NETWORK.domain, "--deployment", path, "stake", "1000").then(
+      ({ code, stderr, requests }) => {
+        signed.push(...requests.filter((request) => request.startsWith("POST")));
+        return [code, stderr];
+      },
+    );
+  for (const [changes, field] of [
+    [{ factory: other }, "factory"],
+    [{ chainId: 1 }, "chainId"],
+    [{ asset: { ...NETWORK.asset, address: other } }, "asset"],
+  ] as const) {
+    fileWith(changes);
+    const refused = (source: string) => [
+      4,
+      expect.stringMatching(new RegExp(`\\(${field}\\): the deployment file .*, ${source} `)),
+    ];
+    expect(await staking(URL_)).toEqual(refused("your earlier sign-in .*"));
+    expect(await staking("https://other.example")).toEqual(refused("the service https://other.example"));
+  }
+  expect(signed).toEqual([]);
+  fileWith({});
+  expect((await staking(URL_))[0]).toBe(0);
+  expect((await staking("https://other.example"))[0]).toBe(3);
+});
+
 it("open-votes asks the node about the votes that it remembers, whatever the service answers", async () => {
   const submitted = submittedIn(join(cwd, "submitted", account.address.toLowerCase()));
   await submitted.add(`votes/${NETWORK.factory}`, ID);

@@ -313,7 +313,7 @@ async function postAlone(context: Context, agent: Agent, draft: Draft): Promise<
   const planned = await agent.dryRun(({ create }) => create(draft));
   if (planned?.terms === undefined) throw new Error("The service quoted no contract.");
   const { payTo: id, terms } = planned;
-  const own = await context.onChain({ stablecoin: String(draft.budgetOrPrice) }, agent.network);
+  const own = await context.onChain({ stablecoin: String(draft.budgetOrPrice) });
   const transactionHash = await context.untilOutcome(() => own.create(terms));
   out.progress(`created ${id} by ${transactionHash}`);
   const find = () =>
