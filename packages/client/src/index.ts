@@ -9,7 +9,7 @@ export {
   connect,
   type Duration,
 } from "./connect.js";
-export type { DeliverOptions } from "./deliveries.js";
+export type { DeliverOptions, ShareOptions } from "./deliveries.js";
 export {
   ConnectionError,
   type ContractError,
@@ -28,7 +28,7 @@ export { type EventOptions, verifyWebhook } from "./events.js";
 export type { DeliverOnChainOptions, OnChainOptions } from "./on-chain.js";
 export type { PaymentProgress, PaymentProof, PlannedPayment, SpendingLimit } from "./payment.js";
 export type { ChainNode } from "./rpc.js";
-export type { SubmissionStore } from "./session.js";
+export type { Endpoint, InputArguments, ResponseOf, SubmissionStore } from "./session.js";
 export type { OperatorPermission } from "./signing.js";
 export { provenTerms } from "./terms.js";
 export type * from "./types.js";

@@ -4,6 +4,7 @@ import { readText } from "@working-contracts/client/http";
 import {
   type Agent,
   type Contract,
+  type Endpoint,
   PaymentRejected,
   provenTerms,
   ServiceError,
@@ -23,7 +24,6 @@ export interface Tool<Input extends Fields> {
   output: z.ZodType;
 }
 
-type Endpoint = Parameters<Agent["call"]>[0];
 /** The schema of an operation's `data`, or of its whole body. */
 export type OutputSchemas = (endpoint: Endpoint, part?: "data" | "body") => z.ZodType;
 
