@@ -41,7 +41,7 @@ function ownership(): string {
     "Seats for an even chance in a panel of 5",
     ...PANELS.map((panel) => `panel of ${panel}`),
   ];
-  return `Owning a jury at ${money(seat)} a seat: from which sum of prices, over all contracts that one attacker disputes, seats pay for themselves, by size of the panel. Seats are kept: a later dispute costs bonds alone.\n\n${markdownTable(head, rows)}`;
+  return `Buying a jury, at ${money(seat)} a seat. The table shows the total price of disputed contracts above which an attacker's seats pay for themselves. Seats are kept, so a later dispute costs only the bonds.\n\n${markdownTable(head, rows)}`;
 }
 
 /** Hypergeometric: the chance that more than half of the drawn seats are own ones. */
@@ -122,12 +122,12 @@ function choosing(): string {
     ];
   });
   const head = [
-    `Own seats beside ${honest} honest ones`,
+    `Own seats, with ${honest} honest ones`,
     "Majority in one draw",
-    `Keeper: in ${waits + 1} draws`,
+    `Delayed: in ${waits + 1} draws`,
     `Builder: blocks to leave out for an even chance (at ${BLOCK_REWARD})`,
   ];
-  const title = `Choosing the seed, panel of 5: a keeper waits ${wait.toFixed(1)} hours for each other draw, ${waits} times before seats open:`;
+  const title = `Choosing the seed, panel of 5: whoever delays the draw gets another seed after ${wait.toFixed(1)} hours, ${waits} times before seats open to everyone:`;
   return `${title}\n\n${markdownTable(head, rows)}`;
 }
 
