@@ -1,4 +1,4 @@
-/** `npm run check`: everything that must hold beside the tests. Prints the output of what fails. */
+/** `npm run check`: everything that must hold besides the tests. Prints the output of what fails. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

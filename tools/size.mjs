@@ -1,5 +1,5 @@
 /**
- * `npm run size`: the repository's weight beside the goals that were set for it. Blank lines and comments count; files
+ * `npm run size`: the repository's weight next to the goals that were set for it. Blank lines and comments count; files
  * that git ignores do not. `npm run size:payment` counts the files of one paid create (goal: 35).
  */
 import { readFileSync } from "node:fs";

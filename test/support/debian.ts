@@ -1,4 +1,4 @@
-/** Programs that tests need beside Node.js, from Debian's packages. */
+/** Programs that tests need besides Node.js, from Debian's packages. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
