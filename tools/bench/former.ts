@@ -1,4 +1,4 @@
-/** Payments of this code compared with those of the code before it was made lighter; each is run by its own `npm start`. */
+/** Payments of this code and of the code before it was made lighter; each is run by its own `npm start`. */
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";

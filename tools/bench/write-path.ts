@@ -1,4 +1,4 @@
-/** Payments settled per second, and their latency: this service compared with the official facilitator, on the same chain. */
+/** Payments settled per second, and their latency: this service and the official facilitator, on the same chain. */
 import { randomBytes } from "node:crypto";
 import type { Deployment } from "@working-contracts/protocol/deployment";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
