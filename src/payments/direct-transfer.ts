@@ -132,7 +132,8 @@ async function isTheDeposit(
   const action = actionOf(payment, transfer, opening);
   if (action !== undefined) return action === "WorkingContractCreated";
   if (opening.deposit !== "unmarked") return opening.deposit === payment.nonce;
-  if ((await unbookedBalance(deps, payment.to)) < payment.value) {
+  // A node that does not show all money can hide a transfer from after the opening, but none that it was opened with.
+  if (isBefore(transfer, opening) && (await unbookedBalance(deps, payment.to)) < payment.value) {
     // Otherwise a later payment of the same amount would be taken for the deposit.
     await enqueueRefund(deps, payment, "mark");
     return true;

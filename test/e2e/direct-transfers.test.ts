@@ -3,8 +3,10 @@
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { concat, type Hex, hashTypedData, padHex, type TypedDataDefinition } from "viem";
 import { expect, onTestFinished, test } from "vitest";
+import type { Deps } from "../../src/deps.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
+import { findOpening } from "../../src/payments/direct-transfer.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import {
@@ -149,6 +151,25 @@ test.each(["the service", "a stranger"])(
     expect(await world.usdOf(escrow)).toBe(PRICE);
   },
 );
+
+test("a second payment is not taken for the deposit if the node does not show its money", async () => {
+  const { escrow, first, second, post } = await paidTwice();
+  await frontRun(world, stranger, first);
+  expect((await post(first)).status).toBe(200);
+  await frontRun(world, stranger, second);
+  await world.indexed();
+  const { db, deployment, publicClient } = world;
+  const behind = {
+    ...publicClient,
+    readContract: async (call: { functionName: string }) =>
+      call.functionName === "balanceOf" ? PRICE : publicClient.readContract(call as never),
+  };
+  const config = { confirmations: 1_000_000, settlementWaitMs: 0 };
+  const deps = { db, deployment, publicClient: behind, config } as unknown as Deps;
+  const judged = findOpening(deps, second as never);
+  await expect(judged).rejects.toMatchObject({ code: "settlement_pending" });
+  expect(await world.usdOf(escrow)).toBe(2n * PRICE);
+});
 
 test("a payment at the escrow whose operation loses the race is refunded", async () => {
   const client = await world.newAgent({ usd: "100" });
