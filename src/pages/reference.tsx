@@ -121,9 +121,7 @@ function OperationView({ path, method, operation }: { path: string; method: stri
         {summary}
       </summary>
       <p>
-        <span class="badge quiet">
-          {operation.security?.every((one) => "apiKey" in one) ? "API key" : "public"}
-        </span>{" "}
+        <span class="badge quiet">{"apiKey" in (operation.security?.[0] ?? {}) ? "API key" : "public"}</span>{" "}
         {responses.some(([status]) => status === "402") && <span class="badge active">paid</span>}{" "}
         <Prose text={description ?? ""} />
       </p>

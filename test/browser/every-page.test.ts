@@ -158,6 +158,9 @@ describe.skipIf(isSkipped)("the API reference", () => {
     );
     for (const id of ids) expect(await page.locator(`details#${id}`).count(), id).toBe(1);
 
+    const badge = (id: string) => page.locator(`details#${id} .badge.quiet`).first().textContent();
+    const ofKeys = ["getProtocol", "getTerms", "listApiKeys", "createContract"].map(badge);
+    expect(await Promise.all(ofKeys)).toEqual(["public", "public", "API key", "API key"]);
     const operation = page.locator("details#createContract");
     await operation.locator("summary").click();
     expect(await operation.getByText('"budgetOrPrice": 50').isVisible()).toBe(true);

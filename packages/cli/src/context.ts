@@ -170,7 +170,9 @@ export async function loadAccount(settings: Settings): Promise<PrivateKeyAccount
 
 /** The addresses to trust, from the deployment file if there is one. */
 export function deploymentOf({ deploymentPath: path }: Settings): Deployment | undefined {
-  return path === undefined ? undefined : parseDeployment(readNamed(path), path);
+  return path === undefined
+    ? undefined
+    : parseDeployment(readNamed(path, "--deployment or DEPLOYMENT"), path);
 }
 
 const PINNED = [

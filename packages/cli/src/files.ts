@@ -23,12 +23,12 @@ import { formatDecimal, parseDecimal } from "@working-contracts/protocol/amounts
 import { z } from "zod";
 import { UsageError } from "./errors.js";
 
-/** Reads a file that a command names. Throws UsageError if it cannot be read. */
-export function readNamed(path: string): string {
+/** Reads a file that an option or `setting` names. Throws UsageError if it cannot be read. */
+export function readNamed(path: string, setting?: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new UsageError(`Cannot read ${path}: ${(error as Error).message}`);
+    throw new UsageError(`Cannot read ${path}${setting ? ` (${setting})` : ""}: ${(error as Error).message}`);
   }
 }
 

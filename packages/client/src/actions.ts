@@ -8,7 +8,7 @@ import type { TermsDocument } from "@working-contracts/protocol/terms";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import canonicalize from "canonicalize";
 import type { requireDone } from "./chain-check.js";
-import { RefusedToSign } from "./errors.js";
+import { NotOnChain, RefusedToSign } from "./errors.js";
 import type { QuotedPayment } from "./payment.js";
 import { call, checkpointsKey, dataIn, dataOf, pay, reads, type Session, type ToEscrow } from "./session.js";
 import { CLOCK_TOLERANCE, callSigned, signChallenge } from "./signing.js";
@@ -178,7 +178,7 @@ export function actions(session: Session) {
     setProfile: (changes: { displayName?: string | null; bio?: string | null }) =>
       dataOf(session, "POST /v1/agents/me/profile", { body: changes }),
 
-    /** Revokes one API key; without `keyId` all, and the service's authority to act: with a node, throws while it has any. Returns how many keys. */
+    /** Revokes one API key; without `keyId` all, and the service's authority to act (with a node, NotOnChain while it has any). Returns how many keys. */
     async revokeKeys(keyId?: string): Promise<number> {
       const nothing = { ...session, permission: { actions: 0, until: 0 } };
       const redeemed = await signChallenge(nothing);
@@ -190,8 +190,13 @@ export function actions(session: Session) {
           body: { ...redeemed, ...(keyId === undefined ? {} : { keyId }) },
         },
       );
-      if (session.node && keyId === undefined)
-        await (await import("./chain-check.js")).requireNotWider(nothing, session.node);
+      const { node, network } = session;
+      if (node && keyId === undefined) {
+        const { requireNotWider } = await import("./chain-check.js");
+        await requireNotWider(nothing, node).catch((cause: Error) => {
+          throw new NotOnChain(`${revokedCount} keys are revoked. ${cause.message}`, network.relay, cause);
+        });
+      }
       return revokedCount;
     },
   };

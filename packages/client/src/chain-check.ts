@@ -423,7 +423,7 @@ export async function requireNotWider(
     (grant.actions & ~actions) === 0 &&
     (grant.actions === 0 || until === 0 || (grant.until !== 0 && grant.until <= until));
   const stateOf = () =>
-    "On chain, a wider delegation than the one that you signed now is still in force. End it yourself (`onChain`: `revoke` or `register`; wcontract on-chain), then sign in again";
+    "On chain, a wider delegation than you signed now is still in force. End it yourself (`onChain`: `revoke` or `register`; wcontract on-chain)";
   const wait = { timeoutMs: REGISTRATION_MS, signal: http.signal, stateOf };
   await waitUntil(() => grantAt(node, network, signer.address), isNotWider, wait);
 }

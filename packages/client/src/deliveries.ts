@@ -65,7 +65,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     const { [field]: jwe } = await get(id);
     if (jwe === null) return null;
     const { keys } = await dataOf(session, "GET /v1/contracts/{id}/keys", { path: { id } });
-    const key = keys.find((one) => one.field === field);
+    const key = keys?.find((one) => one.field === field);
     return key === undefined ? null : (await sealing()).openReference(jwe, key);
   }
 
@@ -157,12 +157,10 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
         throw new RefusedToSign(field, "only deliveries have copies; reading one needs `node` (`--rpc-url`)");
       const pair: unknown = parse(copy ?? "[]");
       if (!isTexts(pair) || (copy && pair.length !== 2))
-        throw new TypeError(
-          "Not a copy of a delivery: pass the text that `onShare` produced (`wcontract share --save`)",
-        );
+        throw new TypeError("Not a copy of a delivery: pass what `onShare` got (`wcontract share --save`)");
       const [given, share] = pair;
       const text = await committedReference(id, field, given);
-      const jwe = text === null ? null : parseSealed(text);
+      const jwe = text === null || field !== "delivery" ? null : parseSealed(text);
       if (jwe === null) return text;
       const keys = await ownKeys();
       const plain = await plainTextOf(jwe, { id, address: me, keys });

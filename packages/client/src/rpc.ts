@@ -61,7 +61,9 @@ export function requesterOf(node: ChainNode): Rpc {
     }
     const { result, error } = (parse(text) ?? {}) as { result?: T; error?: { message: string } };
     if (result !== undefined) return result;
-    if (error === undefined) throw failure(`HTTP ${response.status}`);
+    const { status } = response;
+    // Too many requests do not say that a range is too wide.
+    if (error === undefined || status === 429) throw failure(`HTTP ${status}`);
     throw new Error(`${method}: ${withoutKeys(node, error.message)}`);
   };
 }

@@ -86,7 +86,7 @@ export async function plainTextOf(
   { id, address, keys }: { id: string; address: string; keys: KeyPair },
 ): Promise<Uint8Array | null> {
   if (decodeProtectedHeader(jwe).contract !== id.toLowerCase())
-    throw new UnreadableReference("The delivery cannot be opened: it was sealed for another contract");
+    throw new UnreadableReference("The delivery was sealed for another contract");
   const own = jwe.recipients.find((one) => one?.header?.kid === address.toLowerCase());
   if (own === undefined) return null;
   const opening = generalDecrypt({ ...jwe, recipients: [own] }, await imported(keys));
@@ -128,12 +128,10 @@ async function digestOf(bytes: Uint8Array): Promise<string> {
   );
 }
 
-/** Decrypts a compact JWE (`dir`, `A256GCM`). Throws if the key belongs to another reference or the text was modified. */
+/** Decrypts a compact JWE (`dir`, `A256GCM`). Throws UnreadableReference if the key is another one, or either is damaged. */
 export async function openReference(jwe: string, key: ReferenceKey): Promise<string> {
-  const { kid } = decodeProtectedHeader(jwe);
-  if (kid !== key.kid) throw new UnreadableReference(`The key ${key.kid} does not decrypt ${kid}`);
-  const { plaintext } = await compactDecrypt(jwe, await importJWK({ ...key })).catch(unopened);
-  return new TextDecoder().decode(plaintext);
+  const opening = async () => compactDecrypt(jwe, await importJWK({ ...key }));
+  return new TextDecoder().decode((await opening().catch(unopened)).plaintext);
 }
 
 /** Why a Backup Agent may read a sealed delivery: it was drawn, has voted, or has asked for the keys. */
@@ -211,13 +209,13 @@ export function sharing(session: Session, access: Access) {
     };
     const proven = new Set(await escrow.backupAgents().catch(failed));
     let read: ReturnType<typeof deliveryOf> | undefined;
+    const delivered = () => (read ??= deliveryOf(id, escrow));
     const shareWithEach = async (recipients: Iterable<string>): Promise<void> => {
       for (const recipient of recipients) {
         const isProven = proven.has(recipient);
         const entry = `${id} ${recipient}`;
         if (done.has(entry)) continue;
-        read ??= deliveryOf(id, escrow);
-        const delivery = await read;
+        const delivery = await delivered();
         if (delivery === null) return;
         // A failure of one must not keep it from the others.
         try {
@@ -235,7 +233,7 @@ export function sharing(session: Session, access: Access) {
             reported.add(entry);
             onFailure?.(
               new Error(
-                `${recipient} cannot read the delivery of ${id}: the service shows no encryption key signed by ${recipient}`,
+                `${recipient} cannot read the delivery of ${id}: the service shows no key that it signed`,
               ),
             );
           }
@@ -252,6 +250,7 @@ export function sharing(session: Session, access: Access) {
       for await (const one of named(id, signal)) {
         signal.throwIfAborted();
         if (proven.has(one) || done.has(`${id} ${one}`)) continue;
+        if ((await delivered()) === null) return;
         if (await escrow.mayVote(one as Address).catch(failed)) others.push(one);
       }
     };

@@ -4,6 +4,7 @@ import {
   connect,
   type Eip1193Provider,
   type Network,
+  NotOnChain,
   type PlannedPayment,
   providerSigner,
   ServiceError,
@@ -107,7 +108,12 @@ export function createAccount(container: HTMLElement) {
           );
         if (choice === "Revoke all keys") {
           tell("Confirm in your wallet to revoke the keys of all your tabs and programs");
-          disconnect(`Disconnected. Keys revoked: ${await agent.revokeKeys()}`);
+          const revoked = await agent.revokeKeys().catch((error: unknown) => {
+            // They are revoked, and the wallet, perhaps on another chain, does not show the end of the delegation.
+            if (error instanceof NotOnChain) return error.message;
+            throw error;
+          });
+          disconnect(`Disconnected. Keys revoked: ${revoked}`);
         }
         return;
       }

@@ -125,11 +125,11 @@ it("a dispute of the delivery is advised if its text is not what was delivered, 
   const key = { kty: "oct", kid, k: base64url.encode(secret), field: "delivery" };
   const shown = { id, status: "under-review", delivery, supplementaryMaterials: null };
   const chain = fakeNode({}, (address) => (address === id ? code : CODE));
-  const showAt = async (logs: () => object) => {
+  const showAt = async (logs: () => object, changes = {}, keys: unknown = [key]) => {
     const served: Answers = {
-      [`/v1/contracts/${id}`]: () => Response.json({ data: shown }),
+      [`/v1/contracts/${id}`]: () => Response.json({ data: { ...shown, ...changes } }),
       [`/v1/contracts/${id}/terms`]: () => Response.json({ data: terms }),
-      [`/v1/contracts/${id}/keys`]: () => Response.json({ data: { keys: [key] } }),
+      [`/v1/contracts/${id}/keys`]: () => Response.json({ data: { keys } }),
       async "/node"({ body }) {
         const call = JSON.parse(String(body));
         if (call.method === "eth_getLogs") return Response.json(logs());
@@ -145,6 +145,16 @@ it("a dispute of the delivery is advised if its text is not what was delivered, 
   const deliveredWith = (hash: string) => () => ({ result: [{ topics: [], data: hash }] });
   expect(await showAt(deliveredWith(keccak256(stringToHex("ipfs://summary"))))).toBeUndefined();
   expect(await showAt(deliveredWith(keccak256("0x01")))).toMatch(/another text .* dispute it before/);
+  // Whatever the service serves in place of text and key.
+  const { k: _, ...broken } = key;
+  const isClient = { client: account.address.toLowerCase() };
+  const served: [changes: object, keys: unknown][] = [
+    [{ delivery: "x" }, [key]],
+    [{}, [broken]],
+    [isClient, null],
+  ];
+  for (const [changes, keys] of served)
+    expect(await showAt(() => ({ result: [] }), changes, keys)).toMatch(/cannot be opened.* dispute it/);
   const refused = await showAt(() => ({ error: { message: "up to a 500 block range" } }));
   expect(refused).toMatch(/^eth_getLogs: up to a 500 block range\. .*another node$/);
 });
@@ -245,7 +255,10 @@ it.each([
   ["receipts", ["receipts", "check", "none"]],
 ])("a file of %s that does not exist is wrong usage", async (_, args) => {
   const { code, stderr } = await command(...args);
-  expect([code, stderr]).toEqual([2, expect.stringMatching(/^wcontract: Cannot read none: ENOENT/)]);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringMatching(/^wcontract: Cannot read none( \(--deployment or DEPLOYMENT\))?: ENOENT/),
+  ]);
 });
 
 it("no API key is made if it cannot be saved, or if the record of sign-ins is something else", async () => {

@@ -127,7 +127,10 @@ it("all keys are revoked only once no delegation is in force at the node, whatev
   expect(await agent.revokeKeys("1")).toBe(2);
   const pretended = agent.revokeKeys();
   setTimeout(() => stopped.abort(new Error("given up")), 1_500);
-  await expect(pretended).rejects.toThrow("given up");
+  await expect(pretended).rejects.toMatchObject({
+    name: "NotOnChain",
+    message: "2 keys are revoked. given up",
+  });
 });
 
 it("a node that hides the dispute is a failure, not a dispute without Backup Agents", async () => {

@@ -107,3 +107,25 @@ it("shares with each Backup Agent although the service refuses one, hides the te
   expect(await crowded).toEqual([address]);
   expect(mayVote.mock.calls.length).toBeLessThan(700);
 });
+
+it("asks the node about no one if the delivery is not sealed", async () => {
+  submitted = [];
+  const text = "ipfs://summary";
+  const json = {
+    data: [{ data: { role: "backup-agent", releasedTo: ID } }],
+    hasMore: false,
+    nextAfter: "1",
+  };
+  const http = { send: async () => ({ json }), until: () => http };
+  const mayVote = vi.fn();
+  const escrow = {
+    status: async () => "disputed",
+    backupAgents: async () => [],
+    deliveryHash: async () => keccak256(stringToHex(text)),
+    mayVote,
+  };
+  const access = { escrowOf: async () => escrow, waitUntil, committedReference: async () => text };
+  const { share } = sharing({ ...sessionOf(), http } as never, access as never);
+  expect(await share(ID, {})).toEqual([]);
+  expect(mayVote).not.toHaveBeenCalled();
+});

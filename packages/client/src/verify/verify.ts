@@ -6,7 +6,7 @@ import canonicalize from "canonicalize";
 import { type Client, createClient, custom, http } from "viem";
 import { getChainId } from "viem/actions";
 import { requireKnownCode } from "../chain-check.js";
-import { ConnectionError, ifAllowed, RefusedToSign } from "../errors.js";
+import { ConnectionError, ifAllowed, RefusedToSign, ServiceError, UnreadableReference } from "../errors.js";
 import { fetchWhole, pause, textOf } from "../http.js";
 import { type ChainNode, nameOf, shortOf, withoutUrl } from "../rpc.js";
 import type { reads } from "../session.js";
@@ -190,7 +190,7 @@ async function ask(reader: Reader | Error, id: string, { contract: { client }, d
 function canOpen(reader: Reader, id: string): Promise<boolean | null> {
   return reader.readReference(id, "delivery").then(
     (reference) => reference !== null,
-    (error) => (error instanceof ConnectionError ? null : false),
+    (error) => (error instanceof UnreadableReference || error instanceof ServiceError ? false : null),
   );
 }
 
