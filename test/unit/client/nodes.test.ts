@@ -80,6 +80,14 @@ it("names a node that responds with something else, and passes a node's own erro
   expect((await thrown(rpc("eth_call", []))).message).toBe("eth_call: no such block");
 });
 
+it("takes too many requests for an outage, not for a range that is too wide", async () => {
+  node = await startFakeNode((response) =>
+    response.writeHead(429).end(JSON.stringify({ error: { code: 429, message: "too many requests" } })),
+  );
+  const error = await thrown(requesterOf(node.url)("eth_getLogs", []));
+  expect([error.name, error.message]).toEqual(["ConnectionError", expect.stringMatching(/HTTP 429$/)]);
+});
+
 it("hides a key that a node repeats, and names its reason to refuse a transaction", async () => {
   const code = -32000;
   node = await startFakeNode((response, [call]) =>
