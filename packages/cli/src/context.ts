@@ -17,6 +17,7 @@ import {
   type SubmissionStore,
   untilOutcome,
 } from "@working-contracts/client/index";
+import { CONTRACTS } from "@working-contracts/client/signing";
 import {
   formatDecimal,
   MAX_AMOUNT,
@@ -175,24 +176,13 @@ export function deploymentOf({ deploymentPath: path }: Settings): Deployment | u
     : parseDeployment(readNamed(path, "--deployment or DEPLOYMENT"), path);
 }
 
-const PINNED = [
-  "chainId",
-  "factory",
-  "implementation",
-  "relay",
-  "delegation",
-  "registry",
-  "protocolToken",
-  "asset",
-] as const;
-
 /** Throws RefusedToSign if the deployment file has other addresses than this network. */
 function requireDeployed(settings: Settings, network: PinnedNetwork, source: string): void {
   const deployment = deploymentOf(settings);
   if (deployment === undefined) return;
   const own = { ...deployment, asset: deployment.asset.address };
   const named = { ...network, asset: network.asset.address };
-  for (const field of PINNED)
+  for (const field of ["chainId", ...CONTRACTS, "asset"] as const)
     if (named[field] !== own[field])
       throw new RefusedToSign(
         field,

@@ -155,21 +155,23 @@ export const wrongClock = (time: number, source = "the service") =>
     `${source} says that it is ${new Date(time * 1000).toISOString()}, but here it is ${new Date().toISOString()}. Check this machine's clock. For a sandbox whose clock was moved, use \`clock: "service"\` (\`--clock service\`)`,
   );
 
+/** The contracts of a network, the stablecoin not among them. */
+export const CONTRACTS = [
+  "factory",
+  "implementation",
+  "relay",
+  "delegation",
+  "registry",
+  "protocolToken",
+] as const;
+
 /** Addresses in lower case. Throws RefusedToSign for anything but an address: the caller is asked to pay to it. */
 export function lowerCase<N extends Addresses>(network: N): N {
-  const addresses = [
-    "factory",
-    "implementation",
-    "relay",
-    "delegation",
-    "registry",
-    "protocolToken",
-  ] as const;
   const lower = (name: string, address: string): string => {
     if (/^0x[0-9a-f]{40}$/i.test(address)) return address.toLowerCase();
     throw new RefusedToSign(name, `${JSON.stringify(address)} is not an address`);
   };
-  const lowered = Object.fromEntries(addresses.map((name) => [name, lower(name, network[name])]));
+  const lowered = Object.fromEntries(CONTRACTS.map((name) => [name, lower(name, network[name])]));
   return {
     ...network,
     ...lowered,
