@@ -182,7 +182,7 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
       "Accept: working",
       "Quoted",
       "Waiting for the signature in your wallet",
-      "Signed; waiting for the chain",
+      "Signed; waiting for the chain. Keep this page open",
       "Paid",
       "Accept: done",
     ]);
@@ -285,22 +285,35 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     const { page } = client;
     const before = await usdOf(client);
     const payments: (string | undefined)[] = [];
+    const canLeave = () => page.evaluate("dispatchEvent(new Event('beforeunload', { cancelable: true }))");
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
     await page.route("**/v1/contracts", async (route) => {
       const payment = route.request().headers()["payment-signature"];
       if (payment === undefined) return route.continue();
       payments.push(payment);
+      if (payments.length === 1) {
+        await held;
+        return route.abort();
+      }
       const response = await route.fetch();
-      if (payments.length > 2) return route.fulfill({ response });
+      if (payments.length > 3) return route.fulfill({ response });
       const error = { code: "internal_error", message: "The response is lost." };
       return route.fulfill({ status: 500, json: { error } });
     });
     await fillAndPay(client);
+    await page.getByText("Signed; waiting for the chain").waitFor();
+    expect(await canLeave()).toBe(false);
+    release();
     await page.getByText("Post: payment signed, outcome not known yet").waitFor();
     expect(await page.locator("form#post").evaluate((form) => form.matches("[inert]"))).toBe(true);
     await page.waitForURL(/\/contracts\/0x/);
     await client.account.waitFor();
     await page.unroute("**/v1/contracts");
-    expect(payments).toHaveLength(3);
+    expect(await canLeave()).toBe(true);
+    expect(payments).toHaveLength(4);
     expect(new Set(payments).size).toBe(1);
     expect(await usdOf(client)).toBe(before - 50_000_000n);
   });

@@ -32,7 +32,7 @@ const NO_LIMIT = { perCall: formatDecimal(MAX_AMOUNT), stake: formatDecimal(MAX_
 const STEPS = {
   quoted: "Quoted",
   signing: "Waiting for the signature in your wallet",
-  sent: "Signed; waiting for the chain",
+  sent: "Signed; waiting for the chain. Keep this page open",
   paid: "Paid",
 } as const;
 
@@ -43,6 +43,8 @@ export function createAccount(container: HTMLElement) {
   let agent: Agent | null = null;
   let connected: Eip1193Provider | null = null;
   let selectOwnChain = async (): Promise<void> => {};
+  /** Actions now. One that ends must not unguard the payment of another. */
+  let running = 0;
 
   const button = document.createElement("button");
   button.type = "button";
@@ -67,7 +69,10 @@ export function createAccount(container: HTMLElement) {
       node: provider,
       spendingLimit: NO_LIMIT,
       beforePayment: confirmPayment,
-      onProgress: ({ step }) => tell(STEPS[step]),
+      onProgress({ step }) {
+        if (step === "sent") addEventListener("beforeunload", keepOpen);
+        tell(STEPS[step]);
+      },
       clock: isLocal ? "service" : "local",
       label: "browser",
       submitted: submittedBy(signer.address),
@@ -183,13 +188,12 @@ export function createAccount(container: HTMLElement) {
       try {
         tell(`${what}: working`);
         if (!isOffChain) await selectOwnChain();
-        const onUnknown = (reason: string): void => {
+        const onUnknown = (reason: string): void =>
           tell(`${what}: payment signed, outcome not known yet. Keep this page open (${reason})`);
-          addEventListener("beforeunload", keepOpen);
-        };
-        const result = await untilOutcome(() => action(by), { onUnknown }).finally(() =>
-          removeEventListener("beforeunload", keepOpen),
-        );
+        running++;
+        const result = await untilOutcome(() => action(by), { onUnknown }).finally(() => {
+          if (--running === 0) removeEventListener("beforeunload", keepOpen);
+        });
         try {
           const note = await show?.(result, by);
           tell(`${what}: done${typeof note === "string" && note !== "" ? `. ${note}` : ""}`);
