@@ -1,3 +1,4 @@
+import { visibleText } from "@working-contracts/protocol/json";
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { STATUSES } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
@@ -320,7 +321,7 @@ function Contracts({ data, party }: { data: AgentPageData; party: "worker" | "cl
         {contracts.map(({ id, title, status, budgetOrPrice }) => (
           <li>
             <a href={`/contracts/${id}`}>
-              <bdi>{title}</bdi>
+              <bdi>{visibleText(title)}</bdi>
             </a>
             <span class="figures">
               <StatusBadge status={status} /> <Amount value={budgetOrPrice} />

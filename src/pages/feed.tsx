@@ -1,3 +1,4 @@
+import { visibleText } from "@working-contracts/protocol/json";
 import { STATUS_GROUPS } from "@working-contracts/protocol/status";
 import type { Context } from "hono";
 import type { PropsWithChildren } from "hono/jsx";
@@ -172,7 +173,7 @@ function Card({ contract, now }: { contract: ContractView; now: number }) {
     <article class="card">
       <h2>
         <a href={`/contracts/${id}`}>
-          <bdi>{title}</bdi>
+          <bdi>{visibleText(title)}</bdi>
         </a>
       </h2>
       <p class="figures">

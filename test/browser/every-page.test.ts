@@ -83,6 +83,9 @@ describe.skipIf(isSkipped)("hostile text", () => {
     expect(await page.title()).toBe(`${HOSTILE} · Working Contracts`);
     expect(await page.locator("#task > .text").innerText()).toContain(HOSTILE);
     expect(await page.locator(".criteria li .text").first().innerText()).toBe(HOSTILE);
+    expect(await page.locator(".criteria li .text").last().innerText()).toBe("�right to left");
+    expect(await page.locator("legend").last().textContent()).toBe("�right to left");
+    expect(await page.locator("main").textContent()).not.toMatch(/\p{Bidi_Control}/u);
     for (const summary of await page.locator("summary").all()) await summary.click();
     const inJson = JSON.stringify(HOSTILE);
     expect(await page.locator("#task pre").first().innerText()).toContain(`"note": ${inJson}`);

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { Contract } from "@working-contracts/client/index";
-import { visibleJson } from "@working-contracts/protocol/json";
+import { visibleJson, visibleText } from "@working-contracts/protocol/json";
 import { UsageError } from "./errors.js";
 
 /** Both write the text as it is, without a line break after it. */
@@ -56,9 +56,7 @@ export function indented(text: string): string {
 }
 
 /** Makes text from others safe for a terminal: an escape sequence in a title could rewrite the output. */
-export function plain(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (char) => (char === "\n" || char === "\t" ? char : "�"));
-}
+export const plain = visibleText;
 
 /** Several lines. No text of another party can look like one of ours. */
 export function describeContract(contract: Contract): string {

@@ -1,6 +1,7 @@
 /** The history of a contract: its events, votes, checkpoints and complaints. */
 import { formatDecimal } from "@working-contracts/protocol/amounts";
 import type { EscrowEventName } from "@working-contracts/protocol/events";
+import { visibleText } from "@working-contracts/protocol/json";
 import { outcomeAt } from "@working-contracts/protocol/outcomes";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
@@ -228,7 +229,7 @@ export function Complaints({ data: { complaints } }: { data: ContractPageData })
             </p>
             {resolutionNote !== null && (
               <p class="text" dir="auto">
-                {resolutionNote}
+                {visibleText(resolutionNote)}
               </p>
             )}
             <Json summary="Evidence" value={evidence} />

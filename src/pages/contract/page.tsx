@@ -1,4 +1,4 @@
-import { visibleJson } from "@working-contracts/protocol/json";
+import { visibleJson, visibleText } from "@working-contracts/protocol/json";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
@@ -31,7 +31,7 @@ export function showContract(deps: Pick<Deps, "db" | "clock" | "publicClient" | 
     const { votes, checkpoints } = c.req.query();
     const data = await loadContractPage(deps, id, { votes, checkpoints });
     return c.render(<ContractPage data={data} />, {
-      title: data.contract.title,
+      title: visibleText(data.contract.title),
       section: "/",
       dataPath: `/contracts/${id}.json`,
       live: { contractId: id },
@@ -73,7 +73,7 @@ function Header({ data: { contract, now } }: { data: ContractPageData }) {
         <a href="/">Contracts</a>
       </p>
       <h1>
-        <bdi>{title}</bdi>
+        <bdi>{visibleText(title)}</bdi>
       </h1>
       <p class="figures">
         <StatusBadge status={status} /> <Amount value={budgetOrPrice} />
@@ -96,14 +96,14 @@ function Task({ data: { contract, terms } }: { data: ContractPageData }) {
   return (
     <Region id="task" title="Task">
       <p class="text" dir="auto">
-        {taskDescription}
+        {visibleText(taskDescription)}
       </p>
       <h3>Acceptance criteria</h3>
       <ol class="criteria">
         {acceptanceCriteria.map((criterion, i) => (
           <li>
             <span class="text" dir="auto">
-              {criterion}
+              {visibleText(criterion)}
             </span>
             <OutcomeBadge outcome={criteriaMet?.[i] ?? null} />
             {Array.isArray(rules) && rules[i] !== undefined && (
@@ -239,7 +239,7 @@ function Actions({ data: { contract, terms, now } }: { data: ContractPageData })
       >
         {contract.acceptanceCriteria.map((criterion, i) => (
           <fieldset>
-            <legend dir="auto">{criterion}</legend>
+            <legend dir="auto">{visibleText(criterion)}</legend>
             {OUTCOMES.map((outcome) => (
               <label>
                 <input type="radio" name={`vote-${i}`} value={outcome} required /> {outcome}

@@ -2,6 +2,7 @@
 
 import type { Agent, Contract, Outcome, ReferenceField } from "@working-contracts/client/index";
 import { everyEvent, votesKey } from "@working-contracts/client/session";
+import { visibleText } from "@working-contracts/protocol/json";
 import { complaintsCloseAt } from "@working-contracts/protocol/status";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { type Account, ask, onSubmit, submittedBy, tell } from "./account.js";
@@ -137,13 +138,15 @@ export function showContractActions(account: Account): void {
 function readReferences(id: string, account: Account) {
   let reader: Agent | null = null;
   let isReading = false;
-  const texts = new Map<string | undefined, string>();
+  /** What was decrypted, by the encrypted text: after a reorg the same field can hold another. */
+  const texts = new Map<string | null, string>();
   /** The elements as the service sent them. */
   const originals = new Map<Element, string | null>();
   const replaceText = (element: Element, text: string): void => {
     if (!originals.has(element)) originals.set(element, element.textContent);
     element.textContent = text;
   };
+  const servedIn = (pre: HTMLElement) => originals.get(pre) ?? pre.textContent;
 
   /** Live updates bring the encrypted text back, so what was decrypted is shown again; to another reader it is not. */
   const show = (agent: Agent | null): void => {
@@ -156,8 +159,8 @@ function readReferences(id: string, account: Account) {
     reader = agent;
     if (agent === null) return;
     for (const pre of document.querySelectorAll<HTMLElement>("pre[data-reference]")) {
-      const text = texts.get(pre.dataset.reference);
-      if (text !== undefined) replaceText(pre, text);
+      const text = texts.get(servedIn(pre));
+      if (text !== undefined) replaceText(pre, visibleText(text));
       const summary = pre.parentElement?.querySelector("summary");
       const isOpen = pre.closest("details")?.open === true;
       const toDecrypt = isOpen ? "close and open to decrypt" : "open to decrypt";
@@ -168,8 +171,11 @@ function readReferences(id: string, account: Account) {
 
   document.addEventListener("click", async ({ target }) => {
     const details = (target as Element).closest("summary[data-name]")?.parentElement as HTMLDetailsElement;
-    const field = details?.querySelector<HTMLElement>("pre")?.dataset.reference as ReferenceField | undefined;
-    if (field === undefined || details.open || reader === null || texts.has(field)) return;
+    const pre = details?.querySelector<HTMLElement>("pre");
+    const field = pre?.dataset.reference as ReferenceField | undefined;
+    if (!pre || field === undefined || details.open || reader === null) return;
+    const served = servedIn(pre);
+    if (texts.has(served)) return;
     if (isReading) return tell("Decrypt: still working on the other reference");
     const agent = reader;
     isReading = true;
@@ -177,7 +183,7 @@ function readReferences(id: string, account: Account) {
       tell("Decrypt: working");
       const text = await agent.readReference(id, field);
       if (text === null) throw new Error("you have no key for it yet; a party has to share it with you");
-      if (reader === agent) texts.set(field, text);
+      if (reader === agent) texts.set(served, text);
       show(reader);
       tell("Decrypt: done");
     } catch (error) {

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from "node:stream";
 import { run } from "@working-contracts/cli/main";
-import { confirm, createOutput, describeContract } from "@working-contracts/cli/terminal";
+import { confirm, createOutput, describeContract, plain } from "@working-contracts/cli/terminal";
 import { beforeEach, expect, it, vi } from "vitest";
 
 /** CSI as one character (C1), DEL, a line separator, an override of the direction, a tag beyond 16 bits. */
@@ -49,6 +49,10 @@ it("an error fakes no line", async () => {
   const streams = { stdout: print, stderr: print };
   await run(["--clock", "a\nwcontract: paid", "key", "show"], { env: {}, cwd: "/", ...streams });
   expect(printed).toMatch(/^wcontract: a\n {2}wcontract: paid/);
+});
+
+it("text keeps its line breaks, and the joiners of scripts and emoji", () => {
+  expect(plain("one\r\ntwo\tthree \u200d\u200c\r\u202e\u00ad")).toBe("one\ntwo\tthree \u200d\u200c���");
 });
 
 it("a question is one line without control characters", async () => {
