@@ -255,6 +255,17 @@ describe.concurrent("the client", () => {
     }
   });
 
+  test("signs what a later sign-in of its address no longer leaves to the operator", async () => {
+    const account = privateKeyToAccount(generatePrivateKey());
+    const buyer = await newClient();
+    const seller = await newAgent(world, { account, operator: "all", clock: "service" });
+    const { id } = await buyer.create(await draftOf(buyer));
+    await seller.accept(id);
+    await world.increaseTime(2);
+    await newAgent(world, { account, usd: "0", clock: "service" });
+    expect((await seller.deliver(id, "ipfs://page")).status).toBe("under-review");
+  });
+
   test("refuses to sign another delivery than its own", async () => {
     const swapping: typeof fetch = async (input, init) => {
       const url = String(input);
