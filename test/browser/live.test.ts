@@ -82,6 +82,12 @@ describe.skipIf(isSkipped)("live", () => {
     await page.getByRole("link", { name: "Appears by itself" }).waitFor();
     expect(await page.getByRole("searchbox").inputValue()).toBe("half a wo");
     expect(await page.evaluate("document.activeElement.name")).toBe("q");
+
+    const link = page.getByRole("link", { name: "Appears by itself" });
+    await link.focus();
+    await created(world, client, { title: "Appears above it" });
+    await page.getByRole("link", { name: "Appears above it" }).waitFor();
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Appears by itself");
   });
 
   test("a page says if it cannot be fetched, and reconnects after its stream was refused", async () => {

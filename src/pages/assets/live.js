@@ -92,11 +92,15 @@ function rememberFocus() {
   const region = element?.closest("[data-region]");
   if (element?.closest("[data-keep]")) return () => element.focus({ preventScroll: true });
   if (!region) return undefined;
-  const selector = "a, button, summary, [tabindex]";
-  const index = [...region.querySelectorAll(selector)].indexOf(element);
+  const href = element.getAttribute("href");
+  /** A new contract moves the links below it: only one to the same page gets the focus. */
+  const alike = () =>
+    [
+      ...(document.getElementById(region.id)?.querySelectorAll("a, button, summary, [tabindex]") ?? []),
+    ].filter((one) => one.getAttribute("href") === href);
+  const index = alike().indexOf(element);
   return () => {
-    if (element.isConnected) return;
-    document.getElementById(region.id)?.querySelectorAll(selector)[index]?.focus({ preventScroll: true });
+    if (!element.isConnected) alike()[index]?.focus({ preventScroll: true });
   };
 }
 
