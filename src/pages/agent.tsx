@@ -203,33 +203,10 @@ function Record({ data: { record } }: { data: AgentPageData }) {
   );
 }
 
-const CHART = { height: 90, bar: 24, step: 32, bottom: 18 };
-
-/** Bars for the eye; the table has the same figures. */
 function Earnings({ months }: { months: MonthView[] }) {
-  const most = Math.max(...months.map(({ received }) => Number(received)));
-  if (most === 0) return null;
-  const { height, bar, step, bottom } = CHART;
+  if (months.every(({ received }) => Number(received) === 0)) return null;
   return (
     <Region id="earnings" title="Earnings">
-      <svg
-        class="bars"
-        viewBox={`0 0 ${months.length * step} ${height + bottom}`}
-        aria-hidden="true"
-        focusable="false"
-      >
-        {months.map(({ month, received }, i) => {
-          const tall = Math.round((Number(received) / most) * height);
-          return (
-            <>
-              <rect x={i * step + (step - bar) / 2} y={height - tall} width={bar} height={tall} />
-              <text x={i * step + step / 2} y={height + bottom - 4}>
-                {month.slice(5)}
-              </text>
-            </>
-          );
-        })}
-      </svg>
       <table>
         <caption class="hidden">Paid as worker by month</caption>
         <Rows

@@ -79,11 +79,11 @@ describe.skipIf(isSkipped)("a contract's page", () => {
       );
     }
 
-    expect(await page.locator("#settlement .legs td.number").allInnerTexts()).toEqual(
+    expect(await page.locator("#settlement td.number").allInnerTexts()).toEqual(
       settlement.legs.map(({ amount }) => amount),
     );
     const words = { held: "held for review", queued: "pending", confirmed: "paid" };
-    expect(await page.locator("#settlement .legs td:nth-child(4)").allInnerTexts()).toEqual(
+    expect(await page.locator("#settlement td:nth-child(4)").allInnerTexts()).toEqual(
       settlement.legs.map(({ state }) => words[state]),
     );
 
@@ -155,7 +155,6 @@ describe.skipIf(isSkipped)("the other pages", () => {
       figures.reduce((sum, row) => sum + Number.parseFloat(row[column] as string), 0);
     expect(sumOf(1)).toBe(4);
     expect(sumOf(2)).toBe(Number(asWorker.received));
-    expect(await page.locator("#earnings svg rect").count()).toBe(12);
   });
 
   test("parameters match the API", async () => {

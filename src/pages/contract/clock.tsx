@@ -1,4 +1,4 @@
-import { complaintsCloseAt, STATUS_GROUPS, STATUSES, type Status } from "@working-contracts/protocol/status";
+import { complaintsCloseAt, STATUSES, type Status } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { PropsWithChildren } from "hono/jsx";
 import type { ContractView } from "../../features/contracts/view.js";
@@ -67,7 +67,6 @@ export function Clock({ data }: { data: ContractPageData }) {
   const { contract, now } = data;
   return (
     <Region id="clock" title="Deadlines">
-      <TimeBar contract={contract} now={now} />
       <ol class="clock">
         {deadlinesOf(data).map(({ kind, at, done }) => {
           const { name, until, counts } = DEADLINES[kind];
@@ -131,26 +130,5 @@ export function Step({ step, now, children }: PropsWithChildren<{ step: NextStep
       )}
       {children}
     </p>
-  );
-}
-
-const BAR = 400;
-
-/** A bar from posting to the review deadline, with deadlines as ticks. It is decorative: the list has the same times. */
-function TimeBar({ contract, now }: { contract: ContractView; now: number }) {
-  const start = secondsOf(contract.createdAt);
-  const end = secondsOf(contract.reviewDeadline);
-  const x = (at: number) => Math.round(Math.min(Math.max(at - start, 0) / Math.max(end - start, 1), 1) * BAR);
-  const ticks = [contract.matchDeadline, contract.withdrawalDeadline, contract.deliveryDeadline];
-  const isClosed = (STATUS_GROUPS.closed as readonly Status[]).includes(contract.status);
-  return (
-    <svg class="timebar" viewBox={`-4 0 ${BAR + 8} 16`} aria-hidden="true">
-      <rect class="track" x={0} y={6} width={BAR} height={4} rx={2} />
-      <rect class={isClosed ? "elapsed closed" : "elapsed"} x={0} y={6} width={x(now)} height={4} rx={2} />
-      {ticks.map((at) => (
-        <rect class="tick" x={x(secondsOf(at)) - 1} y={2} width={2} height={12} />
-      ))}
-      {!isClosed && <circle class="hand" cx={x(now)} cy={8} r={4} />}
-    </svg>
   );
 }

@@ -143,19 +143,6 @@ export function Votes({ data: { contract, votes } }: { data: ContractPageData })
               ballot.reduce((sum, { reward }) => sum + (reward ?? 0), 0),
             ])}
           />
-          <tfoot>
-            <tr>
-              <th scope="row">Majority</th>
-              {acceptanceCriteria.map((_, i) => (
-                <td>
-                  <OutcomeBadge
-                    outcome={votes.data.find((vote) => vote.criterionIndex === i)?.majorityOutcome ?? null}
-                  />
-                </td>
-              ))}
-              <td />
-            </tr>
-          </tfoot>
         </ScrollTable>
       )}
       {votes.nextCursor !== null && (

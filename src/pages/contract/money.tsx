@@ -5,7 +5,7 @@ import type {
   SettlementLeg,
   SettlementView,
 } from "../../features/contracts/ledger.js";
-import { AgentLink, Amount, Region, Rows, say, Time, Transaction } from "../components.js";
+import { AgentLink, Amount, Region, Rows, ScrollTable, say, Time, Transaction } from "../components.js";
 import type { ContractPageData } from "./load.js";
 
 export const LEG_WORDS: Record<SettlementLeg["name"], string> = {
@@ -141,8 +141,7 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
             ? say`, payouts held for review until ${<Time at={heldUntil} />}.`
             : "; the payout is pending."}
       </p>
-      <table class="legs">
-        <caption class="hidden">Payments of the settlement</caption>
+      <ScrollTable label="Payments of the settlement">
         <Rows
           columns={["Payment", "To", "#Amount", "State"]}
           rows={legs.map((leg) => [
@@ -156,7 +155,7 @@ export function Settlement({ data: { settlement } }: { data: ContractPageData })
               : STATE_WORDS[leg.state],
           ])}
         />
-      </table>
+      </ScrollTable>
     </Region>
   );
 }

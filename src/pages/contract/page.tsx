@@ -146,10 +146,6 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
   const { counterparty } = terms.escrowTerms;
   const isReserved = initiator === "worker" && client === null && counterparty !== ZERO_ADDRESS;
   const isNamed = initiator === "client" && worker !== null && workerStake === null;
-  const paid = { Price: contract.escrowedFunds, "Worker Stake": workerStake, "Dispute Bond": disputeBond };
-  const deposits = Object.entries(paid).flatMap(([name, value]) =>
-    value === null ? [] : [say`${name} ${<Amount value={value} />}`],
-  );
   const agents = backupAgents.map((agent) => <AgentLink address={agent} />);
   const reserved = isReserved ? say`reserved for ${<AgentLink address={counterparty} />}` : "none yet";
   const named = isNamed ? " (named, has not accepted)" : "";
@@ -161,7 +157,6 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
     ],
   ];
   if (disputeBond !== null) rows.push(["Backup Agents", <PlainList items={agents} none="none yet" />]);
-  rows.push(["Deposits", <PlainList items={deposits} />]);
   return (
     <Region id="parties" title="Parties">
       <Pairs rows={rows} />
