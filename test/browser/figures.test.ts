@@ -91,7 +91,7 @@ describe.skipIf(isSkipped)("a contract's page", () => {
     expect(await page.locator("#votes tbody .badge").allInnerTexts()).toEqual(opened.map(({ vote }) => vote));
     if (contract.status === "disputed") {
       expect(await page.locator("#votes").innerText()).toContain(
-        `${contract.backupAgents.length} sealed ballots`,
+        `${contract.backupAgents.length} ballots so far, 0 of them opened`,
       );
     }
   });

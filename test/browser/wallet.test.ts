@@ -519,6 +519,8 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     };
     const id = path.replace("/contracts/", "");
     await Promise.all([fillInVote(reader), fillInVote(other), vote(third, id, "met", "not met")]);
+    const opening = other.page.getByRole("button", { name: "Open your vote" });
+    expect(await opening.isVisible()).toBe(false);
     await worker.press("Share the delivery");
     await worker.page.getByText(`done. Not shared: ${third.address} cannot read`).waitFor();
     await other.page.reload();

@@ -1,3 +1,4 @@
+import { LIMITS } from "@working-contracts/protocol/limits";
 import { complaintsCloseAt, STATUSES, type Status } from "@working-contracts/protocol/status";
 import { isoTime } from "@working-contracts/protocol/time";
 import type { PropsWithChildren } from "hono/jsx";
@@ -36,7 +37,7 @@ export function nextStep(contract: ContractView): NextStep | null {
         otherwise: "the delivery counts as approved",
       };
     case "disputed":
-      return { text: "Backup Agents vote on every criterion" };
+      return { text: "Backup Agents vote on every criterion, then open their votes" };
     case "resolved":
       return { text: "The payout is pending" };
     default:
@@ -51,6 +52,7 @@ const DEADLINES = {
   delivery: { name: "Delivery", until: "for the worker to deliver", counts: ["matched"] },
   review: { name: "Review", until: "for the client to approve or dispute", counts: ["under-review"] },
   voting: { name: "Voting", until: "for Backup Agents to vote", counts: ["disputed"] },
+  opening: { name: "Opening", until: "for Backup Agents to open their votes", counts: ["disputed"] },
   hold: { name: "Payout hold", until: "before payouts are possible", counts: STATUSES },
   complaints: { name: "Complaints", until: "for either party to file a complaint", counts: STATUSES },
 } as const;
@@ -65,10 +67,12 @@ interface Deadline {
 /** The deadlines and windows of a contract in chronological order, with the time left for each. */
 export function Clock({ data }: { data: ContractPageData }) {
   const { contract, now } = data;
+  const list = deadlinesOf(data);
+  const voting = list.find(({ kind }) => kind === "voting");
   return (
     <Region id="clock" title="Deadlines">
-      <ol class="clock">
-        {deadlinesOf(data).map(({ kind, at, done }) => {
+      <ol class="clock" data-voting-closes={voting && (voting.done ? 0 : secondsOf(voting.at))}>
+        {list.map(({ kind, at, done }) => {
           const { name, until, counts } = DEADLINES[kind];
           const isAhead = secondsOf(at) > now;
           const isRunning = isAhead && (counts as readonly Status[]).includes(contract.status);
@@ -92,7 +96,7 @@ export function Clock({ data }: { data: ContractPageData }) {
   );
 }
 
-function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadline[] {
+function deadlinesOf({ contract, terms, settlement, events }: ContractPageData): Deadline[] {
   const happened = (name: string) => events.find((event) => event.name === name);
   const accepted = happened("WorkingContractMatched") && "accepted";
   const disputed = happened("WorkingContractDisputed");
@@ -105,8 +109,14 @@ function deadlinesOf({ contract, settlement, events }: ContractPageData): Deadli
     { kind: "delivery", at: contract.deliveryDeadline, done: delivered },
     { kind: "review", at: contract.reviewDeadline, done: reviewed },
   ];
-  if (disputed !== undefined)
-    list.push({ kind: "voting", at: isoTime(Number(disputed.args.votingClosesAt)) });
+  if (disputed !== undefined) {
+    const closesAt = Number(disputed.args.votingClosesAt);
+    const { baRecruitCount: seats } = terms.escrowTerms.parameters;
+    const isFull = seats > 0 && contract.backupAgents.length === seats;
+    const tallied = happened("WorkingContractTallied") && "votes tallied";
+    list.push({ kind: "voting", at: isoTime(closesAt), done: isFull ? "all have voted" : undefined });
+    list.push({ kind: "opening", at: isoTime(closesAt + LIMITS.voteOpeningWindow), done: tallied });
+  }
   const isHolding = settlement.legs.some(({ state }) => state === "held");
   if (settlement.heldUntil !== null && isHolding) list.push({ kind: "hold", at: settlement.heldUntil });
   if (contract.client !== null && contract.escrowedFunds !== null && contract.workerStake !== null) {

@@ -113,17 +113,18 @@ const EVENT_WORDS: Record<EscrowEventName, Describe> = {
     say`A direct transfer of ${amount(sent)} was refunded to ${agent(payer)}.`,
 };
 
-/** The number of ballots while they are sealed, and every vote after the tally. Hidden if there was no dispute. */
-export function Votes({ data: { contract, votes } }: { data: ContractPageData }) {
+/** The number of ballots until the tally, and every vote after it. Hidden if there was no dispute. */
+export function Votes({ data: { contract, votes, events } }: { data: ContractPageData }) {
   const { id, disputeBond, acceptanceCriteria, backupAgents } = contract;
   if (disputeBond === null) return null;
+  const opened = events.filter(({ name }) => name === "VoteOpened").length;
   const isTallied = votes.data.some(({ majorityOutcome }) => majorityOutcome !== null);
   return (
     <Region id="votes" title="Votes">
       {!isTallied && (
         <p>
           {contract.status === "disputed"
-            ? `${plural(backupAgents.length, "sealed ballot")} so far. All are opened after the voting window closes.`
+            ? `${plural(backupAgents.length, "ballot")} so far, ${opened} of them opened. One that is not opened within a day after voting loses its bond.`
             : "No one voted, so every criterion is unclear."}
         </p>
       )}

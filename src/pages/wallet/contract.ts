@@ -11,7 +11,11 @@ import { type Account, ask, onSubmit, submittedBy, tell } from "./account.js";
 type Fields = (name: string) => string;
 
 interface Action {
-  isOpen: (contract: Contract, me: string, at: { now: number; invited: string }) => boolean;
+  isOpen: (
+    contract: Contract,
+    me: string,
+    at: { now: number; invited: string; votingCloses: number },
+  ) => boolean;
   /** A text that it returns is shown after "done". */
   perform: (agent: Agent, id: string, fields: Fields, contract: Contract) => Promise<unknown>;
 }
@@ -66,7 +70,8 @@ const ACTIONS: Record<string, Action> = {
     },
   },
   vote: {
-    isOpen: (c, me) => c.status === "disputed" && !isParty(c, me) && !c.backupAgents.includes(me),
+    isOpen: (c, me, { now, votingCloses }) =>
+      c.status === "disputed" && now < votingCloses && !isParty(c, me) && !c.backupAgents.includes(me),
     perform: (agent, id, field, { acceptanceCriteria }) =>
       agent.vote(
         id,
@@ -74,7 +79,8 @@ const ACTIONS: Record<string, Action> = {
       ),
   },
   "open-vote": {
-    isOpen: (c, me) => c.status === "disputed" && c.backupAgents.includes(me),
+    isOpen: (c, me, { now, votingCloses }) =>
+      c.status === "disputed" && now >= votingCloses && c.backupAgents.includes(me),
     perform: openVote,
   },
   complain: {
@@ -93,10 +99,11 @@ export function showContractActions(account: Account): void {
   const references = readReferences(id, account);
   let contract: Contract | null = null;
   let connected: Agent | null = null;
-  /** The chain's time in seconds, and the party that the terms name: the zero address if anyone can accept. */
+  /** The chain's time and the end of voting in seconds; the party that the terms name, the zero address if anyone can accept. */
   const at = () => ({
     now: Number(section.dataset.now) + performance.now() / 1000,
     invited: section.dataset.invited ?? "",
+    votingCloses: Number(document.querySelector<HTMLElement>("#clock ol")?.dataset.votingCloses),
   });
 
   const update = async (agent: Agent | null): Promise<void> => {

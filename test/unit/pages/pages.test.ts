@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { type AppEnv, limitDownloads } from "../../../src/http/middleware.js";
 import { duration, Json, percent, Transaction } from "../../../src/pages/components.js";
 import { Clock } from "../../../src/pages/contract/clock.js";
+import { Votes } from "../../../src/pages/contract/history.js";
 import { Escrow, Settlement } from "../../../src/pages/contract/money.js";
 import { pageRenderer } from "../../../src/pages/layout.js";
 import { testApp, testConfig } from "../http/fixtures.js";
@@ -162,6 +163,42 @@ describe("a contract's money", () => {
     };
     expect(await listing("created")).toContain("The client pays the price on acceptance.");
     expect(await listing("cancelled-unmatched")).toMatch(/Worker Stake(?!.*on acceptance)/s);
+  });
+});
+
+describe("a dispute", () => {
+  const CLOSES = Date.parse("2026-02-02T12:00:00Z") / 1000;
+  const deadline = "2026-01-31T12:00:00Z";
+  const dataOf = (names: string[], { seats = 0, after = 3600 } = {}) => ({
+    contract: {
+      ...{ status: "disputed", client: null, createdAt: deadline, acceptanceCriteria: ["One page"] },
+      ...{ matchDeadline: deadline, withdrawalDeadline: deadline, deliveryDeadline: deadline },
+      ...{ reviewDeadline: deadline, disputeBond: "1.0", backupAgents: ["0x1", "0x2", "0x3"] },
+    },
+    events: names.map((name) => ({ name, args: { votingClosesAt: String(CLOSES) } })),
+    terms: { escrowTerms: { parameters: { baRecruitCount: seats } } },
+    settlement: { endedAt: null, heldUntil: null, legs: [] },
+    votes: { data: [], nextCursor: null },
+    now: CLOSES + after,
+  });
+  const clock = async (...given: Parameters<typeof dataOf>) =>
+    (await render(Clock, { data: dataOf(...given) })).replaceAll(/<small>.*?<\/small>|<[^>]+>/gs, "");
+
+  it("shows until when votes can be opened, and how many are", async () => {
+    expect(await clock(["WorkingContractDisputed"])).toMatch(
+      /Voting for Backup Agents to vote1 h ago.*Opening for Backup Agents to open their votes23 h left/s,
+    );
+    const data = dataOf(["WorkingContractDisputed", "VoteOpened", "VoteOpened"]);
+    expect(await render(Votes, { data })).toContain("3 ballots so far, 2 of them opened.");
+  });
+
+  it("ends its voting once every seat is taken, and its opening with the tally", async () => {
+    const early = { seats: 3, after: -3600 };
+    const names = ["WorkingContractDisputed", "WorkingContractTallied"];
+    expect(await clock(names, early)).toMatch(/to voteall have voted.*their votesvotes tallied/s);
+    const html = async (seats: number) => render(Clock, { data: dataOf(names, { ...early, seats }) });
+    expect(await html(3)).toContain('data-voting-closes="0"');
+    expect(await html(4)).toContain(`data-voting-closes="${CLOSES}"`);
   });
 });
 
