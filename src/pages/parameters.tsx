@@ -54,29 +54,37 @@ const MEANINGS: Record<keyof ProtocolView, [string, typeof inTokens]> = {
   baRecruitCount: ["Backup Agents drawn for a dispute. If null, every eligible one may vote.", String],
 };
 
+/** Each parameter with its meaning: of the protocol, or of a contract. */
+export function Parameters({ parameters }: { parameters: ProtocolView }) {
+  return (
+    <dl class="values" id="parameters">
+      {(Object.keys(MEANINGS) as (keyof ProtocolView)[]).map((name) => (
+        <div>
+          <dt>
+            <code>{name}</code>
+          </dt>
+          <dd class="value" data-value={String(parameters[name])}>
+            {MEANINGS[name][1](parameters[name])}
+          </dd>
+          <dd>{MEANINGS[name][0]}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 function ParametersPage({ parameters, limits }: { parameters: ProtocolView; limits: LimitsView }) {
   return (
     <>
       <h1>Protocol parameters</h1>
       <p class="lead">
-        These parameters apply to new contracts. Each contract keeps the parameters with which it was posted.
+        These parameters apply to new contracts. Each contract keeps the parameters with which it was posted,
+        and its page shows them.
       </p>
       <div class="columns">
         <div>
           <Region title="Parameters">
-            <dl class="values" id="parameters">
-              {(Object.keys(MEANINGS) as (keyof ProtocolView)[]).map((name) => (
-                <div>
-                  <dt>
-                    <code>{name}</code>
-                  </dt>
-                  <dd class="value" data-value={String(parameters[name])}>
-                    {MEANINGS[name][1](parameters[name])}
-                  </dd>
-                  <dd>{MEANINGS[name][0]}</dd>
-                </div>
-              ))}
-            </dl>
+            <Parameters parameters={parameters} />
           </Region>
         </div>
         <div>

@@ -2,9 +2,10 @@
 import type { Page } from "playwright-core";
 import type { Address } from "viem";
 import { beforeAll, describe, expect, inject, test } from "vitest";
+import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { LedgerView, SettlementView } from "../../src/features/contracts/ledger.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import type { ProtocolView } from "../../src/features/protocol/routes.js";
+import { type ProtocolView, presentParameters } from "../../src/features/protocol/routes.js";
 import type { RecordView } from "../../src/features/records/routes.js";
 import type { VoteView } from "../../src/features/votes/view.js";
 import { caller } from "../support/agent.js";
@@ -46,11 +47,12 @@ const CONTRACTS = [
 describe.skipIf(isSkipped)("a contract's page", () => {
   test.each(CONTRACTS)("%s: matches the API", async (name) => {
     const id = seed[name];
-    const [contract, settlement, ledger, votes] = await Promise.all([
+    const [contract, settlement, ledger, votes, { escrowTerms }] = await Promise.all([
       api<ContractView>(`/contracts/${id}`),
       api<SettlementView>(`/contracts/${id}/settlement`),
       api<LedgerView>(`/contracts/${id}/ledger`),
       api<VoteView[]>(`/contracts/${id}/votes`),
+      api<TermsView>(`/contracts/${id}/terms`),
     ]);
     await page.goto(`/contracts/${id}`);
 
@@ -60,6 +62,12 @@ describe.skipIf(isSkipped)("a contract's page", () => {
     expect(await page.locator(".criteria .badge").allInnerTexts()).toEqual(
       contract.criteriaMet ?? contract.acceptanceCriteria.map(() => "undecided"),
     );
+    const parameters = presentParameters(escrowTerms.parameters);
+    const names = await page.locator("#parameters dt").allTextContents();
+    expect(await attributes("#parameters [data-value]", "data-value")).toEqual(
+      names.map((name) => String(parameters[name as keyof ProtocolView])),
+    );
+    expect(names).toHaveLength(Object.keys(parameters).length);
     const { matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline } = contract;
     expect(await attributes("#clock time", "datetime")).toEqual(
       expect.arrayContaining([matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline]),

@@ -2,7 +2,7 @@
 import { type Address, type Hex, hexToString, numberToHex, parseEther } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, describe, expect, inject, test } from "vitest";
-import { tokensOf } from "../support/chain.js";
+import { setParameters, tokensOf } from "../support/chain.js";
 import { type Json, laterThan, newJuror, vote } from "../support/contracts.js";
 import { useWorld } from "../support/world.js";
 import {
@@ -316,6 +316,19 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(payments).toHaveLength(4);
     expect(new Set(payments).size).toBe(1);
     expect(await usdOf(client)).toBe(before - 50_000_000n);
+  });
+
+  test("a payment and the contract's page name the fee of its own terms, whatever the form or a new contract says", async () => {
+    const { page } = client;
+    await fillIn(client);
+    const former = await setParameters(world, { protocolFee: 1000 });
+    await client.press("Post and pay");
+    await page.getByRole("dialog").getByText("The contract's protocol fee is 10 %.").waitFor();
+    await client.press("Pay");
+    await page.waitForURL(/\/contracts\/0x/);
+    await setParameters(world, former);
+    await client.account.waitFor();
+    expect(await page.locator("#terms dl").first().innerText()).toMatch(/Protocol fee\s+10 %/);
   });
 
   test("Enter declines a payment by default, and focus returns to the form", async () => {

@@ -4,6 +4,7 @@ import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import type { Context } from "hono";
 import type { Child, PropsWithChildren } from "hono/jsx";
 import type { Deps } from "../../deps.js";
+import { presentParameters } from "../../features/protocol/routes.js";
 import type { AppEnv } from "../../http/middleware.js";
 import {
   AgentLink,
@@ -13,12 +14,14 @@ import {
   OutcomeBadge,
   Pairs,
   PlainList,
+  percent,
   Region,
   StatusBadge,
   say,
   Time,
 } from "../components.js";
 import { addressOf } from "../layout.js";
+import { Parameters } from "../parameters.js";
 import { Clock, nextStep, Step } from "./clock.js";
 import { Checkpoints, Complaints, Timeline, Votes } from "./history.js";
 import { type ContractPageData, loadContractPage } from "./load.js";
@@ -166,6 +169,7 @@ function Parties({ data: { contract, terms, names } }: { data: ContractPageData 
 
 /** The terms that the escrow's address commits to. */
 function Commitment({ data: { terms } }: { data: ContractPageData }) {
+  const parameters = presentParameters(terms.escrowTerms.parameters);
   return (
     <section id="terms" data-keep="" class="panel">
       <h2>Terms on chain</h2>
@@ -177,8 +181,13 @@ function Commitment({ data: { terms } }: { data: ContractPageData }) {
         rows={[
           ["Terms hash", <code class="whole">{terms.termsHash}</code>],
           ["Factory", <ChainLink kind="address" value={terms.factory} />],
+          ["Protocol fee", percent(parameters.protocolFee)],
         ]}
       />
+      <details>
+        <summary>All parameters of this contract</summary>
+        <Parameters parameters={parameters} />
+      </details>
       <form id="verify" data-contract={terms.contractId} hidden>
         <button type="submit">Check against the chain</button>{" "}
         <small>

@@ -235,9 +235,11 @@ export function submittedBy(address: string): SubmissionStore {
 /** The browser asks before it leaves the page: only this page has the signed payment. */
 const keepOpen = (event: Event): void => event.preventDefault();
 
-async function confirmPayment({ decimal, currency, token, payTo, role }: PlannedPayment): Promise<void> {
+async function confirmPayment(payment: PlannedPayment): Promise<void> {
+  const { decimal, currency, token, payTo, role, terms } = payment;
   const unit = currency === "stablecoin" ? "of the stablecoin" : "protocol tokens";
-  const question = `As the ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?`;
+  const fee = terms ? ` The contract's protocol fee is ${terms.parameters.protocolFee / 100} %.` : "";
+  const question = `As the ${role}, pay ${decimal} ${unit} (token ${token}) to ${payTo}?${fee}`;
   // The first one has the focus, so a stray Enter does not pay.
   const answer = await ask(question, { choices: ["Do not pay", "Pay"] });
   if (answer !== "Pay") throw new Error("You did not pay. Nothing was signed");
