@@ -24,6 +24,8 @@ type Person = Awaited<ReturnType<typeof newPerson>>;
 interface WalletOptions {
   usd?: string;
   tokens?: number;
+  /** Blocks its storage. */
+  noStorage?: boolean;
   /** Rejects every message but the sign-in. */
   onlySignsIn?: boolean;
   /** Is on this chain at a node of another network, and does not know the service's. */
@@ -31,7 +33,8 @@ interface WalletOptions {
 }
 
 /** A person whose wallet announces itself (EIP-6963) and signs with a real key. */
-async function newPerson({ usd = "1000", tokens = 0, onlySignsIn, elsewhere }: WalletOptions = {}) {
+async function newPerson(options: WalletOptions = {}) {
+  const { usd = "1000", tokens = 0, noStorage, onlySignsIn, elsewhere } = options;
   const account = privateKeyToAccount(generatePrivateKey());
   await world.fundUsd(account.address, usd);
   if (tokens > 0) await world.grantTokens(account.address, tokens);
@@ -55,7 +58,8 @@ async function newPerson({ usd = "1000", tokens = 0, onlySignsIn, elsewhere }: W
     if (method === "eth_getCode" && nodes.get(chain) !== world.info.rpcUrl) return "0x";
     if (method === "personal_sign") {
       const message = hexToString(params[0] as Hex);
-      if (onlySignsIn && !message.includes("Nonce: ")) throw new Error("The user rejected the request");
+      if (message.includes("Nonce: ")) asked.push("sign-in");
+      else if (onlySignsIn) throw new Error("The user rejected the request");
       return account.signMessage({ message });
     }
     if (method === "eth_accounts" || method === "eth_requestAccounts") return [account.address];
@@ -77,8 +81,11 @@ async function newPerson({ usd = "1000", tokens = 0, onlySignsIn, elsewhere }: W
       const text = document.getElementById("message")?.textContent;
       if (text !== messages.at(-1)) messages.push(text);
     }).observe(document, { childList: true, subtree: true, characterData: true });`);
+  if (noStorage)
+    await page.addInitScript(`for (const name of ["localStorage", "sessionStorage"])
+      Object.defineProperty(globalThis, name, { get() { throw new Error("Access is denied"); } });`);
   await page.goto("/");
-  await page.getByRole("button", { name: "Connect wallet" }).click();
+  await page.getByRole("button", { name: "Connect wallet" }).dblclick();
   await page.getByText("Signed in").waitFor();
   const address = account.address.toLowerCase() as Address;
   /** Clicks the visible button, and the confirmation of a payment if there is one. */
@@ -212,6 +219,24 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     expect(await delivery.innerText()).toBe("ipfs://map");
     expect(signed()).toBe(after);
 
+    // Back brings the page as it was left: first in the same session, then after it has ended.
+    const comeBack = () =>
+      client.page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))");
+    await comeBack();
+    await client.page.getByText("Delivery: close and open to decrypt").waitFor();
+    expect(await delivery.innerText()).not.toBe("ipfs://map");
+    const text = client.page.getByText(/^Delivery:/);
+    await text.click();
+    await text.click();
+    await client.page.getByText("Delivery: decrypted for you").waitFor();
+    const stored = await client.page.evaluate(`sessionStorage.getItem("working-contracts")`);
+    await client.page.evaluate("sessionStorage.clear()");
+    await comeBack();
+    await client.page.getByRole("button", { name: "Connect wallet" }).waitFor();
+    expect(await delivery.innerText()).not.toBe("ipfs://map");
+    await client.page.evaluate(`sessionStorage.setItem("working-contracts", ${JSON.stringify(stored)})`);
+    await client.page.reload();
+
     await client.press("Check against the chain");
     await client.page.getByText(/All \d+ facts match the chain/).waitFor();
     const steps = await client.page.locator("#verified tr").allInnerTexts();
@@ -265,6 +290,20 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await poor.account.waitFor();
     for (const name of ["Accept", "Decline"])
       expect(await poor.page.getByRole("button", { name, exact: true }).isVisible()).toBe(false);
+  });
+
+  test("a second click on the button does not sign in twice, and a browser without storage signs in", async () => {
+    const { account, page, asked } = await newPerson({ noStorage: true });
+    await account.waitFor();
+    expect(asked.filter((method) => method === "sign-in")).toHaveLength(1);
+    await page.goto(`/contracts/${inject("seed").open}`);
+    expect(faultsOf(page)).toEqual([]);
+    await page.getByRole("button", { name: "Connect wallet" }).click();
+    await page.getByRole("button", { name: "Accept", exact: true }).waitFor();
+    await account.click();
+    await page.getByRole("button", { name: "Disconnect" }).click();
+    await page.getByText("Disconnected.").waitFor();
+    await page.getByRole("button", { name: "Connect wallet" }).waitFor();
   });
 
   test("a contract has one to ten criteria", async () => {

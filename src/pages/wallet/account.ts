@@ -42,6 +42,7 @@ export function createAccount(container: HTMLElement) {
   const listeners: ((agent: Agent | null) => void)[] = [];
   let agent: Agent | null = null;
   let connected: Eip1193Provider | null = null;
+  let isBusy = false;
   let selectOwnChain = async (): Promise<void> => {};
   /** Actions now. One that ends must not unguard the payment of another. */
   let running = 0;
@@ -81,18 +82,28 @@ export function createAccount(container: HTMLElement) {
     connected = provider;
     const { network } = agent;
     selectOwnChain = () => selectChain(provider, network, node);
-    const stored = { wallet: info.rdns, address: agent.address, apiKey: agent.apiKey };
-    sessionStorage.setItem(STORED, JSON.stringify(stored));
+    session.write({ wallet: info.rdns, address: agent.address, apiKey: agent.apiKey });
     show();
   }
 
   /** A reload of the page continues the session of the tab. */
   async function resume(wallet: Announced): Promise<void> {
-    const stored = JSON.parse(sessionStorage.getItem(STORED) ?? "null");
-    if (agent !== null || stored?.wallet !== wallet.info.rdns) return;
-    const accounts: string[] = await wallet.provider.request({ method: "eth_accounts" });
-    if (accounts[0]?.toLowerCase() === stored.address) await signIn(wallet, stored.apiKey);
+    try {
+      const stored = session.read();
+      if (agent !== null || stored?.wallet !== wallet.info.rdns) return;
+      const accounts: string[] = await wallet.provider.request({ method: "eth_accounts" });
+      if (accounts[0]?.toLowerCase() === stored.address) await signIn(wallet, stored.apiKey);
+    } catch (error) {
+      failed("Connecting your wallet", error);
+    }
   }
+  /** The browser can show a page again as it was left, while the tab has disconnected or the wallet has selected another account. */
+  addEventListener("pageshow", ({ persisted }) => {
+    if (!persisted || agent === null) return;
+    agent = null;
+    show();
+    for (const wallet of wallets.values()) void resume(wallet);
+  });
 
   async function choose(): Promise<Announced | undefined> {
     const found = [...wallets.values()];
@@ -102,6 +113,9 @@ export function createAccount(container: HTMLElement) {
   }
 
   button.addEventListener("click", async () => {
+    // A second click would sign in twice, and make a key that no one knows.
+    if (isBusy) return;
+    isBusy = true;
     try {
       if (agent !== null) {
         const { address } = agent;
@@ -125,17 +139,19 @@ export function createAccount(container: HTMLElement) {
       const wallet = await choose();
       if (wallet === undefined) return;
       tell(
-        "Sign in with your wallet: it costs no gas and moves no money. The requests after that make the key with which you read sealed deliveries; you may reject them",
+        "Sign in with your wallet: it costs no gas and moves no money. From then on, programs of your address have to sign each action. The requests after that make the key with which you read sealed deliveries; you may reject them",
       );
       await signIn(wallet);
       tell("Signed in");
     } catch (error) {
       tell((error as Error).message, { isError: true });
+    } finally {
+      isBusy = false;
     }
   });
 
   function disconnect(message?: string): void {
-    sessionStorage.removeItem(STORED);
+    session.write(null);
     agent = null;
     show();
     if (message !== undefined) tell(message);
@@ -151,7 +167,7 @@ export function createAccount(container: HTMLElement) {
       });
     wallets.set(wallet.info.uuid, wallet);
     show();
-    resume(wallet).catch((error) => failed("Connecting your wallet", error));
+    void resume(wallet);
   });
   dispatchEvent(new Event("eip6963:requestProvider"));
 
@@ -208,6 +224,22 @@ export function createAccount(container: HTMLElement) {
     },
   };
 }
+
+/** The session of this tab. If the browser blocks its storage, it ends with the page. */
+const session = {
+  read() {
+    try {
+      return JSON.parse(sessionStorage.getItem(STORED) ?? "null");
+    } catch {
+      return null;
+    }
+  },
+  write(value: { wallet: string; address: string; apiKey: string } | null): void {
+    try {
+      sessionStorage.setItem(STORED, JSON.stringify(value));
+    } catch {}
+  },
+};
 
 /**
  * Kept by this browser, to notice what the service hides. Each value has a separate key, because tabs write at the same
