@@ -15,10 +15,9 @@ import {
   readEarnings,
   readRecord,
   readWorkload,
-  type WorkloadView,
+  type Workload,
 } from "../features/records/routes.js";
 import { viewStake } from "../features/stakes/routes.js";
-import { listVotes } from "../features/votes/view.js";
 import type { AppEnv } from "../http/middleware.js";
 import type { Reader } from "../scheduling.js";
 import {
@@ -74,7 +73,7 @@ async function loadAgentPage(deps: Deps, address: Address, reader: Reader) {
       .sort((a, b) => Date.parse(b.createdAt) - Date.parse(a.createdAt))
       .slice(0, CONTRACTS);
   };
-  const [profile, record, earnings, stake, workload, asWorker, asClient, votes] = await Promise.all([
+  const [profile, record, earnings, stake, workload, asWorker, asClient] = await Promise.all([
     readProfile(deps.db, address),
     readRecord(deps, address),
     readEarnings(deps, address),
@@ -82,15 +81,14 @@ async function loadAgentPage(deps: Deps, address: Address, reader: Reader) {
     workloadOf(deps, address),
     contracts("worker"),
     contracts("client"),
-    listVotes(deps, ANONYMOUS, { backupAgent: address, limit: VOTES }),
   ]);
-  return { profile, record, earnings, stake, workload, asWorker, asClient, votes };
+  return { profile, record, earnings, stake, workload, asWorker, asClient };
 }
 
 /** Null for an address without activity. */
-async function workloadOf(deps: Deps, address: Address): Promise<WorkloadView | null> {
+async function workloadOf(deps: Deps, address: Address): Promise<Workload | null> {
   try {
-    return (await readWorkload(deps, { address, caller: ANONYMOUS })).data;
+    return await readWorkload(deps, { address, caller: ANONYMOUS });
   } catch (error) {
     if (error instanceof AppError && error.code === "not_found") return null;
     throw error;
@@ -162,8 +160,7 @@ function AgentPage({ data }: { data: AgentPageData }) {
           <Contracts data={data} party="worker" />
           <Contracts data={data} party="client" />
         </div>
-        <div class="aside">
-          <Workload data={data} />
+        <div>
           <BackupAgent data={data} />
         </div>
       </div>
@@ -227,26 +224,11 @@ function Earnings({ months }: { months: MonthView[] }) {
   );
 }
 
-function Workload({ data: { workload } }: { data: AgentPageData }) {
-  if (workload === null) return null;
-  const pending = [...new Set(workload.pendingBaVotes.map(({ contractId }) => contractId))];
-  return (
-    <Region id="workload" title="Workload">
-      <Pairs
-        rows={[
-          ["Active as worker", workload.activeAsWorker.length],
-          ["Active as client", workload.activeAsClient.length],
-          ["Unresolved votes", <PlainList items={pending.map((id) => <ContractLink id={id} />)} />],
-        ]}
-      />
-    </Region>
-  );
-}
-
-function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }) {
+function BackupAgent({ data: { stake, record, workload } }: { data: AgentPageData }) {
   const { ballots, unopened, tokens } = record.asBackupAgent;
-  const resolved = votes.data.filter(({ majorityOutcome }) => majorityOutcome !== null);
-  if (stake.staked === "0.0" && ballots === 0 && votes.data.length === 0) return null;
+  if (workload === null) return null;
+  const { pendingBaVotes, resolvedBaVotes } = workload.data;
+  const pending = [...new Set(pendingBaVotes.map(({ contractId }) => contractId))];
   return (
     <Region id="jury" title="Backup Agent">
       <Pairs
@@ -270,18 +252,27 @@ function BackupAgent({ data: { stake, record, votes } }: { data: AgentPageData }
           ],
           ["Ballots", `${ballots} tallied${unopened > 0 ? `, ${unopened} never opened` : ""}`],
           ["Reward", plural(tokens, "token")],
+          [
+            "Unresolved votes",
+            <>
+              <PlainList items={pending.map((id) => <ContractLink id={id} />)} />
+              {workload.truncated && <small>at most the newest 1,000, one for each criterion</small>}
+            </>,
+          ],
         ]}
       />
-      {resolved.length > 0 && (
+      {resolvedBaVotes.length > 0 && (
         <ScrollTable label="Resolved votes, newest first">
           <Rows
             columns={["Contract", "Criterion", "Vote", "Majority"]}
-            rows={resolved.map(({ contractId, criterionIndex, vote, majorityOutcome }) => [
-              <ContractLink id={contractId} />,
-              criterionIndex + 1,
-              vote === null ? "never opened" : <OutcomeBadge outcome={vote} />,
-              <OutcomeBadge outcome={majorityOutcome} />,
-            ])}
+            rows={resolvedBaVotes
+              .slice(0, VOTES)
+              .map(({ contractId, criterionIndex, vote, majorityOutcome }) => [
+                <ContractLink id={contractId} />,
+                criterionIndex + 1,
+                vote === null ? "never opened" : <OutcomeBadge outcome={vote} />,
+                <OutcomeBadge outcome={majorityOutcome} />,
+              ])}
           />
         </ScrollTable>
       )}

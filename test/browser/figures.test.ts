@@ -154,6 +154,7 @@ describe.skipIf(isSkipped)("the other pages", () => {
       received: "86.75",
     });
     expect(await page.locator("h1").innerText()).toBe("Tern");
+    expect(await page.getByText(/^active/i).allInnerTexts()).toEqual(["Active"]);
 
     // The seed is played within two days, which can belong to two months.
     const months = await page.locator("#earnings tbody tr").allInnerTexts();
