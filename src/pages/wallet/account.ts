@@ -326,9 +326,8 @@ async function selectChain(
 export function ask(question: string, { choices }: { choices: readonly string[] }): Promise<string> {
   const dialog = document.createElement("dialog");
   const text = document.createElement("p");
-  text.id = "question";
   text.textContent = question;
-  dialog.setAttribute("aria-labelledby", text.id);
+  dialog.setAttribute("aria-label", question);
   const form = document.createElement("form");
   form.method = "dialog";
   for (const choice of choices) {
