@@ -561,7 +561,17 @@ describe.skipIf(isSkipped)("with a browser wallet", () => {
     await delivery.click();
     await delivery.click();
     await delivery.getByText("decrypted for you").waitFor();
-    expect(await reader.page.locator("pre[data-reference=delivery]").innerText()).toBe("ipfs://map");
+    const decrypted = reader.page.locator("pre[data-reference=delivery]");
+    expect(await decrypted.innerText()).toBe("ipfs://map");
+    // As a live update after a reorg with another delivery.
+    await reader.page.evaluate(`{
+      const pre = document.querySelector("pre[data-reference=delivery]");
+      const other = pre.cloneNode();
+      other.textContent = "another";
+      pre.replaceWith(other);
+      dispatchEvent(new Event("page-updated"));
+    }`);
+    expect(await decrypted.innerText()).toBe("another");
 
     const fillInVote = async ({ page, perform }: Person) => {
       await page.goto(path);
