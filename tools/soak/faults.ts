@@ -11,14 +11,15 @@ const HOUR = 3600;
 const CLOCK_SKEW = 60;
 const TIMEOUT_MS = 60_000;
 
+/** No fault ends these processes: only in a process that lives as long as the soak does a leak show. */
+export const SPARED: readonly string[] = ["api-1", "relayer-1"];
+const mortal = (processes: Cluster["processes"]) => processes.filter(({ name }) => !SPARED.includes(name));
+
 const FAULTS = {
-  "kill -9 of an API": async ({ apis }, chance) => killFor(chance.pick(apis), chance.between(0, 4000)),
+  "kill -9 of an API": async ({ apis }, chance) =>
+    killFor(chance.pick(mortal(apis)), chance.between(0, 4000)),
   "kill -9 of a relayer": async ({ relayers }, chance) =>
-    killFor(chance.pick(relayers), chance.between(0, 4000)),
-  "kill -9 of all processes": async ({ processes }) => {
-    await Promise.all(processes.map((one) => one.kill()));
-    await Promise.all(processes.map((one) => one.start()));
-  },
+    killFor(chance.pick(mortal(relayers)), chance.between(0, 4000)),
   "frozen process": async ({ processes }, chance) => {
     const one = chance.pick(processes);
     one.freeze();
@@ -75,7 +76,7 @@ const FAULTS = {
     await testClient.setNextBlockBaseFeePerGas({ baseFeePerGas: (baseFeePerGas ?? 1n) * 10n });
   },
   "wrong clock": async ({ processes }, chance) => {
-    const one = chance.pick(processes);
+    const one = chance.pick(mortal(processes));
     await one.kill();
     await one.start({ CLOCK_OFFSET_SECONDS: String(chance.between(-CLOCK_SKEW, CLOCK_SKEW)) });
   },
