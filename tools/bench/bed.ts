@@ -37,7 +37,7 @@ const PEERS = "tools/bench/peers.ts";
 const FUNDS = 10n ** 12n;
 const SIGN_INS_AT_ONCE = 64;
 /** Limits that no load reaches: at 0, their checks would not be measured. */
-export const UNREACHED_LIMITS = {
+const UNREACHED_LIMITS = {
   RATE_LIMIT_READS: "10000000",
   RATE_LIMIT_WRITES: "10000000",
   RATE_LIMIT_ANONYMOUS: "10000000",
@@ -58,9 +58,16 @@ export async function startBed({ isApart = false }: { isApart?: boolean } = {}) 
   });
   const { deployment, rpcUrl } = network;
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
-  const testClient = testClientOf(rpcUrl);
+  const testClient = createTestClient({ mode: "anvil", transport: http(rpcUrl) });
   const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
-  const mine = minerOf(testClient);
+  /** Switches how the chain mines. */
+  const mine = async (mining: Mining): Promise<void> => {
+    // Each call switches the other mode off.
+    if (mining === "automine") {
+      await testClient.setIntervalMining({ interval: 0 });
+      await testClient.setAutomine(true);
+    } else await testClient.setIntervalMining({ interval: 1 });
+  };
   const ends: (() => Promise<void>)[] = [];
 
   /** Starts a program as a process that listens on a free port; resolves once it is healthy. */
@@ -141,9 +148,18 @@ export async function startBed({ isApart = false }: { isApart?: boolean } = {}) 
       launchService("api", { ...env, ROLES: "api" }),
     /** Bare Hono and pg with the service's queries, on the same database. */
     startBare: () => launch("bare", [PEERS, "bare"], { DATABASE_URL: network.databaseUrl }),
+    /** Paying agents with test dollars, signed in. */
     async newAgents(count: number): Promise<Agent[]> {
       await mine("automine");
-      return newAgents({ url: service.url, chainId: chain.id, fund }, count);
+      const accounts = Array.from({ length: count }, () => fastAccount(generatePrivateKey()));
+      for (const { address } of accounts) await fund(address);
+      const agents: Agent[] = [];
+      while (agents.length < count) {
+        const some = accounts.slice(agents.length, agents.length + SIGN_INS_AT_ONCE);
+        const signedIn = some.map((account) => signIn({ url: service.url, chainId: chain.id, account }));
+        agents.push(...(await Promise.all(signedIn)));
+      }
+      return agents;
     },
     /** Resident memory by process, in MiB. */
     memory: () => ({
@@ -183,34 +199,6 @@ export async function startBed({ isApart = false }: { isApart?: boolean } = {}) 
   }
 }
 
-export const testClientOf = (rpcUrl: string) => createTestClient({ mode: "anvil", transport: http(rpcUrl) });
-
-/** Switches how the chain mines. */
-export function minerOf(testClient: ReturnType<typeof testClientOf>) {
-  return async (mining: Mining): Promise<void> => {
-    // Each call switches the other mode off.
-    if (mining === "automine") {
-      await testClient.setIntervalMining({ interval: 0 });
-      await testClient.setAutomine(true);
-    } else await testClient.setIntervalMining({ interval: 1 });
-  };
-}
-
-/** Paying agents that `fund` gave test dollars, signed in; needs a chain that mines each transaction. */
-export async function newAgents(
-  { url, chainId, fund }: { url: string; chainId: number; fund(address: Address): Promise<unknown> },
-  count: number,
-): Promise<Agent[]> {
-  const accounts = Array.from({ length: count }, () => fastAccount(generatePrivateKey()));
-  for (const { address } of accounts) await fund(address);
-  const agents: Agent[] = [];
-  while (agents.length < count) {
-    const some = accounts.slice(agents.length, agents.length + SIGN_INS_AT_ONCE);
-    agents.push(...(await Promise.all(some.map((account) => signIn({ url, chainId, account })))));
-  }
-  return agents;
-}
-
 /** Postgres's processes share most of their memory: private memory is added up, shared memory is counted once. */
 function treeMiB(pid: number | undefined): number {
   const all = [pid, ...childrenOf(pid)];
@@ -218,13 +206,13 @@ function treeMiB(pid: number | undefined): number {
   return shared + all.reduce((sum: number, one) => sum + (memoryOf(one, "RssAnon") ?? 0), 0);
 }
 
-export function childrenOf(pid: number | undefined): number[] {
+function childrenOf(pid: number | undefined): number[] {
   const text = textOf(`/proc/${pid}/task/${pid}/children`) ?? "";
   return text.trim().split(" ").filter(Boolean).map(Number);
 }
 
 /** Processor time of a process and of its children that have ended, in ms. */
-export function cpuOf(pid: number | undefined): number {
+function cpuOf(pid: number | undefined): number {
   const stat = textOf(`/proc/${pid}/stat`) ?? "";
   // After the name in parentheses; utime, stime, cutime and cstime are fields 14 to 17.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -6,7 +6,6 @@ import { ROOT } from "../../src/root.js";
 import { markdownTable } from "../generated.js";
 import type { SoakResult } from "../soak/run.js";
 import { FLOOD_RATE, type FloodResult } from "./flood.js";
-import type { FormerResult } from "./former.js";
 import { type Load, round } from "./load.js";
 import { type Freshness, type ReadResult, SEEDED } from "./read-path.js";
 import { type ProcessesResult, SYSTEMS, type WriteResult } from "./write-path.js";
@@ -17,7 +16,6 @@ export interface Results {
   waves: WriteResult[];
   /** As `write`, of many payers, with API and relayer as two processes. */
   apart: WriteResult[];
-  former: FormerResult[];
   processes: ProcessesResult[];
   read: {
     reads: ReadResult[];
@@ -45,7 +43,6 @@ const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
   write: writeTable,
   waves: waveTable,
   apart: writeTable,
-  former: formerTable,
   processes: processesTable,
   read: readTables,
   start: startTable,
@@ -134,16 +131,6 @@ function waveTable(waves: WriteResult[]): string {
     ),
   ]);
   return markdownTable(["At once", ...SYSTEM_COLUMNS], rows);
-}
-
-function formerTable(results: FormerResult[]): string {
-  return markdownTable(
-    ["Code", "Settled a second, p50 / p95 / p99", "Processor time a payment, ms", "Service and Postgres"],
-    results.map(({ code, load, cpu }) => {
-      const both = round((cpu.service ?? 0) + (cpu.postgres ?? 0), 1);
-      return [code, rateOf(load), listOf(cpu), both];
-    }),
-  );
 }
 
 function processesTable(results: Results["processes"]): string {

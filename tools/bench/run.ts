@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `apart`, `former`, `processes`, `read`, `start` and `soak` each measure one part; `former` compares payments with the
- * code before they were made lighter; `read` covers Get and List, floods, freshness and idle use.
+ * `apart`, `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness
+ * and idle use.
  * `-- --seconds 3` shortens every load, for a first look. `soak` runs only if named: `-- soak --minutes 180 --agents 50`.
  */
 
@@ -15,7 +15,6 @@ import { newFolder } from "../../test/support/network.js";
 import { launchNetwork } from "../demo/network.js";
 import { soak } from "../soak/run.js";
 import { type Bed, startBed } from "./bed.js";
-import { measureFormer } from "./former.js";
 import { round } from "./load.js";
 import { measureReading } from "./read-path.js";
 import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
@@ -43,7 +42,6 @@ if (parts.includes("waves")) results.waves = await onBed(measureWaves);
 if (parts.includes("write")) results.write = await onBed((bed) => measureWrites(bed, seconds));
 if (parts.includes("apart"))
   results.apart = await onBed((bed) => measureMany(bed, seconds), { isApart: true });
-if (parts.includes("former")) results.former = await measureFormer(seconds);
 if (parts.includes("processes")) results.processes = await onBed((bed) => measureProcesses(bed, seconds));
 if (parts.includes("read"))
   results.read = await onBed(async (bed) => {

@@ -1,6 +1,5 @@
 /** Payments settled per second, and their latency: this service and the official facilitator, on the same chain. */
 import { randomBytes } from "node:crypto";
-import type { Deployment } from "@working-contracts/protocol/deployment";
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from "@x402/core/http";
 import type { Address } from "viem";
 import type { Agent } from "../../test/support/agent.js";
@@ -125,26 +124,12 @@ async function warmUp(call: () => Promise<Outcome>, calls = WARM_UP): Promise<vo
   }
 }
 
-/** Where contracts are created. */
-interface Target {
-  service: { url: string };
-  network: { deployment: Deployment };
-}
-
 /** An agent's whole exchange: quote, signature, paid call. The calls are measured, each alone. */
-export async function createContract(
-  target: Target,
-  agent: Agent,
-  service = target.service.url,
-): Promise<Outcome> {
-  return (await prepareContract(target, agent, service))();
+export async function createContract(bed: Bed, agent: Agent, service = bed.service.url): Promise<Outcome> {
+  return (await prepareContract(bed, agent, service))();
 }
 
-async function prepareContract(
-  target: Target,
-  agent: Agent,
-  service = target.service.url,
-): ReturnType<Prepare> {
+async function prepareContract(bed: Bed, agent: Agent, service = bed.service.url): ReturnType<Prepare> {
   const url = `${service}/v1/contracts`;
   const headers = { authorization: `Bearer ${agent.apiKey}`, "content-type": "application/json" };
   // With automine, the chain's clock runs ahead of this one.
@@ -157,7 +142,7 @@ async function prepareContract(
   if (asked.status !== 402 || typeof quoteHeader !== "string") return unpaid(failureOf(asked));
   const [quote] = decodePaymentRequiredHeader(quoteHeader).accepts;
   if (quote === undefined) return unpaid("no quote");
-  const payload = await sign(target, agent, { to: quote.payTo as Address, value: BigInt(quote.amount) });
+  const payload = await sign(bed, agent, { to: quote.payTo as Address, value: BigInt(quote.amount) });
   const payment = encodePaymentSignatureHeader({ x402Version: 2, accepted: quote, payload });
 
   return async () => {
@@ -205,7 +190,7 @@ async function prepareSettlement(bed: Bed, url: string, agent: Agent): ReturnTyp
   };
 }
 
-async function sign({ network }: Target, { account }: Agent, transfer: { to: Address; value: bigint }) {
+async function sign({ network }: Bed, { account }: Agent, transfer: { to: Address; value: bigint }) {
   return payloadOf(await signAuthorization(account, domainOf(network.deployment), transfer));
 }
 

@@ -18,7 +18,7 @@ const RUNNING = process.env.DATA_DIR || ".local";
 export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<void> }> {
   const dir = newFolder("working-contracts-demo-");
   // The demo stays within the default budget.
-  const network = await launchNetwork(dir, ROOT, { env: { GAS_BUDGET: "100000000" } });
+  const network = await launchNetwork(dir, ROOT, { GAS_BUDGET: "100000000" });
   return {
     dir,
     async stop() {
@@ -32,15 +32,13 @@ export async function startOwnNetwork(): Promise<{ dir: string; stop(): Promise<
 export async function launchNetwork(
   dir: string,
   root = ROOT,
-  { entry = "tools/start.mjs", env = {} }: { entry?: string; env?: Record<string, string> } = {},
-): Promise<{ pid: number; stop(): Promise<void> }> {
-  const child = spawn(process.execPath, [join(root, entry)], {
+  env: Record<string, string> = {},
+): Promise<{ stop(): Promise<void> }> {
+  const child = spawn(process.execPath, [join(root, "tools/start.mjs")], {
     env: {
       ...process.env,
       DATA_DIR: dir,
       PORT: "0",
-      // The payers of benchmarks do not repeat a call that is still pending.
-      SETTLEMENT_WAIT_MS: "100000",
       // It is separate from whatever the environment names.
       BASE_URL: undefined,
       DATABASE_URL: undefined,
@@ -63,7 +61,6 @@ export async function launchNetwork(
     ended.then(() => reject(new Error(`The network did not start:\n${output}`)));
   });
   return {
-    pid: child.pid ?? 0,
     async stop() {
       child.kill("SIGINT");
       await ended;
