@@ -54,23 +54,17 @@ export const PAGE = "docs/benchmarks.md";
 
 const [loadBefore = 0] = loadavg();
 
-/** The tables of the measured parts, as Markdown. */
-export function tablesOf(results: Partial<Results>): Map<keyof Results, string> {
-  const measured = PARTS.filter((part) => results[part] !== undefined);
-  return new Map(measured.map((part) => [part, TABLES[part](results[part] as never)]));
-}
-
-/** Replaces the sections of the measured parts; the others keep their earlier results. */
-export function writePage(results: Partial<Results>): void {
+/** Replaces the section of a part; the others keep their earlier results. Returns its tables as Markdown. */
+export function writePage<P extends keyof Results>(part: P, result: Results[P]): string {
   const path = join(ROOT, PAGE);
-  let page = readFileSync(path, "utf8");
-  for (const [part, table] of tablesOf(results)) {
-    const [start, end] = [`<!-- bench:${part}:start -->`, `<!-- bench:${part}:end -->`];
-    const [from, to] = [page.indexOf(start), page.indexOf(end)];
-    if (from === -1 || to < from) throw new Error(`${PAGE} lacks the marks ${start} and ${end}`);
-    page = `${page.slice(0, from)}${start}\n\n${table}\n\n${describeRun()}\n\n${page.slice(to)}`;
-  }
-  writeFileSync(path, page);
+  const page = readFileSync(path, "utf8");
+  const tables = TABLES[part](result);
+  const [start, end] = [`<!-- bench:${part}:start -->`, `<!-- bench:${part}:end -->`];
+  const [from, to] = [page.indexOf(start), page.indexOf(end)];
+  if (from === -1 || to < from) throw new Error(`${PAGE} lacks the marks ${start} and ${end}`);
+  const section = `${start}\n\n${tables}\n\n${describeRun()}\n\n`;
+  writeFileSync(path, `${page.slice(0, from)}${section}${page.slice(to)}`);
+  return tables;
 }
 
 function describeRun(): string {

@@ -17,7 +17,7 @@ import { soak } from "../soak/run.js";
 import { type Bed, startBed } from "./bed.js";
 import { round } from "./load.js";
 import { measureReading } from "./read-path.js";
-import { PAGE, PARTS, type Results, tablesOf, writePage } from "./results.js";
+import { PAGE, PARTS, type Results, writePage } from "./results.js";
 import { measureMany, measureProcesses, measureWaves, measureWrites } from "./write-path.js";
 
 const { values, positionals: asked } = parseArgs({
@@ -37,23 +37,27 @@ if (parts.length === 0 || !(seconds > 0 && minutes > 0 && agents >= 3)) {
   process.exit(2);
 }
 const IDLE_MS = 30_000;
-const results: Partial<Results> = {};
-if (parts.includes("waves")) results.waves = await onBed(measureWaves);
-if (parts.includes("write")) results.write = await onBed((bed) => measureWrites(bed, seconds));
-if (parts.includes("apart"))
-  results.apart = await onBed((bed) => measureMany(bed, seconds), { isApart: true });
-if (parts.includes("processes")) results.processes = await onBed((bed) => measureProcesses(bed, seconds));
-if (parts.includes("read"))
-  results.read = await onBed(async (bed) => {
-    const idle = bed.memory();
-    const idleCpu = await measureIdleCpu(bed);
-    const read = await measureReading(bed, seconds);
-    return { ...read, idleCpu, memory: { idle, loaded: bed.memory() } };
-  });
-if (parts.includes("start")) results.start = await measureStartUp();
-if (parts.includes("soak")) results.soak = await soak({ minutes, agents, seed: 1 });
-writePage(results);
-console.log(`\n${[...tablesOf(results).values()].join("\n\n")}\n\nWritten to ${PAGE}.`);
+const MEASURES: { [P in keyof Results]: () => Promise<Results[P]> } = {
+  write: () => onBed((bed) => measureWrites(bed, seconds)),
+  waves: () => onBed(measureWaves),
+  apart: () => onBed((bed) => measureMany(bed, seconds), { isApart: true }),
+  processes: () => onBed((bed) => measureProcesses(bed, seconds)),
+  read: () =>
+    onBed(async (bed) => {
+      const idle = bed.memory();
+      const idleCpu = await measureIdleCpu(bed);
+      const read = await measureReading(bed, seconds);
+      return { ...read, idleCpu, memory: { idle, loaded: bed.memory() } };
+    }),
+  start: measureStartUp,
+  soak: () => soak({ minutes, agents, seed: 1 }),
+};
+for (const part of parts) await measure(part);
+
+/** Each part is written as soon as it is measured: if a later one fails, it stays. */
+async function measure<P extends keyof Results>(part: P): Promise<void> {
+  console.log(`\n${writePage(part, await MEASURES[part]())}\n\nWritten to ${PAGE}.`);
+}
 
 /** Measures one part on a new bed: the contracts and blocks of one would slow down another. */
 async function onBed<T>(
