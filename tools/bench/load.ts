@@ -108,10 +108,10 @@ export function describeLoad({ perSecond, failed, latency, failures }: Load): st
   ].join(", ");
 }
 
+/** Nearest-rank percentiles. */
 export function percentiles(numbers: readonly number[]): Load["latency"] {
   const sorted = numbers.toSorted((a, b) => a - b);
-  const at = (share: number) =>
-    round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
+  const at = (share: number) => round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0);
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: round(sorted.at(-1) ?? 0) };
 }
 
