@@ -138,7 +138,7 @@ export type Freshness = Awaited<ReturnType<typeof measureFreshness>>;
 const BLOCKS = 20;
 const POLL_MS = 2;
 
-/** Milliseconds from the block to the visible row, and to the response of the paid call, in blocks mined by hand. */
+/** Milliseconds from the request to mine a block to the visible row, and to the response of the paid call. */
 async function measureFreshness(bed: Bed, agent: Agent) {
   const { testClient, publicClient, network } = bed;
   await bed.mine("automine");
@@ -154,8 +154,8 @@ async function measureFreshness(bed: Bed, agent: Agent) {
         answeredAt = performance.now();
       });
       await poll(async () => (await testClient.getTxpoolStatus()).pending > 0);
-      await testClient.mine({ blocks: 1 });
       const minedAt = performance.now();
+      await testClient.mine({ blocks: 1 });
       const number = await publicClient.getBlockNumber({ cacheTime: 0 });
       await poll(async () => {
         const { rowCount } = await client.query(
