@@ -30,7 +30,7 @@ export interface Results {
     /** Contents of the new clone's install. */
     packages: number;
     mib: number;
-    /** Seconds in a new clone, its install included. */
+    /** Seconds in a new clone, its install with an empty npm cache included. */
     clone: number;
     /** Seconds with a new data folder, with dependencies installed. */
     first: number;
