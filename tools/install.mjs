@@ -28,7 +28,7 @@ export async function ensureInstalled({ development = true } = {}) {
     if (missing.length > 0) {
       const paths = missing.map(([path]) => path).join(", ");
       console.error(
-        `npm reported success, but did not install ${paths}. Check npm's settings: npm config ls`,
+        `npm reported success, but did not install ${paths}. Repeat the command, as a download can have failed, or check npm's settings: npm config ls`,
       );
       process.exit(1);
     }
@@ -103,11 +103,15 @@ function isPart(dir, wanted) {
   return known.length > 0 && known.every(([path, entry]) => present[path].version === entry.version);
 }
 
-/** Packages for other platforms are optional, and so not among them. */
+/** All packages but those for other platforms. npm ignores it if an optional one, as every binary is, cannot be installed. */
 const requiredPackages = () =>
-  packages(join(ROOT, "package-lock.json")).filter(([, entry]) => entry.optional !== true);
+  packages(join(ROOT, "package-lock.json")).filter(
+    ([, { optional, os, cpu = [process.arch], libc = ["glibc"] }]) =>
+      optional !== true ||
+      (os?.includes(process.platform) && cpu.includes(process.arch) && libc.includes("glibc")),
+  );
 
-/** What `npm start` installs, without binaries for one platform: paths and lockfile entries. */
+/** What `npm start` installs: paths and lockfile entries. */
 export function packagesOfStart() {
   const needed = reachable(readLockfile(join(ROOT, "package-lock.json")), START);
   return requiredPackages().filter(([path]) => needed.has(path));
@@ -117,9 +121,9 @@ export function packagesOfStart() {
 function reachable(entries, workspaces) {
   const found = new Set();
   const visit = (from) => {
-    const { dependencies, peerDependencies, peerDependenciesMeta = {} } = entries[from];
+    const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta = {} } = entries[from];
     const peers = Object.keys(peerDependencies ?? {}).filter((name) => !peerDependenciesMeta[name]?.optional);
-    for (const name of [...Object.keys(dependencies ?? {}), ...peers]) {
+    for (const name of [...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers]) {
       for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf("node_modules/") - 1))) {
         const path = join(at, "node_modules", name);
         if (entries[path] === undefined && at !== "") continue;

@@ -1,5 +1,13 @@
 /** A project with three packages, one a development package and one optional, which the copied script installs. */
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -19,7 +27,9 @@ beforeAll(async () => {
   }
   const write = (path: string, content: object) => writeFileSync(join(dir, path), JSON.stringify(content));
   for (const name of ["needed", "development", "optional"]) {
-    write("packed/package/package.json", { name, version: "1.0.0" });
+    // Like a binary.
+    const platform = name === "optional" ? { os: [process.platform] } : {};
+    write("packed/package/package.json", { name, version: "1.0.0", ...platform });
     await runProcess("tar", ["czf", `${name}.tgz`, "package"], { cwd: join(dir, "packed") });
   }
   const workspaces = ["packages/protocol", "packages/client", "tools"];
@@ -68,7 +78,24 @@ it("names the packages that npm left out", { timeout: 60_000 }, async () => {
     env: { ...env, npm_execpath: npm },
   });
   expect(code).toBe(1);
-  expect(stderr).toContain("did not install node_modules/development, node_modules/needed. Check npm's");
+  expect(stderr).toContain(
+    "did not install node_modules/development, node_modules/needed, node_modules/optional.",
+  );
+});
+
+it("names a binary that npm silently skipped, and installs it at the next start", {
+  timeout: 60_000,
+}, async () => {
+  for (const name of ["node_modules", "cache"]) rmSync(join(dir, name), { recursive: true, force: true });
+  const tarball = join(dir, "packed/optional.tgz");
+  const start = () => runProcess("node", [join(dir, "start.mjs")], { cwd: dir, env });
+  renameSync(tarball, `${tarball}.aside`);
+  const skipped = await start();
+  renameSync(`${tarball}.aside`, tarball);
+  expect(skipped.stderr).toContain("npm reported success, but did not install node_modules/optional.");
+  expect(skipped.code).toBe(1);
+  expect(await start()).toMatchObject({ code: 0, stderr: "" });
+  expect(installed()).toEqual(["needed", "optional"]);
 });
 
 it("leaves npm start at most 350 packages to install", () => {
