@@ -15,9 +15,8 @@ import {
 } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
-import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { ROOT, TSC } from "./run.mjs";
+import { isMain, ROOT, TSC } from "./run.mjs";
 
 const PACKAGES = join(ROOT, "packages");
 const PAGES = join(ROOT, "src/pages");
@@ -265,7 +264,7 @@ function filesIn(path) {
   return readdirSync(path).flatMap((name) => filesIn(join(path, name)));
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (isMain(import.meta)) {
   await ensureBuilt();
   if (process.argv.includes("--publish")) await writePackages(join(ROOT, "dist"));
 }

@@ -1,10 +1,9 @@
 /** `npm run check`: everything that must hold besides the tests. Prints the output of what fails. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { ensureInstalled } from "./install.mjs";
 import { checkProse } from "./prose.mjs";
-import { ROOT, runBin, TSC } from "./run.mjs";
+import { isMain, ROOT, runBin, TSC } from "./run.mjs";
 
 const BYTECODE = join(ROOT, "src/chain/bytecode.json");
 const committedBytecode = readFileSync(BYTECODE, "utf8");
@@ -67,7 +66,7 @@ async function faultOf(command, ...args) {
   return code === 0 ? null : stdout + stderr;
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (isMain(import.meta)) {
   await ensureInstalled();
   // Not `exit`, which cuts off a long list of faults.
   const failed = await Promise.all(Object.values(startChecks()));

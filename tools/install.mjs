@@ -2,9 +2,8 @@
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { isMain, ROOT } from "./run.mjs";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** Unmodified x402 clients that tests run, without the wallet kits that only their web page loads: a separate folder. */
 const CLIENTS = join(ROOT, "test/clients");
 /** What `npm start` needs: not the command line, which users install on its own. */
@@ -153,7 +152,7 @@ function readLockfile(path) {
   }
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (isMain(import.meta)) {
   await ensureInstalled();
   if (process.argv.includes("--clients")) await ensureClients();
 }

@@ -2,8 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { ROOT } from "./run.mjs";
+import { isMain, ROOT } from "./run.mjs";
 
 /** Phrases per 1,000 words, over all patterns. */
 const TOTAL_LIMIT = 1.5;
@@ -162,7 +161,7 @@ const isMessage = (text) => text.trim().split(/\s+/).length >= 4 && !SQL.test(te
 const withoutCode = (text) => text.replaceAll(/`[^`\n]*`/g, "``");
 const lineAt = (source, index) => source.slice(0, index).split("\n").length;
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+if (isMain(import.meta)) {
   const faults = checkProse();
   if (faults !== null) {
     console.error(faults);

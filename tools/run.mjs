@@ -1,13 +1,16 @@
 /** Runs the programs that are installed here, and the tests with their reports. Needs no package itself. */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve as resolvePath } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** The native compiler by its path: `typescript`, whose API a generator needs, has a `tsc` as well. */
 export const TSC = join(ROOT, "node_modules/typescript-native/bin/tsc");
+
+/** Whether Node runs this module. It can be called by a path with symlinks, as in the folder for temporary files of a Mac. */
+export const isMain = ({ url }) => url === pathToFileURL(realpathSync(process.argv[1] ?? "")).href;
 
 /** Resolves to the exit code and the output of a program that has ended; with other `stdio` the output is shown instead. */
 export function runBin(command, args, { cwd = ROOT, env = {}, stdio = ["ignore", "pipe", "pipe"] } = {}) {

@@ -1,4 +1,4 @@
-/** A project with three packages, one a development package and one optional, which the copied script installs. */
+/** A project behind a symlink, with a package, a development package and a binary, which the copied script installs. */
 import {
   copyFileSync,
   mkdirSync,
@@ -6,6 +6,7 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,10 +17,14 @@ import { ROOT } from "../../../src/root.js";
 import { packagesOfStart } from "../../../tools/install.mjs";
 import { runProcess } from "../../support/run-process.js";
 
-const dir = mkdtempSync(join(tmpdir(), "install-"));
+const real = mkdtempSync(join(tmpdir(), "install-"));
+const dir = `${real}-link`;
+symlinkSync(real, dir);
 const { PATH = "", HOME = "" } = process.env;
 const env = { PATH, HOME, npm_config_offline: "true", npm_config_cache: join(dir, "cache") };
-afterAll(() => rmSync(dir, { recursive: true }));
+afterAll(() => {
+  for (const path of [dir, real]) rmSync(path, { recursive: true });
+});
 
 beforeAll(async () => {
   for (const folder of ["tools", "packages/protocol", "packages/client", "packed/package"]) {
@@ -44,7 +49,8 @@ beforeAll(async () => {
     devDependencies: { development: "file:packed/development.tgz" },
     optionalDependencies: { optional: "file:packed/optional.tgz" },
   });
-  copyFileSync(join(ROOT, "tools/install.mjs"), join(dir, "tools/install.mjs"));
+  for (const script of ["tools/install.mjs", "tools/run.mjs"])
+    copyFileSync(join(ROOT, script), join(dir, script));
   writeFileSync(join(dir, "tools/build.mjs"), "export const ensureBuilt = () => {};");
   const script = 'import("./tools/install.mjs").then((m) => m.ensureInstalled({ development: false }))';
   writeFileSync(join(dir, "start.mjs"), script);
