@@ -12,11 +12,9 @@ const PROGRESS_MS = 5000;
 
 /** `development` also installs the packages that only checks and tests need: the compilers among them. */
 export async function ensureInstalled({ development = true } = {}) {
-  const [major, minor] = process.versions.node.split(".").map(Number);
-  // Vite, rolldown and knip need the newer one.
-  const lowest = development ? 19 : 11;
-  if (major < 20 || (major === 20 && minor < lowest)) {
-    console.error(`Node 20.${lowest} or later is required; this is ${process.version}.`);
+  const fault = machineFault(development);
+  if (fault !== null) {
+    console.error(fault);
     process.exit(1);
   }
   const wanted = development ? requiredPackages() : packagesOfStart();
@@ -34,6 +32,19 @@ export async function ensureInstalled({ development = true } = {}) {
   }
   const { ensureBuilt } = await import("./build.mjs");
   await ensureBuilt();
+}
+
+/** Null if this machine can run everything: npm silently skips the binaries that it cannot run. */
+function machineFault(development) {
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  // Vite, rolldown and knip need the newer ones.
+  const lowest = development ? { 20: 19, 21: Infinity, 22: 12 } : { 20: 11 };
+  if (major < 20 || minor < lowest[major]) {
+    const versions = development ? "20.19, 22.12" : "20.11";
+    return `Node.js ${versions} or later is required; this is ${process.versions.node}.`;
+  }
+  if (process.platform !== "linux" || process.report.getReport().header.glibcVersionRuntime) return null;
+  return "Postgres and anvil need glibc, and this Linux has musl, as Alpine does: use Debian or its images.";
 }
 
 /** Installs the stock x402 clients. Throws if npm fails. */

@@ -104,6 +104,25 @@ it("names a binary that npm silently skipped, and installs it at the next start"
   expect(installed()).toEqual(["needed", "optional"]);
 });
 
+const nodeIs = (version: string) =>
+  `Object.defineProperty(process.versions, "node", { value: "${version}" });`;
+
+it.each([
+  ["Node.js 20.18.3", nodeIs("20.18.3"), /^Node.js 20.19, 22.12 or later is required; this is 20.18.3.\n$/],
+  ["Node.js 22.11.0", nodeIs("22.11.0"), /^Node.js 20.19, 22.12 or later is required; this is 22.11.0.\n$/],
+  [
+    "musl",
+    'Object.defineProperty(process, "platform", { value: "linux" }); process.report.getReport = () => ({ header: {} });',
+    /need glibc.* use Debian/,
+  ],
+])("refuses %s with a reason", async (_, change, reason) => {
+  const module = `data:text/javascript,${encodeURIComponent(change)}`;
+  const args = ["--import", module, join(dir, "tools/install.mjs")];
+  const { code, stderr } = await runProcess("node", args, { cwd: dir, env });
+  expect(stderr).toMatch(reason);
+  expect(code).toBe(1);
+});
+
 it("leaves npm start at most 350 packages to install", () => {
   expect(packagesOfStart().length).toBeLessThanOrEqual(350);
 });
