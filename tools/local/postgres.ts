@@ -192,7 +192,7 @@ function isReachable(path: string, { uid, gid }: RunAs): boolean {
   return (mode & bit) !== 0 && (path === dirname(path) || isReachable(dirname(path), { uid, gid }));
 }
 
-type NewData = PostgresOptions & { native: string; dataDir: string; runAs: RunAs | undefined };
+export type NewData = PostgresOptions & { native: string; dataDir: string; runAs: RunAs | undefined };
 
 /** Copies a data directory that was initialized before, with a tenth of the work: tests start many servers. */
 function copyInitialized(options: NewData): void {
@@ -213,17 +213,19 @@ function copyInitialized(options: NewData): void {
   execFileSync("cp", ["-R", "-p", join(template, "data"), dataDir], { cwd: dirname(dataDir), ...runAs });
 }
 
-function initialize(options: NewData): void {
+export function initialize(options: NewData): void {
   const { dataDir, native, runAs } = options;
   const passwordFile = join(dirname(dataDir), "initial-password");
-  rmSync(dataDir, { recursive: true, force: true });
+  // An initdb that is killed leaves PG_VERSION, which it writes first.
+  const draft = `${dataDir}.new`;
+  rmSync(draft, { recursive: true, force: true });
   writeFileSync(passwordFile, `${options.password}\n`, { mode: 0o600 });
   if (runAs !== undefined) chownSync(passwordFile, runAs.uid, runAs.gid);
   try {
     execFileSync(
       join(native, "bin", "initdb"),
       [
-        `--pgdata=${dataDir}`,
+        `--pgdata=${draft}`,
         `--username=${USER}`,
         `--pwfile=${passwordFile}`,
         "--auth=scram-sha-256",
@@ -236,11 +238,12 @@ function initialize(options: NewData): void {
       ],
       { cwd: dirname(dataDir), stdio: ["ignore", "ignore", "pipe"], encoding: "utf8", ...runAs },
     );
+    renameSync(draft, dataDir);
   } catch (cause) {
-    rmSync(dataDir, { recursive: true, force: true });
-    throw new Error(`Postgres could not be initialized: ${(cause as { stderr?: string }).stderr ?? ""}`, {
-      cause,
-    });
+    rmSync(draft, { recursive: true, force: true });
+    // Without stderr if it did not run at all.
+    const { stderr, message } = cause as Error & { stderr?: string | null };
+    throw new Error(`Postgres could not be initialized: ${stderr || message}`, { cause });
   } finally {
     rmSync(passwordFile, { force: true });
   }

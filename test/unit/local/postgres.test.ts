@@ -3,8 +3,34 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { reachableBinaries } from "../../../tools/local/postgres.js";
-import { newFolder } from "../../support/network.js";
+import { initialize, type NewData, reachableBinaries } from "../../../tools/local/postgres.js";
+import { until } from "../../../tools/local/processes.js";
+import { newFolder, startOwnPostgres } from "../../support/network.js";
+import { startProcess } from "../../support/run-process.js";
+
+const SUPPORT = new URL("../../support/network.ts", import.meta.url).href;
+
+it("Postgres starts after a first start that was killed while it initialized the data", async () => {
+  const dir = newFolder("postgres-killed-");
+  const options = JSON.stringify({ dir, volatile: false });
+  const script = `(await import(${JSON.stringify(SUPPORT)})).startOwnPostgres(${options});`;
+  const args = ["--import", "tsx", "--input-type=module", "--eval", script];
+  const first = startProcess("node", args, { env: {}, detached: true });
+  const isInitializing = async () => readdirSync(dir, { recursive: true }).join().includes("PG_VERSION");
+  await until("initdb runs", isInitializing, { timeoutMs: 60_000, intervalMs: 1 });
+  process.kill(-(first.child.pid ?? 0), "SIGKILL");
+  await first.exited;
+
+  const postgres = await startOwnPostgres({ dir, volatile: false });
+  await postgres.stop();
+});
+
+it("a program that cannot be run, as on another platform, is named as the reason", () => {
+  const dir = newFolder("postgres-absent-");
+  const options = { dataDir: join(dir, "data"), native: dir, password: "test" } as NewData;
+  expect(() => initialize(options)).toThrow(/could not be initialized: spawnSync .*bin\/initdb ENOENT/);
+  rmSync(dir, { recursive: true });
+});
 
 it("the networks share one copy of each version of the binaries that Postgres's user cannot reach", () => {
   const packaged = mkdtempSync(join(tmpdir(), "closed-"));
