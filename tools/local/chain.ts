@@ -1,5 +1,5 @@
 /** A local chain: anvil, with its state saved to disk by this module. */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import type { BaseLogger } from "pino";
@@ -57,6 +57,8 @@ export async function startChain(options: ChainOptions) {
     state: join(dir, "state.json.gz"),
     head: join(dir, "head.json"),
     unpacked: join(dir, "state.json"),
+    /** Anvil writes it once it has bound its port: before, another clone's chain can respond there. */
+    bound: join(dir, "anvil.json"),
   };
   const isContinued = persistent && existsSync(files.state);
   const rpcUrl = `http://127.0.0.1:${port}`;
@@ -70,6 +72,7 @@ export async function startChain(options: ChainOptions) {
     ...options,
     name: "The local chain",
     async plan() {
+      rmSync(files.bound, { force: true });
       const restore = persistent && existsSync(files.state);
       if (restore) writeFileSync(files.unpacked, gunzipSync(readFileSync(files.state)));
       return {
@@ -78,14 +81,15 @@ export async function startChain(options: ChainOptions) {
           ...["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)],
           ...["--block-time", String(options.blockTime), "--gas-limit", String(BLOCK_GAS_LIMIT)],
           ...["--mnemonic", MNEMONIC, "--prune-history", String(KEPT_STATES)],
-          ...["--no-request-size-limit", "--quiet"],
+          ...["--no-request-size-limit", "--quiet", "--config-out", files.bound],
           ...(options.instant ? ["--mixed-mining"] : []),
           ...(restore ? ["--load-state", files.unpacked] : []),
         ],
       };
     },
     async ready(signal) {
-      const isUp = async () => (await client.extend(publicActions).getChainId()) === chainId;
+      const isUp = async () =>
+        existsSync(files.bound) && (await client.extend(publicActions).getChainId()) === chainId;
       await until("the local chain responds", isUp, { timeoutMs: 60_000, signal });
       if (persistent) await catchUp(client, files.head);
     },
