@@ -33,6 +33,8 @@ chapter("POST /v1/contracts/{id}/checkpoint", () => {
       }
       for (const wrong of [
         { fromSequence: 1.5 },
+        { fromSequence: -(2 ** 53) },
+        { toSequence: 2 ** 53 },
         { fromSequence: "1" },
         { toSequence: 0 },
         { fromSequence: 5, toSequence: 4 },
@@ -51,8 +53,11 @@ chapter("POST /v1/contracts/{id}/checkpoint", () => {
       const { worker } = await pair();
       const { id } = await matched(scene, await pair());
       const path = `/v1/contracts/${id}/checkpoint`;
-      const second = await checkpointBody(scene, { fromSequence: 2 });
-      expect(refusal(await worker.post(path, second))).toBe("409 conflict");
+      for (const fromSequence of [2, 0, -1]) {
+        const refused = await worker.post(path, await checkpointBody(scene, { fromSequence }));
+        expect(refusal(refused)).toBe("409 conflict");
+        expect(refused.error?.message).toContain(`fromSequence is ${fromSequence}, expected 1`);
+      }
       const first = await checkpointBody(scene);
       ok(await worker.post(path, first), 201);
       const next = async (overrides: Json) =>
@@ -61,6 +66,7 @@ chapter("POST /v1/contracts/{id}/checkpoint", () => {
         { fromSequence: 10 },
         { fromSequence: 12, toSequence: 12 },
         { fromSequence: 1 },
+        { fromSequence: 0 },
         { checkpointedAt: first.checkpointedAt },
         { checkpointedAt: await scene.inSeconds(-100_000) },
       ]) {

@@ -280,10 +280,7 @@ function requireOrder(
   }
 }
 
-const SequenceSchema = z
-  .number()
-  .int(`must be a whole number, at most ${Number.MAX_SAFE_INTEGER}`)
-  .min(1, "must be at least 1");
+const SequenceSchema = z.number().int(`must be a whole number, at most ${Number.MAX_SAFE_INTEGER}`);
 
 /** Opaque text of the Worker's own making: stored as given. */
 const TextSchema = textUpTo(LIMITS.checkpointStringLength, filled());
