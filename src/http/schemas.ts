@@ -211,9 +211,9 @@ const EXAMPLE = "0x52908400098527886e0f7030069857d2e4169ee7";
 /** An on-chain address in any letter case; the output is lower case. */
 export const AddressSchema = z
   .string()
-  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address: 0x and 40 hex digits")
+  .regex(/^0[xX][0-9a-fA-F]{40}$/, "must be an address: 0x and 40 hex digits")
   .transform((address) => address.toLowerCase() as Address)
-  .openapi({ type: "string", pattern: "^0x[0-9a-fA-F]{40}$", example: EXAMPLE });
+  .openapi({ type: "string", pattern: "^0[xX][0-9a-fA-F]{40}$", example: EXAMPLE });
 
 /** An address in a response. */
 export const AddressViewSchema = z

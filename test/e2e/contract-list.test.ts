@@ -82,6 +82,6 @@ test.each([
 });
 
 test("filters by worker in any letter case", async () => {
-  const { data } = await client.get<ContractView[]>(`/v1/contracts?worker=${worker.account.address}`);
+  const { data } = await client.get<ContractView[]>(`/v1/contracts?worker=${worker.address.toUpperCase()}`);
   expect(data.map(({ id }) => id).sort()).toEqual([ids.matched, ids.resolved].sort());
 });

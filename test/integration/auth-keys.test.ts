@@ -56,7 +56,7 @@ describe("issuing", () => {
 
   it("accepts the address in any letter case, and names it in lower case", async () => {
     const agent = newAgent();
-    const path = `0x${agent.address.slice(2).toUpperCase()}`;
+    const path = agent.address.toUpperCase();
     const { challengeId, message } = await client.challenge(path);
     expect(message.split("\n")[1]).toBe(addressOf(agent));
     const signature = await agent.signMessage({ message });

@@ -81,9 +81,10 @@ it("the model judges and reads a contract by the terms behind its address, or no
   });
   const client = await connectInMemory(agent);
   const uri = `working-contracts://contracts/${id}`;
+  const upper = id.toUpperCase();
   const reads = [
     () => client.getPrompt({ name: "judge_dispute", arguments: { id } }),
-    ...["get_contract", "get_terms"].map((name) => () => client.callTool({ name, arguments: { id } })),
+    ...["get_contract", "get_terms"].map((name) => () => client.callTool({ name, arguments: { id: upper } })),
     ...[uri, `${uri}/terms`].map((one) => () => client.readResource({ uri: one })),
   ];
   for (const read of reads) expect(JSON.stringify(await read())).toMatch(/^(?!.*Unproven).*One page/);

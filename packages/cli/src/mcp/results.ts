@@ -78,7 +78,8 @@ function structureOf(schema: JsonSchema, components: Record<string, JsonSchema>)
 /** An address in any letter case (docs/rules.md 5). */
 export const ContractIdSchema = z
   .string()
-  .regex(/^0x[0-9a-fA-F]{40}$/)
+  .regex(/^0[xX][0-9a-fA-F]{40}$/)
+  .toLowerCase()
   .describe("Contract id: the address of its escrow");
 
 /** Never rejects: an error becomes a tool error for the model. */
