@@ -179,7 +179,7 @@ chapter("GET /v1/agents/me/api-keys", () => {
     ],
     async () => {
       const agent = newAddress();
-      const labels = [undefined, "my laptop", undefined];
+      const labels = [undefined, "my laptop", ""];
       const keys: Json[] = [];
       for (const label of labels) keys.push(await issue(agent, { label }));
       const shape = { address: agent.address, apiKey: expect.any(String), keyId: expect.any(String) };

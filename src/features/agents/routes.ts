@@ -16,6 +16,7 @@ import {
   PageQuerySchema,
   shortList,
   TimestampSchema,
+  textUpTo,
 } from "../../http/schemas.js";
 import { requestChallenge } from "./challenge.js";
 import { issueKey, listKeys, revokeKeys } from "./keys.js";
@@ -58,13 +59,7 @@ const ChallengeBodySchema = z
 const IssueKeyBodySchema = z
   .object({
     ...claim,
-    label: z
-      .string()
-      .refine((label) => label !== "" && [...label].length <= LIMITS.labelLength, {
-        message: `must have 1 to ${LIMITS.labelLength} characters`,
-      })
-      .nullish()
-      .openapi({ minLength: 1, maxLength: LIMITS.labelLength }),
+    label: textUpTo(LIMITS.labelLength).nullish(),
   })
   .openapi("IssueKeyBody");
 
