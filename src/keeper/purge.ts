@@ -5,6 +5,7 @@ import type { BaseLogger } from "pino";
 import type { Database } from "../db/client.js";
 import { indexedTime, isIndexWhole } from "../db/onchain.js";
 import { hasOutcomeOnChain } from "../db/schema.js";
+import { UNEARNED } from "../relayer/gas-accounts.js";
 import { createLoop, type Loop } from "../scheduling.js";
 
 const INTERVAL_MS = 60_000;
@@ -27,13 +28,18 @@ const withRetries = sql`, retries as (delete from app.webhook_retry where webhoo
 const PURGES: SQL[] = [
   purge("api_key", "id", sql`revoked_at < now() - interval '90 days'`),
   purge("key_release", "id", sql`released_at < now() - interval '1 year'`),
-  purge("gas_account", "address", sql`earned = 0 and owed_at < now() - interval '7 days'`),
-  // Rejected before it was signed for broadcast, it cost nothing. The keeper counts those that no agent asked for, to try less often.
+  purge(
+    "gas_account",
+    "address",
+    sql`earned = 0 and owed_at < now() - interval '7 days' and address <> ${UNEARNED}`,
+  ),
+  // Rejected before it was signed for broadcast, it cost nothing. The keeper counts those that no agent asked for, to
+  // try less often; not the settlements that were refused with their action, of which anyone can have any number stored.
   purge(
     "operation",
     "id",
     sql`state = 'rejected' and published_at is null and updated_at < now() - interval '1 day'
-      and (caller is not null or updated_at < now() - interval '30 days')`,
+      and (caller is not null or reason = 'WrongStatus' or updated_at < now() - interval '30 days')`,
   ),
   sql`
     with gone as (${purge("webhook", "id", sql`disabled_at < now() - interval '90 days'`)})
@@ -128,12 +134,14 @@ export function createPurger({ db, logger }: { db: Database; logger: Pick<BaseLo
   });
 }
 
-/** Runs each purge once. Returns whether any has more to do. */
+/** Runs each purge once, whichever fail. Returns whether any has more to do; if none has, throws the first error. */
 export async function purgeAll(db: Database): Promise<boolean> {
   let isFull = false;
+  const errors: unknown[] = [];
   for (const statement of PURGES) {
-    const { rows } = await db.execute(statement);
-    isFull ||= rows.length >= BATCH;
+    const purged = await db.execute(statement).catch((error) => void errors.push(error));
+    isFull ||= purged !== undefined && purged.rows.length >= BATCH;
   }
+  if (errors.length > 0 && !isFull) throw errors[0];
   return isFull;
 }

@@ -27,7 +27,7 @@ const MOST_EARNED = sql`${Number.MAX_SAFE_INTEGER}::bigint`;
 const [SETTLED] = encodeEventTopics({ abi: escrowAbi, eventName: "WorkingContractSettled" });
 
 /** The account of the gas that no address had earned. */
-const UNEARNED = "*";
+export const UNEARNED = "*";
 
 /** Which limit refuses an address another operation now, and for how long. */
 export interface GasRefusal {

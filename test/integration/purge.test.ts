@@ -1,6 +1,6 @@
 /** Rows one minute inside and one minute outside of each limit of docs/limits.md: the purge keeps the first, deletes the second. */
 import { beforeAll, expect, test } from "vitest";
-import { migrate } from "../../src/db/client.js";
+import { createDatabase, migrate } from "../../src/db/client.js";
 import { purgeAll } from "../../src/keeper/purge.js";
 import { useDatabase, waitingForLock } from "../support/database.js";
 
@@ -48,7 +48,11 @@ const PURGES: Purged[] = [
     table: "gas_account",
     name: "address",
     columns: "used, owed, earned, owed_at",
-    kept: { recent: `1, 1, 0, ${younger("7 days")}`, earned: `1, 1, 1, ${older("1 year")}` },
+    kept: {
+      recent: `1, 1, 0, ${younger("7 days")}`,
+      earned: `1, 1, 1, ${older("1 year")}`,
+      "*": `1, 1, 0, ${older("1 year")}`,
+    },
     gone: { idle: `1, 1, 0, ${older("7 days")}` },
   },
   {
@@ -63,11 +67,13 @@ const PURGES: Purged[] = [
       relayed: operation(`'final', id, now(), ${older("1 year")}`),
       "being paid": operation(`'queued', '', null, ${older("1 year")}`),
       "refused payment": operation("'rejected', '', null, now()"),
+      "stored with an action": operation(`'rejected', null, null, ${younger("1 day")}`),
       refunded: "'refund-direct-transfer', '', '', 0, 'queued', '', null, now()",
     },
     gone: {
       rejected: operation(`'rejected', '', null, ${older("1 day")}`),
       "the keeper's old": operation(`'rejected', null, null, ${older("30 days")}`),
+      "refused with its action": operation(`'rejected', null, null, ${older("1 day")}`),
     },
   },
   {
@@ -170,6 +176,7 @@ beforeAll(async () => {
   }
   await database.pool.query(`
     update app.operation set signed = true where caller = 'relayed';
+    update app.operation set reason = 'WrongStatus' where escrow in ('stored with an action', 'refused with its action');
     update app.operation set caller = 'paying', nonce = '' where escrow = 'being paid'`);
   await purgeAll(database.db);
 });
@@ -262,4 +269,24 @@ test.each([
     call.release();
   }
   expect(await namesIn(purged, `${purged.name} = '${name}'`)).toEqual([name]);
+});
+
+test("a purge that fails stops no other, however often it fails, and is reported once the others have no more to do", async () => {
+  const impatient = createDatabase(database.url, { statementTimeoutMs: 1_000 });
+  const terms = statements.find(({ table }) => table === "terms") as Purged;
+  const many = Array.from({ length: 501 }, (_, i) => `beside a failing purge ${i}`);
+  await insertOld(terms, many);
+  const remaining = async () => (await namesIn(terms, `id like 'beside a failing purge %'`)).length;
+  const other = await database.pool.connect();
+  try {
+    await other.query("begin; lock table app.operation in share row exclusive mode");
+    expect(await purgeAll(impatient.db)).toBe(true);
+    expect(await remaining()).toBe(1);
+    await expect(purgeAll(impatient.db)).rejects.toThrow("statement timeout");
+    expect(await remaining()).toBe(0);
+  } finally {
+    await other.query("rollback");
+    other.release();
+    await impatient.pool.end();
+  }
 });

@@ -31,7 +31,7 @@ export async function useDatabase(options: Parameters<typeof createDatabase>[1] 
     await database.pool.end();
     await own.drop();
   });
-  return database;
+  return { ...database, url: own.url };
 }
 
 /** How many connections to the database wait for a lock. */
