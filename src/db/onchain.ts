@@ -4,6 +4,7 @@
  */
 import { LIMITS } from "@working-contracts/protocol/limits";
 import type { StatusFacts } from "@working-contracts/protocol/status";
+import { boundsOf } from "@working-contracts/protocol/terms";
 import type { EscrowTerms, Hex } from "@working-contracts/protocol/types";
 import { and, eq, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { boolean, customType, integer, json, pgSchema, primaryKey, text } from "drizzle-orm/pg-core";
@@ -67,12 +68,19 @@ export function statusFacts(
 export const votingClosesAtSql = sql`(c.disputed_at + c.ba_voting_window)`;
 export const openingEndsAtSql = sql`(c.disputed_at + c.ba_voting_window + ${LIMITS.voteOpeningWindow})`;
 
-/** SQL: the time (seconds) until which `agent`'s votes lock its stake in the registry; null if it never voted. */
-export function lockedUntil(agent: SQL): SQL {
+/** The longest time for which a vote locks its voter's stake. */
+const VOTE_LOCKS = boundsOf("baVotingWindow").max + LIMITS.voteOpeningWindow;
+
+/**
+ * SQL: the time (seconds) until which `agent`'s votes lock its stake in the registry; null if none does after `time`.
+ * `offset 0` keeps Postgres, which expects a third of the agent's votes, from joining whole tables.
+ */
+export function lockedUntil(agent: SQL, time: SQL): SQL {
   return sql`(
     select max(${openingEndsAtSql})
-    from onchain.vote v join onchain.working_contract c on c.id = v.contract_id
-    where v.backup_agent = ${agent})`;
+    from onchain.vote v join lateral (
+      select * from onchain.working_contract one where one.id = v.contract_id offset 0) c on true
+    where v.backup_agent = ${agent} and v.sealed_at > ${time} - ${VOTE_LOCKS})`;
 }
 
 /** The facts on chain about one agent and one dispute. */

@@ -100,7 +100,8 @@ const COUNTED_PAGES = 20;
 
 /**
  * How many settlements have been due for {@link LATE_SECONDS} at `now`, and how many tallies and openings of entrusted votes
- * are due, that are not in the outbox: among the first 20 times {@link CANDIDATES} of each kind.
+ * are due, that are not in the outbox: among the first 20 times {@link CANDIDATES} of each kind. Ends with the page that
+ * completes {@link CANDIDATES}: a scrape has no time to count more.
  */
 export async function countLate(db: Executor, now: number): Promise<number> {
   let count = 0;
@@ -108,6 +109,7 @@ export async function countLate(db: Executor, now: number): Promise<number> {
     const round = { now: now - LATE_SECONDS, positions: new Map<string, string[]>() };
     for (let page = 0; page < COUNTED_PAGES; page++) {
       count += (await find(db, round)).length;
+      if (count >= CANDIDATES) return count;
       if (round.positions.size === 0) break;
     }
   }
@@ -322,7 +324,7 @@ const findStakes = walk<Stake, Stake>("stakes", {
   candidates: sql`onchain.stake s where s.releasable_at <= ${NOW}`,
   key: { releasable_at: "numeric", agent: "text" },
   fields: sql`s.agent, ${STAKE_KEY} as "onceKey"`,
-  isDue: sql`coalesce(${lockedUntil(sql`s.agent`)}, 0) <= ${NOW}
+  isDue: sql`coalesce(${lockedUntil(sql`s.agent`, sql`s.releasable_at`)}, 0) <= ${NOW}
     and ${notTried(STAKE_KEY)}
     and exists (select 1 from app.operation o where o.caller = s.agent and (
       (o.kind = 'stake' and o.state in ('mined', 'final')) or o.kind = 'request-unstake'))`,

@@ -1,9 +1,12 @@
 /** The loops of relayer and keeper read only open or due rows of a large database, never the whole history. */
 
+import { isoTime } from "@working-contracts/protocol/time";
 import type { Address } from "@working-contracts/protocol/types";
 import { expect, it } from "vitest";
 import { readDeployment } from "../../src/chain/deployment.js";
+import type { Deps } from "../../src/deps.js";
 import { readEarnings } from "../../src/features/records/routes.js";
+import { viewStake } from "../../src/features/stakes/routes.js";
 import { countLate, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
@@ -212,6 +215,43 @@ it("finds what a worker earned behind 10,000 escrows that strangers deployed and
   expect(earned.at(-1)).toMatchObject({ contracts: 1, received: "5.0" });
 });
 
+it("finds until when votes lock a stake beside 20,000 votes that no longer can", async () => {
+  const agent: Address = `0x${"5e".repeat(20)}`;
+  const vote = { backup_agent: `'${agent}'`, position: "0", claimed: "true", reward_deferred: "false" };
+  const dispute = { phase: "'tallied'", settled: "true", disputed_at: String(NOW), drawn: "false" };
+  await database.insert("onchain.working_contract", 10, {
+    id: "'0x5' || lpad(to_hex(i), 39, '0')",
+    ba_voting_window: "3600 * i",
+    ...dispute,
+  });
+  const at = (time: number) => ({ ...vote, sealed_at: String(time) });
+  await database.insert("onchain.vote", ROWS, {
+    contract_id: "'0x' || lpad(to_hex(i), 40, '0')",
+    ...at(NOW - 8 * 86_400),
+  });
+  await database.insert("onchain.vote", 10, {
+    contract_id: "'0x5' || lpad(to_hex(i), 39, '0')",
+    ...at(NOW - 8 * 86_400 + 1),
+  });
+  await database.insert("onchain.stake", 1, {
+    agent: `'${agent}'`,
+    amount: "1",
+    since: "1",
+    releasable_at: String(NOW),
+  });
+  await database.pool.query("analyze");
+  const deps = {
+    db: database.db,
+    clock: { now: () => NOW, knownBlock: () => 0n },
+    readParameters: async () => ({ baEligibilityStake: 1_000 }),
+  } as unknown as Deps;
+  const read = await rowsRead(async () => {
+    const { releasableAt } = await viewStake(deps, agent);
+    expect(releasableAt).toBe(isoTime(NOW + 36_000 + 86_400));
+  });
+  expect(read).toBeLessThan(200);
+});
+
 it("claims a batch beside 20,000 finished operations", async () => {
   const context = {
     db: database.db,
@@ -288,4 +328,20 @@ it("claims webhooks that respond beside 20,000 slow ones that are due", async ()
   });
   expect(claimed.filter((id) => id.startsWith("fast"))).toHaveLength(10);
   expect(read).toBeLessThan(500);
+});
+
+it("counts late settlements up to a thousand: beyond that the count would take longer than a scrape", async () => {
+  const id = "'0x6' || lpad(to_hex(i), 39, '0')";
+  const late = { phase: "'delivered'", settled: "false", drawn: "false", payout_hold: "0" };
+  await database.insert("onchain.working_contract", 3_000, {
+    id,
+    ...late,
+    review_deadline: String(NOW - 500),
+  });
+  await database.insert("app.terms", 3_000, { ...TERMS, id, body_hash: id });
+  await database.pool.query("analyze");
+  const read = await rowsRead(async () => {
+    expect(await countLate(database.db, NOW)).toBe(1_000);
+  });
+  expect(read).toBeLessThan(25_000);
 });

@@ -69,7 +69,7 @@ async function loadStake(reader: IndexReader, agent: Address) {
       amount: stake.amount,
       since: stake.since,
       releasableAt: sql<string | null>`case when ${stake.releasableAt} is not null
-        then greatest(${stake.releasableAt}, ${lockedUntil(sql`${agent}`)}) end`,
+        then greatest(${stake.releasableAt}, ${lockedUntil(sql`${agent}`, sql`${stake.releasableAt}`)}) end`,
     })
     .from(stake)
     .where(eq(stake.agent, agent));
@@ -233,6 +233,7 @@ export const stakeEndpoints = [
   get("/v1/agents/{address}/stake", {
     operationId: "getStake",
     summary: "Read an agent's stake",
+    longRead: true,
     params: AddressParamsSchema,
     returns: data("The stake; zero and nulls if nothing is staked", StakeSchema),
     handle: (deps, { params: { address } }) => viewStake(deps, address),
