@@ -304,9 +304,12 @@ function listed(values: readonly (PgColumn | string)[]): SQL {
   );
 }
 
-/** Runs `work` on the service's database and always closes the connection. */
+/**
+ * Runs `work` on the service's database and always closes the connection. Statements have no time limit: a repeated or
+ * final rotation looks at every secret in one.
+ */
 export async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
-  const { db, pool } = createDatabase(databaseUrl(), { maxConnections: 2 });
+  const { db, pool } = createDatabase(databaseUrl(), { maxConnections: 2, statementTimeoutMs: 0 });
   try {
     const connection = await pool.connect().catch(({ message }: Error) => {
       throw new OperatorError(`DATABASE_URL: cannot connect to the database (${message})`);

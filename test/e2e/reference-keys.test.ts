@@ -1,4 +1,6 @@
 /** Read access to the encrypted references over time. Also covers the change of the operator's master key. */
+import { setTimeout as delay } from "node:timers/promises";
+import { sql } from "drizzle-orm";
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
 import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
@@ -17,6 +19,7 @@ import {
   ok,
   untilStatus,
 } from "../support/contracts.js";
+import { waitingForLock } from "../support/database.js";
 import { runOperator } from "../support/programs.js";
 import { useWorld } from "../support/world.js";
 
@@ -229,6 +232,17 @@ describe("rotating the master key", () => {
     expect((await rotate({ MASTER_KEY: current })).stderr).toContain("keys could not be rewrapped");
     expect((await rotate({ MASTER_KEY: current, MASTER_KEYS_OLD: next })).code).toBe(0);
     expect((await keysOf(client, id)).data.keys[0]?.k).toBe(before);
+  });
+
+  test("has longer for a statement than the service, as for a table of millions of keys", async () => {
+    const rotation = await world.db.transaction(async (tx) => {
+      await tx.execute(sql`lock table app.reference_key in access exclusive mode`);
+      const rotating = rotate({ MASTER_KEY: current, MASTER_KEYS_OLD: next });
+      await expect.poll(() => waitingForLock(world.db.$client), { timeout: 20_000 }).toBeGreaterThan(0);
+      await delay(16_000);
+      return { rotating };
+    });
+    expect(await rotation.rotating).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("needs its keys", async () => {
