@@ -225,9 +225,8 @@ function readIndexerConfig(read: Read) {
   const rpcUrl = read("RPC_URL", httpUrl);
   return {
     databaseUrl: read("DATABASE_URL", databaseUrl),
-    rpcUrl,
     /** The node that Ponder reads. */
-    ponderRpcUrl: ponderRpcUrl ?? rpcUrl,
+    rpcUrl: ponderRpcUrl ?? rpcUrl,
     wsRpcUrl,
     deploymentPath: read("DEPLOYMENT", z.string()),
     port: read("INDEXER_PORT", wholeNumber(42_069, { max: 65_535 })),

@@ -32,7 +32,7 @@ try {
   config = parseIndexerConfig(process.env);
   line = indexerCommand({ ...config, deploymentPath: resolve(config.deploymentPath) });
   const deployment = readDeployment(config.deploymentPath);
-  const { publicClient } = createChainClients({ rpcUrl: config.ponderRpcUrl, chainId: deployment.chainId });
+  const { publicClient } = createChainClients({ rpcUrl: config.rpcUrl, chainId: deployment.chainId });
   await verifyChain({ publicClient, deployment });
 } catch (error) {
   refuse(error);

@@ -56,10 +56,12 @@ it("counts an empty variable as absent", () => {
 it("gives an indexer its default port", () => {
   const { DATABASE_URL, RPC_URL, DEPLOYMENT } = complete;
   const expected = { databaseUrl: DATABASE_URL, rpcUrl: RPC_URL, deploymentPath: DEPLOYMENT, port: 42_069 };
-  expect(parseIndexerConfig({ ...complete, INDEXER_PORT: "" })).toEqual({
-    ...expected,
-    ponderRpcUrl: RPC_URL,
-  });
+  expect(parseIndexerConfig({ ...complete, INDEXER_PORT: "" })).toEqual(expected);
+});
+
+it("has an indexer, and the watch over it, read the indexer's own node if there is one", () => {
+  const own = "http://node-of-the-indexer:8545";
+  expect(parseIndexerConfig({ ...complete, PONDER_RPC_URL: own }).rpcUrl).toBe(own);
 });
 
 it("counts an indexer's empty variable as absent", () => {

@@ -36,12 +36,16 @@ const TIMEOUT_MS = 10_000;
  */
 export function watchIndex(options: IndexWatchOptions): { stop(): void } {
   const { databaseUrl, schema, rpcUrl, onDatabaseRestarted, onStandstill, onAbandoned } = options;
-  const publicClient = createPublicClient({ transport: rpcTransport(rpcUrl, { retryCount: 0 }) });
+  const publicClient = createPublicClient({
+    transport: rpcTransport(rpcUrl, { retryCount: 0, batch: true }),
+  });
   let startedAt: string | undefined;
   let client: pg.Client | undefined;
   let standing: { checkpoint: string; since: number; head: bigint } | undefined;
   /** Whether the index has advanced, or was catching up, since its last start: a starting indexer does neither. */
   let hasMoved = false;
+  /** The newest block that the index shows. */
+  let indexed = 0n;
   let gone: Gone | undefined;
   /** The newest block that the indexer counts as final, as the node had it, and consecutive looks that found another. */
   let anchor: (BlockRef & { misses: number }) | undefined;
@@ -50,8 +54,12 @@ export function watchIndex(options: IndexWatchOptions): { stop(): void } {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
-  /** Null if the node does not have the block, which proves nothing. */
-  const blockAt = (blockNumber: bigint) => publicClient.getBlock({ blockNumber }).catch(() => null);
+  /** Null if the node lacks the block or is behind the index, which proves nothing. One request, to reach one node. */
+  const blockAt = (blockNumber: bigint) =>
+    Promise.all([publicClient.getBlock({ blockNumber }), publicClient.getBlockNumber({ cacheTime: 0 })]).then(
+      ([block, head]) => (head < indexed ? null : block),
+      () => null,
+    );
 
   /** Whether the chain has a different block at a height that the indexer counts as final and cannot undo. */
   const hasLostAnchor = async (finalBlock: bigint | undefined): Promise<boolean> => {
@@ -99,6 +107,7 @@ export function watchIndex(options: IndexWatchOptions): { stop(): void } {
       schema,
       gone,
     );
+    indexed = seen.indexed;
     if (startedAt !== undefined && seen.startedAt !== startedAt) onDatabaseRestarted();
     startedAt = seen.startedAt;
     if (index === undefined || index === abandoned) return;
@@ -116,7 +125,7 @@ export function watchIndex(options: IndexWatchOptions): { stop(): void } {
     }
     const hasPassed = gone?.checkpoint !== progress?.checkpoint && now - (gone?.since ?? now) >= ABANDONED_MS;
     // When Ponder starts, it undoes all it can in the same transaction that marks it as catching up.
-    if (gone !== undefined && (progress === undefined || hasPassed)) return abandon(index);
+    if (gone !== undefined && block && (progress === undefined || hasPassed)) return abandon(index);
     if (progress === undefined) {
       hasMoved = true;
       standing = undefined;
@@ -207,6 +216,7 @@ async function readDatabase(client: pg.Client, schema: string, gone: BlockRef | 
     index: server?.index ?? undefined,
     hasGone: stillGone !== undefined,
     startedAt: server?.at ?? "",
+    indexed: BigInt(known?.block ?? 0),
     /** The newest block that the indexer counts as final. */
     finalBlock: known && BigInt(known.final),
     /** Undefined while the index is catching up or empty. */
