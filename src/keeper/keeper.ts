@@ -51,7 +51,7 @@ export function createKeeper({
   ...looping
 }: Pick<LoopOptions, "intervalMs" | "wakers"> & {
   db: Database;
-  clock: Pick<ChainClock, "now">;
+  clock: Pick<ChainClock, "head">;
   deployment: Deployment;
   logger: Pick<BaseLogger, "info" | "warn">;
 }): Loop {
@@ -64,7 +64,9 @@ export function createKeeper({
     // A full queue: the next round retries.
     isExpected: (error) => error instanceof AppError,
     async round(stopping) {
-      for await (const due of findDue(db, { now: clock.now(), deployment, positions })) {
+      // The clock can be ahead of blocks to come, and an opening that is too early shows its votes.
+      const now = clock.head()?.timestamp ?? 0;
+      for await (const due of findDue(db, { now, deployment, positions })) {
         if (stopping.aborted) return;
         const { operation, existing } = await enqueue(db, due, { maxQueued: MAX_QUEUED_BY_KEEPER });
         if (existing) continue;
@@ -199,7 +201,7 @@ const ENDINGS = [
   ),
 ] as const;
 
-/** SQL: whether a rejected action had been due on chain, whose clock can stand still while ours runs on. */
+/** SQL: whether a rejected action had been due on chain: nodes can be apart, and a reorg sets the time back. */
 const WAS_DUE = notInArray(sql`coalesce(reason, '')`, [...TOO_EARLY]);
 /** SQL: whether, in addition, the contract had ended when the settlement was rejected. */
 const HAD_ENDED = sql`${WAS_DUE} and reason is distinct from 'WrongStatus'`;

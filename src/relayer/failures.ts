@@ -12,7 +12,7 @@ import type { Head, SignerContext } from "./context.js";
 import type { OperationRow } from "./outbox.js";
 import { type SimulationResult, stateOf } from "./transaction.js";
 
-/** Errors that only time resolves. They occur when the keeper's clock is ahead of the chain's. */
+/** Errors that only time resolves. They occur if the keeper's node is ahead of the signer's, or after a reorg. */
 export const TOO_EARLY: ReadonlySet<string> = new Set([
   "VotingOpen",
   "TallyNotDue",

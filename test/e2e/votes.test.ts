@@ -17,6 +17,7 @@ import type { ContractView } from "../../src/features/contracts/view.js";
 import type { WorkloadView } from "../../src/features/records/routes.js";
 import type { VotePage, VoteView } from "../../src/features/votes/view.js";
 import type { Agent, ApiResponse } from "../support/agent.js";
+import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import {
   frontRun,
   openOnChain,
@@ -26,6 +27,7 @@ import {
   tokensOf,
   untilDrawn,
 } from "../support/chain.js";
+import { serviceReaches } from "../support/chain-time.js";
 import {
   ballot,
   DAY,
@@ -300,6 +302,25 @@ describe("sealed from the service too", () => {
     expect(settled.criteriaMet).toEqual(["met", "not met", "unclear"]);
     expect((await votesOn(c, id, a)).map(({ reward }) => reward)).toEqual([10, 10, 4]);
     expect(await refused(a, id, { ...GOOD, salt })).toEqual([409, "conflict"]);
+  });
+
+  test("no vote is opened before a block is behind the window, whatever the service's clock says", async () => {
+    const { id } = await disputed(world, { client, worker });
+    ok(await a.pay(votesPath(id), { commitment: commitmentOf(a, id) }));
+    await world.increaseTime(HOUR);
+    const [{ closesAt = 0 } = {}] = await world.query<{ closesAt: number }>(
+      'select (disputed_at + ba_voting_window)::float8 as "closesAt" from onchain.working_contract where id = $1',
+      [id],
+    );
+    await pauseBlocks(world.testClient);
+    try {
+      await world.increaseTime(closesAt - (await world.chainNow()) - 8);
+      await serviceReaches(world.info.url, closesAt);
+      expect(await refused(a, id, { ...GOOD, salt })).toEqual([409, "conflict"]);
+    } finally {
+      await resumeBlocks(world.testClient);
+    }
+    await expect.poll(async () => (await a.post(openPath(id), { ...GOOD, salt })).status).toBe(200);
   });
 
   test("a full panel is opened at once", async () => {

@@ -12,7 +12,7 @@ import {
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, sql } from "drizzle-orm";
-import { type VoterFacts, vote } from "../../db/onchain.js";
+import { indexedTime, type VoterFacts, vote } from "../../db/onchain.js";
 import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError, conflict, forbidden, invalidField } from "../../errors.js";
@@ -218,7 +218,7 @@ type OpenVoteCall = ActionRequest & { id: Address; votes: readonly BallotEntry[]
 /** Opens the caller's ballot on chain, once no one else can vote. */
 export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse> {
   const { id, caller, votes, salt } = call;
-  const { db, clock, deployment } = deps;
+  const { db, deployment } = deps;
   return performUnpaidCall(deps, {
     ...call,
     name: `open-vote ${id}`,
@@ -227,11 +227,12 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
       const row = await loadContractForAction(deps, id);
       const packed = packBallot(votes, row.chain.criteriaCount);
       const [ballot] = await db
-        .select({ commitment: vote.commitment, votes: vote.votes })
+        // Our clock can be ahead of blocks in which others can still vote.
+        .select({ commitment: vote.commitment, votes: vote.votes, now: indexedTime })
         .from(vote)
         .where(and(eq(vote.contractId, id), eq(vote.backupAgent, caller)));
       if (ballot === undefined) throw forbidden("You have not voted on this contract.");
-      requireOpeningPeriod(row, clock.now());
+      requireOpeningPeriod(row, Number(ballot.now));
       if (ballot.votes !== null) throw conflict("Your vote is already open.");
       const sealed = { chainId: deployment.chainId, escrow: id, voter: caller, votes: packed, salt };
       if (voteCommitment(sealed) !== ballot.commitment) {
