@@ -296,12 +296,15 @@ const findAllClaims = [
 const DEFERRED_KEY = sql`'claim-deferred:' || d.contract_id || ':' || d.payee || ':' || (
   select count(*) from app.operation paid
   where paid.escrow = d.contract_id and paid.kind = 'claim-deferred' and paid.state in ('mined', 'final'))`;
+const IS_NONE_HELD = sql`(
+  select o.id from app.operation o where o.state = 'held' and o.kind = 'claim-deferred' limit 1) is null`;
 const findDeferred = walk<{ escrow: Address; payee: Address; onceKey: string }>("deferred", {
   alias: "d",
   candidates: sql`onchain.deferred_payout d where d.amount > 0`,
   key: { amount: "numeric", contract_id: "text", payee: "text" },
   fields: sql`d.contract_id as escrow, d.payee, ${DEFERRED_KEY} as "onceKey"`,
-  isDue: sql`${isOurs(sql`d.contract_id`)}
+  // While the token is paused, one waits for its end: all of them would fill the queue.
+  isDue: sql`${isOurs(sql`d.contract_id`)} and ${IS_NONE_HELD}
     and ${notTried(DEFERRED_KEY, { retrySeconds: DEFERRED_RETRY_SECONDS, maxSeconds: DEFERRED_MAX_SECONDS })}`,
   toOperation: claimDeferredOperation,
 });

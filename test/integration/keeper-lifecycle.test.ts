@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { relayAbi } from "@working-contracts/protocol/abi";
+import { relayAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { votingClosesAt } from "@working-contracts/protocol/status";
 import { like, sql } from "drizzle-orm";
 import { pino } from "pino";
@@ -246,5 +246,29 @@ describe("the keeper", { timeout: 300_000 }, () => {
 
     await untilTrue(async () => (await tries()).map(({ state }) => state).join() === "rejected,final");
     expect(await bookedAt(escrow)).toBe(0n);
+  });
+
+  it("has one payout wait for the end of a token's pause, and stores the others after it", async () => {
+    const usd = { address: network.deployment.asset.address, abi: testUsdAbi } as const;
+    const setPaused = (paused: boolean) => actors.call(network.wallet(0), usd, "setPaused", [paused]);
+    const statesOf = async (escrow: Address) =>
+      (await operationsFor(`claim-deferred:${escrow}`)).map(({ state }) => state).join();
+    const first = await create("paused first");
+    const others = [await create("paused second"), await create("paused third")];
+    await setPaused(true);
+    await actors.cancel(client, first);
+    await untilTrue(async () => (await statesOf(first)) === "held");
+    for (const escrow of others) {
+      await actors.cancel(client, escrow);
+      await untilTrue(async () => (await statusOf(escrow)) === CANCELLED_BY_INITIATOR);
+      await untilTrue(async () => (await network.rowOf(escrow))?.settled === true);
+    }
+    // Several rounds of the keepers.
+    await delay(1000);
+    expect(await Promise.all(others.map(statesOf))).toEqual(["", ""]);
+
+    await setPaused(false);
+    for (const escrow of [first, ...others])
+      await untilTrue(async () => (await bookedAt(escrow)) === 0n && (await statesOf(escrow)) === "final");
   });
 });
