@@ -1,6 +1,6 @@
 /** Counts phrases that read like a translation; limits are rates. See docs/build.md, "A script checks the prose". */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isMain, ROOT } from "./run.mjs";
 
@@ -114,9 +114,10 @@ function count(segments) {
 const rateOf = (times, words) => (1000 * times) / Math.max(words, 1);
 const totalRate = ({ hits, words }) => rateOf(hits.flat().length, words);
 
-/** Paths of all files that git does not ignore. */
+/** Paths of all files that git tracks, but for those that have been deleted since. */
 export function trackedFiles() {
-  return execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trimEnd().split("\n");
+  const paths = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trimEnd().split("\n");
+  return paths.filter((path) => existsSync(join(ROOT, path)));
 }
 
 /** Every text that people read, with its file and first line. */
