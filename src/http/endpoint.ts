@@ -42,10 +42,14 @@ export const data = wrapped(200);
 /** `201` with `{ data }`. */
 export const created = wrapped(201);
 
-/** `200` with the handler's result as the whole body: lists, with `nextCursor` beside `data`. */
-export function body<S extends Schema>(description: string, schema: S): Returns<z.input<S>> {
+/** The handler's result as the whole body, with siblings of `data`, such as a list's `nextCursor`. */
+export function body<S extends Schema>(
+  description: string,
+  schema: S,
+  status: 200 | 201 = 200,
+): Returns<z.input<S>> {
   const response = { description, content: json(schema) };
-  return { status: 200, response, relays: false, send: (c, result) => sendJson(c, result, 200) };
+  return { status, response, relays: false, send: (c, result) => sendJson(c, result, status) };
 }
 
 /** A read gets a strong ETag, and `304` without a body if the caller has the same bytes; a long one is a download. */

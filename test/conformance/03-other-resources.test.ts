@@ -132,11 +132,11 @@ chapter("Resources and their fields / Complaint", () => {
       const { id } = await match();
       const evidence = { why: "late", hours: 3, more: [{ deep: true }] };
       const complaint = ok(await client.post<Json>(`/v1/contracts/${id}/complaints`, { evidence }), 201);
-      expect(complaint.evidence).toEqual(evidence);
-      expect(complaint).toMatchObject({
+      expect(complaint).toEqual({
         id: expect.any(String),
         contractId: id,
         filedByRole: "client",
+        evidence,
         status: "pending",
         filedAt: new Date(complaint.filedAt).toISOString(),
         resolvedAt: null,

@@ -173,6 +173,26 @@ describe.concurrent("an agent that leaves nothing to the operator", () => {
     expect(ok(await client.get<Json[]>(path))).toHaveLength(1);
   });
 
+  test("shows its signatures by complaint, next to the complaints", async () => {
+    const path = `/v1/contracts/${(await matched(world, { client, worker })).id}/complaints`;
+    const file = async (what: string): Promise<[id: string, signed: Json]> => {
+      const body = { evidence: { what } };
+      const headers = await signed(client, path, body);
+      const shown = {
+        signature: headers["Action-Signature"],
+        nonce: "0",
+        deadline: Number(headers["Action-Deadline"]),
+      };
+      const filed = await client.post<Json>(path, body, headers);
+      expect(filed).toMatchObject({ status: 201, body: { signed: shown } });
+      return [filed.data.id, shown];
+    };
+    const both = [await file("late"), await file("rude")];
+    expect(await client.get(path)).toMatchObject({ body: { signed: Object.fromEntries(both) } });
+    const { body } = await client.get(`${path}?limit=1`);
+    expect((body as Json).signed).toEqual(Object.fromEntries(both.slice(0, 1)));
+  });
+
   test("is not asked to sign a complaint beyond its limit", async () => {
     const { id } = await matched(world, { client, worker });
     const path = `/v1/contracts/${id}/complaints`;

@@ -957,12 +957,6 @@ export interface components {
             /** Format: date-time */
             resolvedAt: string | null;
             resolutionNote: string | null;
-            /** @description The filer's signature for this complaint (EIP-712); null if its sign-in lets the key alone complain */
-            signed: {
-                signature: string;
-                nonce: string;
-                deadline: number;
-            } | null;
         };
         FileComplaint: {
             evidence: {
@@ -973,6 +967,14 @@ export interface components {
             data: components["schemas"]["Complaint"][];
             /** @description Only with limit or cursor, or if there is more */
             nextCursor?: string | null;
+            /** @description The filers' signatures (EIP-712) by complaint id; a complaint can have none */
+            signed: {
+                [key: string]: {
+                    signature: string;
+                    nonce: string;
+                    deadline: number;
+                };
+            };
         };
         ProfileVersion: {
             agentId: string;
@@ -1824,6 +1826,12 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["Complaint"];
+                        /** @description The filer's signature for this complaint (EIP-712); null if its sign-in lets the key alone complain */
+                        signed: {
+                            signature: string;
+                            nonce: string;
+                            deadline: number;
+                        } | null;
                     };
                 };
             };

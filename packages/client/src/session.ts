@@ -31,7 +31,15 @@ import {
 } from "./payment.js";
 import type { proofOf } from "./receipts.js";
 import type { Due } from "./terms.js";
-import type { Addresses, ContractEvent, EventQuery, ListQuery, PinnedNetwork, VoteQuery } from "./types.js";
+import type {
+  Addresses,
+  ContractEvent,
+  EventQuery,
+  ListQuery,
+  PinnedNetwork,
+  SignedComplaint,
+  VoteQuery,
+} from "./types.js";
 import type { Signer } from "./wallets.js";
 
 type ProofArguments = Parameters<typeof proofOf> extends [unknown, ...infer Rest] ? Rest : never;
@@ -373,7 +381,11 @@ export function reads(session: Session) {
       pageOf(call(session, "GET /v1/contracts/{id}/keys/releases", { path: { id }, query })),
     /** Every movement of a contract's money so far. */
     ledger: (id: string) => dataOf(session, "GET /v1/contracts/{id}/ledger", { path: { id } }),
-    complaints: (id: string) => dataOf(session, "GET /v1/contracts/{id}/complaints", { path: { id } }),
+    /** Each with its filer's signature, if it has one. */
+    complaints: async (id: string): Promise<SignedComplaint[]> => {
+      const { data, signed } = await call(session, "GET /v1/contracts/{id}/complaints", { path: { id } });
+      return data.map((one) => ({ ...one, signed: signed[one.id] }));
+    },
 
     stakeOf: (address: string = me) =>
       dataOf(session, "GET /v1/agents/{address}/stake", { path: { address } }),

@@ -19,6 +19,8 @@ export type Checkpoint = Schemas["Checkpoint"];
 export type CheckpointDraft = Schemas["SubmitCheckpoint"];
 /** A complaint about the other party's conduct (docs/rules.md 53). It moves no money. */
 export type Complaint = Schemas["Complaint"];
+/** A complaint and its filer's signature, unless the filer's API key alone filed it. */
+export type SignedComplaint = Complaint & { signed: Schemas["ComplaintList"]["signed"][string] | undefined };
 /** The newest version of an agent's own name and text; null if not set (docs/rules.md 54). */
 export type Profile = Schemas["Profile"];
 /** The parameters of new contracts: ratios as fractions of 1, whole tokens, ISO 8601 durations. */

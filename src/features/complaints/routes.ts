@@ -15,7 +15,6 @@ import { agentsOf, stageEvent } from "../../events/log.js";
 import {
   type ActionHeaders,
   body,
-  created,
   endpoints,
   IdempotencyKeySchema,
   resourceId,
@@ -49,18 +48,24 @@ const ComplaintSchema = z
     filedAt: z.iso.datetime(),
     resolvedAt: z.iso.datetime().nullable(),
     resolutionNote: z.string().nullable(),
-    signed: z
-      .object({ signature: z.string(), nonce: z.string(), deadline: z.number().int() })
-      .nullable()
-      .openapi({
-        description:
-          "The filer's signature for this complaint (EIP-712); null if its sign-in lets the key alone complain",
-      }),
   })
   .openapi("Complaint");
 export type ComplaintView = z.infer<typeof ComplaintSchema>;
 
 export const toComplaint = (row: ComplaintRow): ComplaintView => shown(ComplaintSchema, row);
+
+/** The filer's signature for a complaint. It is next to `data`, because a Complaint has only the specified fields. */
+const SignedSchema = z.object({ signature: z.string(), nonce: z.string(), deadline: z.number().int() });
+
+const ComplaintListSchema = listOf(ComplaintSchema)
+  .extend({
+    signed: z
+      .record(z.string(), SignedSchema)
+      .openapi({
+        description: "The filers' signatures (EIP-712) by complaint id; a complaint can have none",
+      }),
+  })
+  .openapi("ComplaintList");
 
 type Role = ComplaintView["filedByRole"];
 
@@ -73,7 +78,7 @@ interface ComplaintCall {
 }
 
 /** Files a complaint, or returns that of an earlier call with its id. Throws 404, 403, 409 and, exactly at the limit, 429. */
-async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<ComplaintView> {
+async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<ComplaintRow> {
   const { db, clock } = deps;
   const { id, caller, complaintId, evidence } = call;
   const row = await loadContractForAction(deps, id);
@@ -106,29 +111,29 @@ async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<Complaint
       .insert(complaint)
       .values({ ...by, id: complaintId, evidence, signed, filedAt })
       .returning();
-    const filed = toComplaint(stored as ComplaintRow);
+    const filed = stored as ComplaintRow;
     await stageEvent(tx, {
       type: "complaint.filed",
       contractId: id,
       agents: agentsOf(row.chain.client, row.chain.worker),
       data: { complaintId: filed.id, filedByRole: role },
-      occurredAt: new Date(filed.filedAt),
+      occurredAt: filed.filedAt,
       source: `complaint:${filed.id}`,
     });
     return filed;
   });
 }
 
-async function findComplaint(db: Executor, id: string): Promise<ComplaintView | undefined> {
+async function findComplaint(db: Executor, id: string): Promise<ComplaintRow | undefined> {
   const [row] = await db.select().from(complaint).where(eq(complaint.id, id));
-  return row && toComplaint(row);
+  return row;
 }
 
 /** The complaint that this signed message has filed: everyone can read its signature, so it counts once. */
 async function findSigned(
   tx: Transaction,
   filed: Pick<ComplaintRow, "contractId" | "filedBy" | "evidence" | "signed">,
-): Promise<ComplaintView | undefined> {
+): Promise<ComplaintRow | undefined> {
   const { nonce, deadline } = filed.signed ?? {};
   const evidence = canonicalize(filed.evidence);
   const ofFiler = and(eq(complaint.contractId, filed.contractId), eq(complaint.filedBy, filed.filedBy));
@@ -136,11 +141,10 @@ async function findSigned(
     .select()
     .from(complaint)
     .where(and(ofFiler, isNotNull(complaint.signed)));
-  const found = rows.find(
+  return rows.find(
     ({ signed, evidence: stored }) =>
       signed?.nonce === nonce && signed?.deadline === deadline && canonicalize(stored) === evidence,
   );
-  return found && toComplaint(found);
 }
 
 /** The filer's signature over the evidence; null if its delegation lets the key alone complain. */
@@ -176,12 +180,12 @@ async function assertBelowLimit(db: Executor, contractId: string, role: Role): P
 /** The most complaints that a contract can have. */
 const MAX_LISTED = 2 * LIMITS.complaintsPerRole;
 
-/** Complaints about both parties, oldest first: all, or a page. Throws 400 if the cursor names none of this contract. */
+/** All complaints, or a page of them, oldest first, and their signatures by id. Throws 400 if the cursor names none of them. */
 export async function listComplaints(
   db: Executor,
   contractId: Address,
   { limit = MAX_LISTED, cursor }: PageQuery = {},
-): Promise<Page<ComplaintView>> {
+): Promise<Page<ComplaintView> & Pick<z.input<typeof ComplaintListSchema>, "signed">> {
   const isHere = eq(complaint.contractId, contractId);
   if (cursor !== undefined && (await db.$count(complaint, and(isHere, eq(complaint.id, cursor)))) === 0) {
     throw invalidField("cursor", "names no complaint of this contract; use the nextCursor of a response");
@@ -196,7 +200,9 @@ export async function listComplaints(
     .where(and(isHere, after))
     .orderBy(asc(complaint.filedAt), asc(complaint.id))
     .limit(limit + 1);
-  return pageOf(rows.map(toComplaint), limit);
+  const { data, nextCursor } = pageOf(rows, limit);
+  const signed = Object.fromEntries(data.flatMap((row) => (row.signed ? [[row.id, row.signed]] : [])));
+  return { data: data.map(toComplaint), nextCursor, signed };
 }
 
 export type ComplaintRow = typeof complaint.$inferSelect;
@@ -268,6 +274,14 @@ const ComplaintBodySchema = z
   .object({ evidence: JsonObjectSchema(LIMITS.evidenceBytes) })
   .openapi("FileComplaint");
 
+const FiledComplaintSchema = z.object({
+  data: ComplaintSchema,
+  signed: SignedSchema.nullable().openapi({
+    description:
+      "The filer's signature for this complaint (EIP-712); null if its sign-in lets the key alone complain",
+  }),
+});
+
 export const complaintEndpoints = [
   post(path, {
     operationId: "fileComplaint",
@@ -276,17 +290,18 @@ export const complaintEndpoints = [
     params,
     headers: IdempotencyKeySchema,
     body: ComplaintBodySchema,
-    returns: created("The complaint", ComplaintSchema),
+    returns: body("The complaint", FiledComplaintSchema, 201),
     errors: ["forbidden", "not_found", "conflict", "too_many_complaints"],
-    handle: (deps, call) => {
+    handle: async (deps, call) => {
       const { params, body, caller, actionHeaders } = call;
-      return fileComplaint(deps, {
+      const filed = await fileComplaint(deps, {
         ...params,
         ...body,
         caller,
         actionHeaders,
         complaintId: resourceId(call),
       });
+      return { data: toComplaint(filed), signed: filed.signed };
     },
   }),
   get(path, {
@@ -297,11 +312,12 @@ export const complaintEndpoints = [
     longRead: true,
     params,
     query: PageQuerySchema,
-    returns: body("Complaints", listOf(ComplaintSchema).openapi("ComplaintList")),
+    returns: body("Complaints", ComplaintListSchema),
     errors: ["not_found"],
     handle: async (deps, { params: { id }, query }) => {
       await loadContract(deps, id);
-      return shortList(query, await listComplaints(deps.db, id, query));
+      const { signed, ...page } = await listComplaints(deps.db, id, query);
+      return { ...shortList(query, page), signed };
     },
   }),
 ];

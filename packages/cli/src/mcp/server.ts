@@ -161,13 +161,17 @@ function addContractReads(tool: AddReadTool, { agent, outputs }: Served): void {
       name: `list_${list}`,
       description: `${description}; all of them without limit and cursor`,
       input: { ...id, ...page },
-      output: z.object({ items: outputs(endpoint), nextCursor }),
+      output: z.looseObject({ items: outputs(endpoint), nextCursor }),
       async read({ id: contractId, ...query }) {
-        const { data, nextCursor = null } = await agent.call(endpoint, {
+        const {
+          data,
+          nextCursor = null,
+          ...signed
+        } = await agent.call(endpoint, {
           path: { id: contractId },
           query: given(query),
         });
-        return { items: data, nextCursor };
+        return { items: data, nextCursor, ...signed };
       },
     });
   }

@@ -28,7 +28,7 @@ import {
 } from "viem/actions";
 import { hashTypedData, recoverAddress } from "viem/utils";
 import { clientAbi } from "../abi.js";
-import type { Complaint } from "../types.js";
+import type { Complaint, SignedComplaint } from "../types.js";
 import {
   type EscrowEvent,
   type EscrowOnChain,
@@ -206,28 +206,36 @@ const ERC1271_VALID = "0x1626ba7e";
 /** Recovers each signer, or asks the filer's wallet (ERC-1271). Throws if the node fails. */
 export function signersOf(
   client: Client,
-  complaints: readonly Complaint[],
-  of: { id: Address; chainId: number; parties: Record<Complaint["filedByRole"], string | null> },
+  complaints: readonly SignedComplaint[],
+  {
+    id: contract,
+    chainId,
+    parties,
+  }: { id: Address; chainId: number; parties: Record<Complaint["filedByRole"], string | null> },
 ): Promise<ComplaintSigner[]> {
   return Promise.all(
     complaints.map(async (complaint) => {
       const { filedByRole, evidence, signed } = complaint;
-      const filer = of.parties[filedByRole];
-      if (!signed || filer === null) return { complaint, filer, signer: null };
-      const agent = filer as Address;
-      const { signature, nonce, deadline } = signed;
-      const hashOf = async () => {
-        const call = complaintCall(canonicalize(evidence) ?? "");
-        const action = { chainId: of.chainId, contract: of.id, agent, call, nonce: BigInt(nonce), deadline };
-        return hashTypedData(actionTypedData(action));
+      const filer = parties[filedByRole];
+      const signerOf = async (): Promise<string | null> => {
+        if (!signed || filer === null) return null;
+        const agent = filer as Address;
+        const { signature, nonce, deadline } = signed;
+        const hashOf = async () => {
+          const call = complaintCall(canonicalize(evidence) ?? "");
+          return hashTypedData(
+            actionTypedData({ chainId, contract, agent, call, nonce: BigInt(nonce), deadline }),
+          );
+        };
+        const hash = await hashOf().catch(() => null);
+        if (hash === null || !isHex(signature)) return "unreadable";
+        const key = await recoverAddress({ hash, signature }).catch(() => null);
+        if (key !== null && lower(key) === lower(agent)) return filer;
+        const wallet = { address: agent, abi: walletAbi, functionName: "isValidSignature" } as const;
+        const answer = await readContract(client, { ...wallet, args: [hash, signature] }).catch(ifNo);
+        return answer === ERC1271_VALID ? filer : `not by its key (${key})`;
       };
-      const hash = await hashOf().catch(() => null);
-      if (hash === null || !isHex(signature)) return { complaint, filer, signer: "unreadable" };
-      const key = await recoverAddress({ hash, signature }).catch(() => null);
-      if (key !== null && lower(key) === lower(agent)) return { complaint, filer, signer: filer };
-      const wallet = { address: agent, abi: walletAbi, functionName: "isValidSignature" } as const;
-      const answer = await readContract(client, { ...wallet, args: [hash, signature] }).catch(ifNo);
-      return { complaint, filer, signer: answer === ERC1271_VALID ? filer : `not by its key (${key})` };
+      return { complaint, filer, signer: await signerOf() };
     }),
   );
 }

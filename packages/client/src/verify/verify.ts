@@ -156,7 +156,7 @@ async function ask(reader: Reader | Error, id: string, { contract: { client }, d
       attempt("terms", (from) => from.terms(id)),
       attempt("settlement", (from) => from.settlement(id)),
       attempt("checkpoints", (from) => from.checkpoints(id)),
-      attempt("complaints", async (from) => (await from.complaints(id)).map((one) => ({ ...one }))),
+      attempt("complaints", (from) => from.complaints(id)),
       attempt("delivery", (from) => ifAllowed(() => from.servedReference(id, "delivery"))),
       attempt("supplementaryMaterials", (from) =>
         ifAllowed(() => from.servedReference(id, "supplementaryMaterials")),
