@@ -1,6 +1,6 @@
 /** Installs the dependencies if node_modules is missing or does not match the lockfile. Needs no package itself. */
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isMain, ROOT } from "./run.mjs";
 
@@ -63,10 +63,10 @@ function startOptions() {
 /** Resolves to whether npm succeeded. */
 async function install(dir, wanted, options) {
   // `npm ci` empties node_modules first, under a local network that runs from it.
-  const how = isPart(dir, wanted) ? ["install", "--no-save"] : ["ci"];
+  const how = isPart(dir, wanted) ? ["install", "--no-save", "--package-lock"] : ["ci"];
   console.log(`Installing ${wanted.length} packages (npm ${how[0]}).`);
   const npm = process.env.npm_execpath;
-  const [command, args] = npm?.endsWith(".js") ? [process.execPath, [npm]] : ["npm", []];
+  const [command, args] = npm?.endsWith("npm-cli.js") ? [process.execPath, [npm]] : ["npm", []];
   const startedAt = Date.now();
   const seconds = () => Math.round((Date.now() - startedAt) / 1000);
   // Settings of the user, such as NODE_ENV=production, could omit them.
@@ -77,7 +77,8 @@ async function install(dir, wanted, options) {
     stdio: ["ignore", "inherit", "inherit"],
   });
   const progress = setInterval(() => {
-    console.log(`  ${Math.min(topLevel(dir), wanted.length)} unpacked after ${seconds()} s`);
+    const unpacked = wanted.filter(([path]) => existsSync(join(dir, path, "package.json")));
+    console.log(`  ${unpacked.length} unpacked after ${seconds()} s`);
   }, PROGRESS_MS);
   const status = await new Promise((resolve) => {
     child.once("error", (error) => {
@@ -89,15 +90,6 @@ async function install(dir, wanted, options) {
   clearInterval(progress);
   if (status === 0) console.log(`Installed in ${seconds()} s.`);
   return status === 0;
-}
-
-/** Packages in the folder so far. */
-function topLevel(dir) {
-  try {
-    return readdirSync(join(dir, "node_modules")).length;
-  } catch {
-    return 0;
-  }
 }
 
 /** Compares what is wanted with npm's copy of the lockfile in node_modules. */

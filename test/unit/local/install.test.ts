@@ -64,6 +64,7 @@ it.each([
   ["tools/install.mjs", { NODE_ENV: "production" }, ["development", "needed", "optional"]],
   ["tools/install.mjs", { npm_config_omit: "dev" }, ["development", "needed", "optional"]],
   ["start.mjs", { npm_config_optional: "false" }, ["needed", "optional"]],
+  ["start.mjs", { npm_execpath: "/usr/share/yarn/bin/yarn.js" }, ["needed", "optional"]],
 ])("%s installs what it needs under %j", { timeout: 60_000 }, async (script, settings, names) => {
   rmSync(join(dir, "node_modules"), { recursive: true, force: true });
   const { code, stderr } = await runProcess("node", [join(dir, script)], {
@@ -77,7 +78,7 @@ it.each([
 it("names the packages that npm left out", { timeout: 60_000 }, async () => {
   rmSync(join(dir, "node_modules"), { recursive: true, force: true });
   // An npm that does nothing, successfully.
-  const npm = join(dir, "npm.js");
+  const npm = join(dir, "npm-cli.js");
   writeFileSync(npm, "");
   const { code, stderr } = await runProcess("node", [join(dir, "tools/install.mjs")], {
     cwd: dir,
