@@ -16,7 +16,7 @@ import {
   waitForIndexed,
   workingContract,
 } from "../db/onchain.js";
-import { expiredAttempt, terms } from "../db/schema.js";
+import { APPLIED, expiredAttempt, terms } from "../db/schema.js";
 import type { Deps } from "../deps.js";
 import { admitWithinLimits } from "../relayer/limits.js";
 import {
@@ -134,6 +134,10 @@ async function isTheDeposit(
   if (opening.deposit !== "unmarked") return opening.deposit === payment.nonce;
   // A node that does not show all money can hide a transfer from after the opening, but none that it was opened with.
   if (isBefore(transfer, opening) && (await unbookedBalance(deps, payment.to)) < payment.value) {
+    const other = await findOtherCreation(deps, payment);
+    if (other !== undefined && !APPLIED.includes(other.state)) throw settlementPending();
+    // That payment's call succeeds. If its money comes as well, this one's is refunded.
+    if (other !== undefined) return false;
     // Otherwise a later payment of the same amount would be taken for the deposit.
     await enqueueRefund(deps, payment, "mark");
     return true;
@@ -162,14 +166,23 @@ async function findReported(
   payment: PaymentAuthorization,
   opening: Opening,
 ): Promise<PaymentAuthorization | null> {
-  const created = await findByOnceKey(deps.db, creationKey(payment.to));
-  if (created === undefined || created.nonce === payment.nonce) return null;
+  const created = await findOtherCreation(deps, payment);
+  if (created === undefined) return null;
   const { functionName, args } = decodeFunctionData({ abi: factoryAbi, data: created.data });
   if (functionName !== "create") return null;
   const reported = { ...payment, ...args[1] };
   if (!(await isUsed(deps.publicClient, deps.deployment.asset.address, reported))) return null;
   const transfer = await findTransfer(deps, reported);
   return transfer !== null && actionOf(reported, transfer, opening) === undefined ? reported : null;
+}
+
+/** The operation, pending or done, that creates the payment's escrow with another payment. */
+async function findOtherCreation(
+  { db }: Pick<Deps, "db">,
+  { to, nonce }: PaymentAuthorization,
+): Promise<OperationRow | undefined> {
+  const created = await findByOnceKey(db, creationKey(to));
+  return created?.nonce === nonce ? undefined : created;
 }
 
 interface Opening {
@@ -283,8 +296,8 @@ export async function refundDirectTransfer(
       authorization: inTokenForm(payment, deployment),
       requestHash: requestHash(call),
     });
-    await enqueue(db, { ...opening, gasPolicy });
-    return true;
+    // Another payment's creation can be pending, for which this one's money is used.
+    return (await enqueue(db, { ...opening, gasPolicy })).operation.nonce === payment.nonce;
   }
   if ((await findRefund(deps, payment)) !== undefined) return true;
   if ((await unbookedBalance(deps, escrow)) < payment.value) return false;

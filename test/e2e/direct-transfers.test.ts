@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Deps } from "../../src/deps.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { findOpening } from "../../src/payments/direct-transfer.js";
+import { findOpening, refundDirectTransfer } from "../../src/payments/direct-transfer.js";
 import type { Agent } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
 import {
@@ -20,6 +20,7 @@ import {
   walletOf,
 } from "../support/chain.js";
 import { created, draft, ok } from "../support/contracts.js";
+import { holdOperations } from "../support/held-operations.js";
 import { authorize, quoteOf, type SignedPayment, signedCall, version2 } from "../support/payment.js";
 import { useWorld } from "../support/world.js";
 
@@ -63,7 +64,7 @@ async function paidTwice() {
   const [first, second] = [await authorize(client, quote, world), await authorize(client, quote, world)];
   const post = (payment: SignedPayment) =>
     client.post<ContractView>("/v1/contracts", body, version2(quote, payment));
-  return { client, escrow: quote.payTo, first, second, post };
+  return { client, escrow: quote.payTo, body, first, second, post };
 }
 
 test.each(["the service", "a stranger"])(
@@ -151,6 +152,38 @@ test.each(["the service", "a stranger"])(
     expect(await world.usdOf(escrow)).toBe(PRICE);
   },
 );
+
+test("a payment whose money opened the contract for another one's call is refunded if that one's money comes as well", async () => {
+  const { client, escrow, first, second, post } = await paidTwice();
+  await frontRun(world, stranger, second);
+  expect((await post(first)).status).toBe(200);
+  const { error } = await post(second);
+  expect(error).toMatchObject({ code: "duplicate_contract", details: { contractId: escrow } });
+  expect(error).not.toMatchObject({ hint: REFUNDED });
+  expect(await world.usdOf(client.address)).toBe(PRICE);
+
+  await frontRun(world, stranger, first);
+  await world.indexed();
+  expect((await post(second)).error).toMatchObject({ code: "duplicate_contract", hint: REFUNDED });
+  await expect.poll(() => world.usdOf(client.address)).toBe(PRICE);
+  expect(await world.usdOf(escrow)).toBe(PRICE);
+  expect((await post(first)).status).toBe(200);
+});
+
+test("a payment whose money is about to open the contract for another one's call is not said to be refunded", async () => {
+  const { client, escrow, body, first, second, post } = await paidTwice();
+  const creation = await holdOperations(world, { escrow, kind: "create" });
+  const creating = post(first);
+  await creation.arrived();
+  await frontRun(world, stranger, second);
+  const { db, deployment, publicClient } = world;
+  const deps = { db, deployment, publicClient, config: { gasPolicy: {} } } as unknown as Deps;
+  const call = { name: "create", caller: client.address, rawBody: new TextEncoder().encode(body) };
+  expect(await refundDirectTransfer(deps, second as never, call)).toBe(false);
+  await creation.release();
+  expect((await creating).status).toBe(200);
+  expect([await world.usdOf(client.address), await world.usdOf(escrow)]).toEqual([PRICE, PRICE]);
+});
 
 test("a second payment is not taken for the deposit if the node does not show its money", async () => {
   const { escrow, first, second, post } = await paidTwice();
