@@ -119,6 +119,9 @@ export async function usedPayments(
   return new Set((await Promise.all(used)).flat());
 }
 
+/** Of the batch's transaction. */
+type Place = Pick<TransactionReceipt, "blockHash" | "blockNumber" | "transactionIndex">;
+
 /**
  * Maps each failed operation whose caller's signature or money is at fault to that caller. Excused if the payment had
  * expired, someone else used it first, the token refuses all transfers, or a reorg put the operation before its escrow's
@@ -127,7 +130,7 @@ export async function usedPayments(
 export async function signersAtFault(
   context: SignerContext,
   failures: ReadonlyMap<bigint, Hex>,
-  block: Pick<TransactionReceipt, "blockHash" | "blockNumber">,
+  place: Place,
 ): Promise<Map<bigint, string>> {
   const reasons = new Map([...failures].map(([id, data]) => [id, failureReason(data)]));
   const ids = [...reasons].flatMap(([id, reason]) => (SIGNATURE_FAULTS.has(reason) ? [id] : []));
@@ -141,8 +144,8 @@ export async function signersAtFault(
       const { id, caller } = row;
       const reason = reasons.get(id) ?? "";
       const isExcused =
-        (REFUSED_PAYMENT.has(reason) && (await isBeyondPayer(context, row, block))) ||
-        (reason === "Reverted" && (await isBeforeTarget(context, row, block)));
+        (REFUSED_PAYMENT.has(reason) && (await isBeyondPayer(context, row, place))) ||
+        (reason === "Reverted" && (await isBeforeTarget(context, row, place)));
       return caller === null || isExcused ? [] : [[id, caller]];
     }),
   );
@@ -153,7 +156,7 @@ export async function signersAtFault(
 const isBeforeTarget = (
   { publicClient }: SignerContext,
   { target }: OperationRow,
-  { blockNumber }: Pick<TransactionReceipt, "blockNumber">,
+  { blockNumber }: Place,
 ): Promise<boolean> =>
   publicClient.getCode({ address: target, blockNumber: blockNumber - 1n }).then(
     (code) => code === undefined,
@@ -164,24 +167,24 @@ const isBeforeTarget = (
 async function isBeyondPayer(
   { publicClient, deployment }: SignerContext,
   { asset, payer, nonce, notAfter }: OperationRow,
-  { blockHash, blockNumber }: Pick<TransactionReceipt, "blockHash" | "blockNumber">,
+  { blockHash, blockNumber, transactionIndex }: Place,
 ): Promise<boolean> {
   const token = asset ?? deployment.asset.address;
   const isExpired = async () =>
     notAfter !== null && (await publicClient.getBlock({ blockHash })).timestamp > BigInt(notAfter);
-  const isUsed = async () =>
-    payer !== null &&
-    nonce !== null &&
-    (
-      await publicClient.getContractEvents({
-        address: token,
-        abi: tokenAbi,
-        eventName: "AuthorizationUsed",
-        args: { authorizer: payer, nonce },
-        fromBlock: blockNumber > USED_BLOCKS ? blockNumber - USED_BLOCKS : 0n,
-        toBlock: blockNumber,
-      })
-    ).length > 0;
+  const isUsed = async () => {
+    if (payer === null || nonce === null) return false;
+    const uses = await publicClient.getContractEvents({
+      address: token,
+      abi: tokenAbi,
+      eventName: "AuthorizationUsed",
+      args: { authorizer: payer, nonce },
+      fromBlock: blockNumber > USED_BLOCKS ? blockNumber - USED_BLOCKS : 0n,
+      toBlock: blockNumber,
+    });
+    // The batch did not fail for a use behind it, by which its payer could excuse itself.
+    return uses.some((use) => use.blockNumber < blockNumber || use.transactionIndex < transactionIndex);
+  };
   const checks = [isExpired, isUsed, () => isPaused(publicClient, token, stateOf({ hash: blockHash }))];
   const results = await Promise.all(checks.map((check) => check().catch(() => false)));
   return results.includes(true);

@@ -1,6 +1,6 @@
 /** Contract wallets that accept a signature in simulations and not on chain, and those that are honest. */
-import { escrowAbi } from "@working-contracts/protocol/abi";
-import { encodeErrorResult, type Hex, keccak256, zeroAddress } from "viem";
+import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
+import { decodeFunctionData, encodeErrorResult, type Hex, keccak256, zeroAddress } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
@@ -16,6 +16,7 @@ import {
 } from "../../src/relayer/operations.js";
 import type { OperationRow } from "../../src/relayer/outbox.js";
 import { transferData } from "../support/chain.js";
+import type { SignedPayment } from "../support/payment.js";
 import { PRICE, STAKE, useRelayerNetwork } from "./relayer-network.js";
 
 /** Returns the magic value of ERC-1271. */
@@ -28,6 +29,8 @@ const ACCEPTS_AT_GAS_PRICE_0 = acceptsAtZero("3a");
 const ACCEPTS_AT_BASE_FEE_0 = acceptsAtZero("48");
 /** Loops until the gas is gone. */
 const BURNS_ALL: Hex = "0x5b5f56";
+/** Reverts. */
+const REFUSES: Hex = "0x5f5ffd";
 const BURST = 12;
 const GAS_OF_ONE = 500_000n;
 
@@ -154,20 +157,25 @@ function batchesIn(outcomes: OperationRow[]): number[] {
 }
 
 describe("an account that is a contract wallet only while its batch is executed (EIP-7702)", () => {
-  it("costs one operation's gas, and gets no second try", async () => {
+  it.each([
+    ["costs one operation's gas, and gets no second try", BURNS_ALL],
+    ["is not excused if it then uses its payment itself, behind the batch", REFUSES],
+  ])("%s", async (_, code) => {
+    const isUsed = code === REFUSES;
     const { publicClient, testClient } = network;
     const [client, sponsor] = await network.agents(2);
-    const delegate = network.addressOf(await wallet(BURNS_ALL));
+    const delegate = network.addressOf(await wallet(code));
     const { chainId } = network.deployment;
     /** Sets or clears the account's code, ahead of the batch or behind it. */
-    const setCode = async (address: Hex, at: number, maxFeePerGas: bigint) => {
+    const setCode = async (address: Hex, at: number, maxFeePerGas: bigint, call?: { to: Hex; data: Hex }) => {
       const authorization = await client.signAuthorization({ contractAddress: address, chainId, nonce: at });
       const raw = await sponsor.signTransaction({
         chainId,
         type: "eip7702",
         to: sponsor.address,
+        ...call,
         nonce: at,
-        gas: 100_000n,
+        gas: 200_000n,
         maxFeePerGas,
         maxPriorityFeePerGas: 1n,
         authorizationList: [authorization],
@@ -177,7 +185,11 @@ describe("an account that is a contract wallet only while its batch is executed 
     await testClient.setBalance({ address: sponsor.address, value: 10n ** 18n });
     const rows = [];
     for (let i = 0; i < BURST; i += 1) rows.push(await network.store(await network.creation(client)));
-    const signer = network.signer(1);
+    const [{ data, escrow }] = rows as [OperationRow];
+    const { args } = decodeFunctionData({ abi: factoryAbi, data });
+    const payment = { from: network.addressOf(client), to: escrow, value: PRICE, ...(args?.[1] as object) };
+    const use = { to: network.usd.address, data: transferData(payment as SignedPayment) };
+    const signer = network.signer(isUsed ? 3 : 1);
     let flips = 0;
     network.startRelayer({
       signer,
@@ -189,7 +201,7 @@ describe("an account that is a contract wallet only while its batch is executed 
         // anvil orders a block by its transactions' maximum fees.
         const { baseFeePerGas } = await publicClient.getBlock();
         await setCode(delegate, at, 10n ** 12n);
-        await setCode(zeroAddress, at + 1, 2n * (baseFeePerGas ?? 0n));
+        await setCode(zeroAddress, at + 1, 2n * (baseFeePerGas ?? 0n), isUsed ? use : undefined);
         setTimeout(() => network.producer.resume(), 300);
       },
     });
@@ -198,6 +210,7 @@ describe("an account that is a contract wallet only while its batch is executed 
     expect(outcomes.filter(({ publishedAt }) => publishedAt !== null)).toHaveLength(1);
     expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(["rejected"]));
     expect(await network.batchesOf(signer)).toHaveLength(1);
+    expect(await network.balanceOf(escrow as Hex)).toBe(isUsed ? PRICE : 0n);
   });
 });
 
@@ -215,8 +228,8 @@ describe("an account whose payment the chain refused", () => {
       failures.set(id, refused);
     }
     const context = { db, deployment, publicClient } as unknown as SignerContext;
-    const block = { blockHash: hash, blockNumber: number };
-    const blamed = await signersAtFault(context, failures, block);
+    const place = { blockHash: hash, blockNumber: number, transactionIndex: 0 };
+    const blamed = await signersAtFault(context, failures, place);
     expect([...blamed]).toEqual([[[...failures.keys()][0], network.addressOf(client)]]);
   });
 });
