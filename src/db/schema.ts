@@ -260,6 +260,9 @@ export const entrustedVote = app.table(
 /** SQL: whether the operation was applied, or failed, in a block. The planner matches it with `operation_signed`. */
 export const hasOutcomeOnChain = sql`(state in ('mined', 'final') or (state = 'rejected' and block_number is not null))`;
 
+/** SQL: whether the operation was signed and broadcast, and then rejected without a block (`operation_wasted`). */
+export const isWasted = sql`(state = 'rejected' and signed and published_at is not null and block_number is null)`;
+
 type OperationState = "queued" | "sent" | "mined" | "final" | "rejected" | "held";
 /** States of an operation that took effect on chain, as far as we know. */
 export const APPLIED: OperationState[] = ["mined", "final"];
@@ -341,6 +344,7 @@ export const operation = app.table(
     index("operation_stake").on(t.caller, t.id).where(sql`kind = 'stake' and state in ('mined', 'final')`),
     index("operation_unstake").on(t.caller).where(sql`kind = 'request-unstake'`),
     index("operation_rejected").on(t.caller, t.updatedAt).where(sql`state = 'rejected'`),
+    index("operation_wasted").on(t.caller, t.updatedAt).where(isWasted),
     index("operation_disposable").on(t.updatedAt).where(sql`state = 'rejected' and published_at is null`),
     index("operation_delegation").on(t.caller, t.id).where(sql`kind in ('delegate', 'revoke-delegation')`),
   ],

@@ -4,7 +4,7 @@ import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PublicClient } from "viem";
 import type { Config } from "../config.js";
 import type { Executor } from "../db/client.js";
-import { hasOutcomeOnChain } from "../db/schema.js";
+import { hasOutcomeOnChain, isWasted } from "../db/schema.js";
 import { forEachCall, prepare, prepareShared } from "../db/statements.js";
 import { AppError } from "../errors.js";
 import { SIGNATURE_FAULTS } from "./failures.js";
@@ -58,7 +58,16 @@ const failedAge = (caller: SQL | Placeholder) =>
 const throttlingFailure = (caller: SQL) => sql`least(
   ${failedAge(caller)}, ${rejectionAge(caller, sql`reason in ${[...SIGNATURE_FAULTS]}`, LIMITS.refusedOperationsPerHour)})`;
 
-const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: boolean }>(
+interface SignerState extends RelayingState {
+  /** Whether the newest signature with an outcome on chain was applied. */
+  isProven: boolean;
+  /** Whether, within a day, a signed operation was published and then rejected without a block: its failure was excused. */
+  hasWasted: boolean;
+  /** Whether a delegation was stored within a day. */
+  wasToday: boolean;
+}
+
+const readSignerState = prepare<SignerState>(
   "signer_state",
   // Not those that the simulation refused: whoever lacks money for 30 payments must still be able to deliver. The first of
   // the two conditions on `kind` is the partial index's.
@@ -67,6 +76,9 @@ const readSignerState = prepare<RelayingState & { isProven: boolean; wasToday: b
       select state <> 'rejected' from app.operation
       where caller = ${CALLER} and signed and ${hasOutcomeOnChain}
       order by id desc limit 1), false) as "isProven",
+    exists (
+      select 1 from app.operation
+      where caller = ${CALLER} and ${isWasted} and updated_at > now() - interval '1 day') as "hasWasted",
     exists (
       select 1 from app.operation
       where caller = ${CALLER} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
@@ -85,7 +97,7 @@ interface LimitDeps {
 const REFUSALS = {
   action: {
     fate: "This action was not relayed.",
-    hint: "Sign the action itself (Action-Signature): an ordinary account's signed action is relayed at any balance. You can also send it from your own account: the escrow takes it from its agent.",
+    hint: "Sign the action itself (Action-Signature): an ordinary account's signed action is relayed at any balance, unless one of the last day ended after its broadcast without an effect. You can also send it from your own account: the escrow takes it from its agent.",
   },
   "sign-in": {
     fate: "This sign-in is narrower than your current delegation, or than one that is pending, so it has to be registered on chain. No key was issued.",
@@ -109,7 +121,8 @@ type Refused = keyof typeof REFUSALS;
 /**
  * Admits an operation that carries the agent's signature, if it is not one of {@link LIMITED_KINDS}. Throws
  * `rate_limited` if it exceeds the gas policy or the agent's operations keep failing; otherwise returns the policy to
- * check again when the operation is stored. None for an ordinary account, or if its newest signature was applied.
+ * check again when the operation is stored. None for an ordinary account, or if its newest signature was applied; unless
+ * one of its signatures wasted gas within a day ("Failing callers").
  */
 export async function admitSigned(
   deps: LimitDeps,
@@ -117,7 +130,7 @@ export async function admitSigned(
   refused: Refused = "action",
 ): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, refused);
-  if (state.isProven || !(await isContract(deps, agent))) return undefined;
+  if (await isTrusted(deps, agent, state)) return undefined;
   return requireGas(deps, agent, state, refused);
 }
 
@@ -152,7 +165,7 @@ export async function admitDelegation(
   { agent, onceKey }: { agent: Address; onceKey: string | undefined },
 ): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, "action", onceKey);
-  if (!state.wasToday && (state.isProven || !(await isContract(deps, agent)))) return undefined;
+  if (!state.wasToday && (await isTrusted(deps, agent, state))) return undefined;
   return requireGas(deps, agent, state, "action");
 }
 
@@ -164,9 +177,14 @@ async function readState({ db, config }: LimitDeps, caller: Address, refused: Re
   return state;
 }
 
-/** Whether the address has code, a delegated key (EIP-7702) included. */
-async function isContract({ publicClient }: LimitDeps, address: Address): Promise<boolean> {
-  return (await publicClient.getCode({ address })) !== undefined;
+/** An address has code also if its key is delegated (EIP-7702). */
+async function isTrusted(
+  { publicClient }: LimitDeps,
+  address: Address,
+  state: SignerState,
+): Promise<boolean> {
+  if (state.hasWasted) return false;
+  return state.isProven || (await publicClient.getCode({ address })) === undefined;
 }
 
 function requireGas(

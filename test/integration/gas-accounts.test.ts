@@ -14,7 +14,7 @@ import { type Database, databaseOn, migrate } from "../../src/db/client.js";
 import { batch } from "../../src/db/schema.js";
 import type { AppError } from "../../src/errors.js";
 import { type GasPolicy, recordBatch } from "../../src/relayer/gas-accounts.js";
-import { admitPaid, admitSigned, readOutboxState } from "../../src/relayer/limits.js";
+import { admitDelegation, admitPaid, admitSigned, readOutboxState } from "../../src/relayer/limits.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { useDatabase } from "../support/database.js";
 
@@ -182,6 +182,47 @@ test("an agent whose payments the relayer's simulation refuses 30 times an hour 
   await refuse(1);
   await expect(pay()).rejects.toMatchObject({ code: "rate_limited" });
   expect(await admitSigned(deps, agent)).toBeUndefined();
+});
+
+test("an address whose broadcast signature ended without a block stays within its gas limits for a day", async () => {
+  const gasPolicy = { allowance: 1_000, budget: 0, perFee: 0 };
+  const agent = "0xa1";
+  const deps = {
+    db: database.db,
+    config: { gasPolicy },
+    publicClient: { getCode: async () => undefined },
+  } as never;
+  await database.pool.query(
+    "insert into app.gas_account (address, used, earned, owed) values ($1, 0, 0, 2000)",
+    [agent],
+  );
+  const isHeld = async () => {
+    const calls = [
+      () => admitSigned(deps, agent),
+      () => admitDelegation(deps, { agent, onceKey: undefined }),
+      async () => {
+        const state = await readOutboxState(database.db, { caller: agent, gasPolicy });
+        return admitPaid(deps, { caller: agent, kind: "dispute" }, state);
+      },
+    ];
+    const refusals = await Promise.all(calls.map((call) => call().catch(({ code }: AppError) => code)));
+    expect(new Set(refusals).size).toBe(1);
+    return refusals[0] === "rate_limited";
+  };
+  const change = (set: string) =>
+    database.pool.query(`update app.operation set ${set} where caller = '0xa1'`);
+  await change("state = 'rejected', signed = true, reason = 'Expired'");
+  expect(await isHeld()).toBe(false);
+  await change("published_at = now()");
+  expect(await isHeld()).toBe(true);
+  await database.pool.query(
+    `insert into app.operation (kind, caller, target, data, gas_limit, signed, state)
+    values ('create', $1, '0x', '0x', 1, true, 'final')`,
+    [agent],
+  );
+  expect(await isHeld()).toBe(true);
+  await change("updated_at = now() - interval '1 day'");
+  expect(await isHeld()).toBe(false);
 });
 
 describe("gas limits", () => {

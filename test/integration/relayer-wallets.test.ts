@@ -1,13 +1,16 @@
 /** Contract wallets that accept a signature in simulations and not on chain, and those that are honest. */
 import { escrowAbi, factoryAbi } from "@working-contracts/protocol/abi";
+import { actionTypedData } from "@working-contracts/protocol/signatures";
 import { decodeFunctionData, encodeErrorResult, type Hex, keccak256, zeroAddress } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { verifyNode } from "../../src/chain/deployment.js";
 import type { SignerContext } from "../../src/relayer/context.js";
 import { signersAtFault } from "../../src/relayer/failures.js";
+import { admitSigned } from "../../src/relayer/limits.js";
 import {
   acceptOperation,
+  cancelOperation,
   carrySigned,
   declineOperation,
   delegateOperation,
@@ -254,6 +257,55 @@ describe("an ordinary account", () => {
     expect((await network.outcome(row)).reason).toBeNull();
     expect(times.length).toBeGreaterThan(0);
     expect(Math.max(...times)).toBeLessThan(10);
+  });
+
+  it("is held to the gas limits once its signature fails on chain because it had expired", async () => {
+    const { db, publicClient, testClient } = network;
+    const [client, other] = await network.agents(2);
+    const gasPolicy = { allowance: 1, budget: 0, perFee: 0 };
+    const signer = network.signer(4);
+    const first = network.startRelayer({ signer });
+    const [escrow, caller] = [await network.created(client), network.addressOf(client)];
+    await network.created(other);
+    await first.stop();
+    const admit = (account: PrivateKeyAccount) =>
+      admitSigned({ db, publicClient, config: { gasPolicy } }, network.addressOf(account));
+    expect(await admit(client)).toBeUndefined();
+    const charged = async () => {
+      const { rows } = await network.pool.query("select used from app.gas_account where address = $1", [
+        caller,
+      ]);
+      return Number(rows[0]?.used);
+    };
+    const before = await charged();
+
+    const deadline = (await network.chainTime()) + 10;
+    const cancelling = { ...cancelOperation({ escrow, caller }), caller };
+    const call = {
+      chainId: network.deployment.chainId,
+      contract: escrow,
+      agent: caller,
+      call: cancelling.data,
+    };
+    const signature = await client.signTypedData(actionTypedData({ ...call, nonce: 0n, deadline }));
+    const cancel = await network.store(carrySigned(cancelling, { deadline, signature }));
+    network.startRelayer({
+      signer,
+      intercept: async (method) => {
+        if (method === "eth_sendRawTransaction") await testClient.increaseTime({ seconds: 20 });
+      },
+    });
+    const { publishedAt, blockNumber, reason } = await network.outcome(cancel);
+    expect([publishedAt !== null, blockNumber, reason]).toEqual([true, null, "Expired"]);
+    await expect(admit(client)).rejects.toMatchObject({
+      code: "rate_limited",
+      options: { details: { limit: "allowance" } },
+    });
+    expect(await charged()).toBeGreaterThan(before);
+    // Its next operation that is applied changes nothing.
+    await network.created(client);
+    await expect(admit(client)).rejects.toMatchObject({ code: "rate_limited" });
+    expect(await admit(other)).toBeUndefined();
   });
 
   it("does not suffer for a payment that someone else used ahead of its batch", async () => {

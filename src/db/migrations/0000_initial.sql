@@ -324,6 +324,7 @@ CREATE INDEX "operation_unanswered" ON "app"."operation" USING btree ("caller","
 CREATE INDEX "operation_stake" ON "app"."operation" USING btree ("caller","id") WHERE kind = 'stake' and state in ('mined', 'final');
 CREATE INDEX "operation_unstake" ON "app"."operation" USING btree ("caller") WHERE kind = 'request-unstake';
 CREATE INDEX "operation_rejected" ON "app"."operation" USING btree ("caller","updated_at") WHERE state = 'rejected';
+CREATE INDEX "operation_wasted" ON "app"."operation" USING btree ("caller","updated_at") WHERE (state = 'rejected' and signed and published_at is not null and block_number is null);
 CREATE INDEX "operation_disposable" ON "app"."operation" USING btree ("updated_at") WHERE state = 'rejected' and published_at is null;
 CREATE INDEX "operation_delegation" ON "app"."operation" USING btree ("caller","id") WHERE kind in ('delegate', 'revoke-delegation');
 CREATE INDEX "profile_by_agent" ON "app"."profile" USING btree ("agent","id");
