@@ -45,8 +45,8 @@ interface VerifyPaymentInput {
 const KINDS = ["TransferWithAuthorization", "ReceiveWithAuthorization"] as const;
 type AuthorizationKind = (typeof KINDS)[number];
 
-/** Time to bring a payment on chain; the x402 reference implementation keeps the same margin. */
-const SETTLEMENT_MARGIN_SECONDS = 6;
+/** Life that a signature must have left to be brought on chain; the x402 reference implementation keeps the same margin. */
+export const SETTLEMENT_MARGIN_SECONDS = 6;
 const HALF_OF_CURVE_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 const ERC1271_MAGIC_VALUE = "0x1626ba7e";
 

@@ -17,6 +17,7 @@ import {
   newJuror,
   ok,
 } from "../support/contracts.js";
+import { holdOperations } from "../support/held-operations.js";
 import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { useWorld } from "../support/world.js";
 
@@ -65,18 +66,19 @@ test("an agent leaves some actions to the operator, until a time", async () => {
   expect(late).toMatchObject({ status: 403, error: { code: "forbidden" } });
 });
 
-test("an agent that leaves nothing to the operator signs for a deadline of its own, and is refused once it has passed or is too far ahead", async () => {
+test("an agent that leaves nothing to the operator signs for a deadline of its own, and is refused if it ends within six seconds or is too far ahead", async () => {
   const { id } = await underReview();
   const now = await world.now();
   const asked = await client.post(approval(id), undefined, { "Action-Deadline": String(now + 50) });
   expect(toSign(asked).message.deadline).toBe(now + 50);
   const headers = await signedHeaders(client, toSign(asked));
-  for (const deadline of [now - 1, now + 86_400 + 60]) {
+  for (const deadline of [now - 1, now + 5, now + 86_400 + 60]) {
     const late = await client.post(approval(id), undefined, {
       ...headers,
       "Action-Deadline": `${deadline}`,
     });
-    expect(late).toMatchObject({ status: 400, error: { code: "invalid_request" } });
+    const message = expect.stringContaining("at least 6 seconds ahead, and at most a day");
+    expect(late).toMatchObject({ status: 400, error: { code: "invalid_request", message } });
   }
   const other = await client.post(approval(id), undefined, {
     ...headers,
@@ -89,19 +91,16 @@ test("an agent that leaves nothing to the operator signs for a deadline of its o
 test("a Worker whose deliveries expire before they are relayed has ten of them stored", async () => {
   const { id } = await matched<{ id: Address }>(world, { client, worker });
   const path = `/v1/contracts/${id}/delivery`;
-  const rejected = `select 1 from app.operation where escrow = $1 and kind = 'deliver' and state = 'rejected'`;
-  for (let i = 0; (await world.query(rejected, [id])).length < 12; i++) {
+  const delivery = await holdOperations(world, { escrow: id, kind: "deliver" });
+  for (let i = 0; i < 12; i++) {
     const body = { delivery: `ipfs://${i}` };
-    const { message, ...typed } = toSign(await worker.post(path, body));
-    await world.testClient.mine({ blocks: 1 });
-    // Still ahead of the newest block, but no longer of the next one.
-    const deadline = (await world.chainNow()) + 1;
-    await worker.post(
-      path,
-      body,
-      await signedHeaders(worker, { ...typed, message: { ...message, deadline } }),
-    );
+    const delivering = worker.post(path, body, await signed(worker, path, body));
+    await delivery.arrived();
+    await world.moveTime(600);
+    await delivery.release();
+    expect(await delivering).toMatchObject({ status: 409, error: { retryable: true } });
   }
+  await delivery.end();
   const stored = () => world.query("select 1 from app.delivery where contract_id = $1", [id]);
   expect(await stored()).toHaveLength(10);
   const body = { delivery: "ipfs://output" };

@@ -21,6 +21,7 @@ import type { Deps } from "../../deps.js";
 import { AppError, invalidField, unavailable } from "../../errors.js";
 import type { ActionHeaders } from "../../http/endpoint.js";
 import { settlementPending } from "../../payments/relayed-call.js";
+import { SETTLEMENT_MARGIN_SECONDS } from "../../payments/verify-payment.js";
 import type { GasPolicy } from "../../relayer/gas-accounts.js";
 import { admitDelegation, admitSigned } from "../../relayer/limits.js";
 import { carrySigned, delegateOperation, type NewOperation } from "../../relayer/operations.js";
@@ -67,8 +68,9 @@ export async function readSignature(deps: Deps, unsigned: Unsigned): Promise<Act
     throw await signatureMissing(deps, unsigned);
   }
   const now = deps.clock.now();
-  if (deadline === undefined || deadline <= now || deadline > now + MAX_SIGNATURE_VALIDITY) {
-    const message = "must be the signed deadline in Unix seconds: in the future, and at most a day ahead";
+  const earliest = now + SETTLEMENT_MARGIN_SECONDS;
+  if (deadline === undefined || deadline < earliest || deadline > now + MAX_SIGNATURE_VALIDITY) {
+    const message = `must be the signed deadline in Unix seconds: at least ${SETTLEMENT_MARGIN_SECONDS} seconds ahead, and at most a day`;
     const sentence = `Action-Deadline: ${message}. The chain's time is ${isoTime(now)}.`;
     throw invalidField("action-deadline", message, sentence);
   }
