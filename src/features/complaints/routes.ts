@@ -59,11 +59,9 @@ const SignedSchema = z.object({ signature: z.string(), nonce: z.string(), deadli
 
 const ComplaintListSchema = listOf(ComplaintSchema)
   .extend({
-    signed: z
-      .record(z.string(), SignedSchema)
-      .openapi({
-        description: "The filers' signatures (EIP-712) by complaint id; a complaint can have none",
-      }),
+    signed: z.record(z.string(), SignedSchema).openapi({
+      description: "The filers' signatures (EIP-712) by complaint id; a complaint can have none",
+    }),
   })
   .openapi("ComplaintList");
 
