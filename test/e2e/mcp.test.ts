@@ -359,7 +359,7 @@ describe("a contract by tools", () => {
     expect((await client.call<Listed>("list_votes", between)).items).toEqual(items);
     const reversed = { client: between.worker, worker: between.client };
     expect((await client.call<Listed>("list_votes", reversed)).items).toEqual([]);
-    const complaints = await client.call<Listed & { signed: object }>("list_complaints", at);
+    const complaints = await client.call<{ items: { id: string }[]; signed: object }>("list_complaints", at);
     expect(Object.keys(complaints.signed)).toEqual(complaints.items.map(({ id }) => id));
     expect(complaints.items).toHaveLength(2);
     for (const list of ["list_votes", "list_key_releases", "list_complaints"]) {
