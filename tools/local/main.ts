@@ -171,8 +171,14 @@ export function describe(error: unknown, isDebugging = Boolean(process.env.DEBUG
   return [withoutUrls(error.message), ...frames].join("\n");
 }
 
-function summary(ready: { url: string; network: Network; settings: LocalSettings; seconds: number }): string {
-  const { url, network, settings, seconds } = ready;
+interface Started {
+  url: string;
+  network: Pick<Network, "rpcUrl" | "deployment" | "parts">;
+  settings: Pick<LocalSettings, "dir" | "databaseUrl">;
+  seconds: number;
+}
+
+export function summary({ url, network, settings, seconds }: Started): string {
   const { deployment } = network;
   return [
     "",
@@ -182,6 +188,7 @@ function summary(ready: { url: string; network: Network; settings: LocalSettings
     `  API reference   ${url}/openapi.json`,
     `  Health          ${url}/ready`,
     `  Chain           ${network.rpcUrl} (chain ${deployment.chainId})`,
+    ...(settings.databaseUrl === undefined ? [] : ["  Database        from DATABASE_URL"]),
     `  Stablecoin      ${deployment.asset.address} (${deployment.asset.symbol})`,
     `  Data and logs   ${relative(process.cwd(), settings.dir) || "."}`,
     "",
