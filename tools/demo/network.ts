@@ -45,7 +45,6 @@ export async function launchNetwork(
       RPC_URL: undefined,
       DEPLOYMENT: undefined,
       WS_RPC_URL: undefined,
-      npm_lifecycle_event: undefined,
       ...env,
     },
     stdio: ["ignore", "pipe", "inherit"],

@@ -6,8 +6,8 @@ import { freePort } from "../../../tools/local/ports.js";
 /** Below every port that `freePort` chooses, and none of them is a port that `fetch` refuses to call. */
 const [LOWEST, HIGHEST] = [7000, 10_079];
 
-/** Linux serves all of 127.0.0.0/8; the servers themselves listen at 127.0.0.1. */
-const RESERVATIONS = "127.0.0.2";
+/** The servers themselves listen at 127.0.0.1. Linux serves all of 127.0.0.0/8, also if it has no IPv6; macOS does not. */
+const RESERVATIONS = process.platform === "linux" ? "127.0.0.2" : "::1";
 
 /**
  * A free port that stays reserved while this process runs, even while nothing listens on it: never returned twice, nor
