@@ -46,7 +46,7 @@ export async function followBatches(context: SignerContext, head: Head): Promise
 /** Reopens mined and final batches whose block left the chain. The newest that stands vouches for all older ones. */
 async function followMined(context: SignerContext, head: Head): Promise<void> {
   const lost: MinedBatch[] = [];
-  for (const mined of await newestMined(context, MAX_OPEN)) {
+  for (const mined of await newestMined(context)) {
     const standing = await stands(context, mined);
     // A node without this block tells us nothing about it.
     if (standing === null) return;
@@ -67,13 +67,18 @@ const MINED_BATCH = {
   blockHash: sql<string>`${batch.blockHash}`,
 };
 
-function newestMined({ db, signer }: SignerContext, limit: number): Promise<MinedBatch[]> {
-  return db
+/**
+ * By block; nonces are in another order only if they were recorded on two branches. Ordered by block, Postgres would walk
+ * all that other signers have mined since this one's newest.
+ */
+async function newestMined({ db, signer }: SignerContext): Promise<MinedBatch[]> {
+  const mined = await db
     .select(MINED_BATCH)
     .from(batch)
     .where(and(eq(batch.signer, signer), inArray(batch.state, ["mined", "final"])))
-    .orderBy(desc(batch.blockNumber), desc(batch.accountNonce))
-    .limit(limit);
+    .orderBy(desc(batch.accountNonce))
+    .limit(MAX_OPEN);
+  return mined.sort((a, b) => Number(b.blockNumber - a.blockNumber));
 }
 
 /** Whether a batch's block is canonical; null if the node does not have it. */
@@ -206,7 +211,7 @@ async function ancestorsAmong(
     if (receipt !== null) blocks.set(receipt.blockHash, receipt);
   }
   if (blocks.size === 0) return new Set();
-  const [newest] = await newestMined(context, 1);
+  const [newest] = await newestMined(context);
   const [isAnchored, ...areAncestors] = await Promise.all([
     newest === undefined || stands(context, newest),
     ...[...blocks.values()].map((block) => isAncestor(context, block, head)),

@@ -10,6 +10,7 @@ import { viewStake } from "../../src/features/stakes/routes.js";
 import { countLate, findDue } from "../../src/keeper/keeper.js";
 import { claimOperations, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
+import { followBatches } from "../../src/relayer/follow.js";
 import { readOutboxState } from "../../src/relayer/limits.js";
 import { readOpenOperations } from "../../src/relayer/outbox.js";
 import { readUnattended } from "../../src/relayer/relayer.js";
@@ -306,6 +307,31 @@ it("finds signers without an owner", async () => {
   });
   expect(found).toEqual([SIGNER]);
   expect(read).toBeLessThan(100);
+});
+
+it("finds the batches of a signer that has rested for 20,000 batches of another one", async () => {
+  const resting: Address = `0x${"52".repeat(20)}`;
+  await database.insert("app.batch", ROWS / 5, {
+    signer: `'${resting}'`,
+    epoch: "1",
+    account_nonce: "i",
+    attempts: "'[]'::jsonb",
+    operation_ids: "array[i]",
+    state: "'final'",
+    block_number: "0",
+    block_hash: "'0x'",
+  });
+  await database.pool.query("analyze app.batch");
+  const block = { number: 0n, hash: "0x" };
+  const context = {
+    db: database.db,
+    signer: resting,
+    options: { confirmations: 12 },
+    publicClient: { getBlock: async () => block, getTransactionCount: async () => ROWS },
+    memory: createMemory(),
+  } as unknown as SignerContext;
+  const read = await rowsRead(() => followBatches(context, { number: 30_000n, hash: "0x" } as Head));
+  expect(read).toBeLessThan(ROWS / 2);
 });
 
 it("finds abandoned batches by their operations", async () => {
