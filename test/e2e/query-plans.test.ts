@@ -330,7 +330,9 @@ it("finds the batches of a signer that has rested for 20,000 batches of another 
     publicClient: { getBlock: async () => block, getTransactionCount: async () => ROWS },
     memory: createMemory(),
   } as unknown as SignerContext;
-  const read = await rowsRead(() => followBatches(context, { number: 30_000n, hash: "0x" } as Head));
+  const read = await rowsRead(() =>
+    followBatches(context, { number: 30_000n, hash: "0x" } as unknown as Head),
+  );
   expect(read).toBeLessThan(ROWS / 2);
 });
 
