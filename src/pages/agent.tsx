@@ -228,6 +228,8 @@ function BackupAgent({ data: { stake, record, workload } }: { data: AgentPageDat
   const { ballots, unopened, tokens } = record.asBackupAgent;
   if (workload === null) return null;
   const { pendingBaVotes, resolvedBaVotes } = workload.data;
+  const votes = pendingBaVotes.length + resolvedBaVotes.length;
+  if (stake.staked === "0.0" && ballots === 0 && votes === 0) return null;
   const pending = [...new Set(pendingBaVotes.map(({ contractId }) => contractId))];
   return (
     <Region id="jury" title="Backup Agent">
