@@ -60,6 +60,7 @@ export async function startChain(options: ChainOptions) {
     /** Anvil writes it once it has bound its port: before, another clone's chain can respond there. */
     bound: join(dir, "anvil.json"),
   };
+  const isOwn = () => existsSync(files.bound);
   const isContinued = persistent && existsSync(files.state);
   const rpcUrl = `http://127.0.0.1:${port}`;
   const client = createTestClient({
@@ -88,13 +89,12 @@ export async function startChain(options: ChainOptions) {
       };
     },
     async ready(signal) {
-      const isUp = async () =>
-        existsSync(files.bound) && (await client.extend(publicActions).getChainId()) === chainId;
+      const isUp = async () => isOwn() && (await client.extend(publicActions).getChainId()) === chainId;
       await until("the local chain responds", isUp, { timeoutMs: 60_000, signal });
       if (persistent) await catchUp(client, files.head);
     },
   });
-  const saver = persistent ? keepState(client, files, options.report) : undefined;
+  const saver = persistent ? keepState(client, files, { isOwn, report: options.report }) : undefined;
   return {
     ...supervised,
     rpcUrl,
@@ -130,7 +130,7 @@ async function catchUp(client: TestClient, headFile: string): Promise<void> {
 function keepState(
   client: TestClient,
   files: { state: string; head: string },
-  report: (line: string) => void,
+  { isOwn, report }: { isOwn: () => boolean; report: (line: string) => void },
 ) {
   const reader = client.extend(publicActions);
   let seen = 0n;
@@ -142,6 +142,7 @@ function keepState(
     replace(files.head, JSON.stringify({ number: Number(number), secondsAhead } satisfies SavedHead));
   };
   const save = async (): Promise<void> => {
+    if (!isOwn()) return;
     const startedAt = Date.now();
     const dump = await client.dumpState();
     replace(files.state, Buffer.from(dump.slice(2), "hex"));
@@ -152,7 +153,7 @@ function keepState(
   const look = async (): Promise<void> => {
     const block = await reader.getBlock().catch(() => null);
     // An unreachable chain is being restarted; its supervisor reports that.
-    if (block === null) return;
+    if (block === null || !isOwn()) return;
     const head = block.number;
     const from = seen === 0n || head < seen ? head : seen + 1n;
     for (let number = from; number <= head && !isDirty; number++) {
