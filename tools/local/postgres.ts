@@ -238,6 +238,7 @@ export function initialize(options: NewData): void {
       ],
       { cwd: dirname(dataDir), stdio: ["ignore", "ignore", "pipe"], encoding: "utf8", ...runAs },
     );
+    rmSync(dataDir, { recursive: true, force: true });
     renameSync(draft, dataDir);
   } catch (cause) {
     rmSync(draft, { recursive: true, force: true });
