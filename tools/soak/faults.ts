@@ -18,8 +18,11 @@ const mortal = (processes: Cluster["processes"]) => processes.filter(({ name }) 
 const FAULTS = {
   "kill -9 of an API": async ({ apis }, chance) =>
     killFor(chance.pick(mortal(apis)), chance.between(0, 4000)),
-  "kill -9 of a relayer": async ({ relayers }, chance) =>
-    killFor(chance.pick(mortal(relayers)), chance.between(0, 4000)),
+  "kill -9 of a relayer": async ({ relayers }, chance) => {
+    await killFor(chance.pick(mortal(relayers)), chance.between(0, 4000));
+    // No process gives a signer back: the spared one has to compete again.
+    for (const { name, database } of relayers) if (SPARED.includes(name)) database.cut();
+  },
   "frozen process": async ({ processes }, chance) => {
     const one = chance.pick(processes);
     one.freeze();
