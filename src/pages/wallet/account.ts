@@ -114,7 +114,7 @@ export function createAccount(container: HTMLElement) {
 
   button.addEventListener("click", async () => {
     // A second click would sign in twice, and make a key that no one knows.
-    if (isBusy) return;
+    if (isBusy) return tell("Your wallet has not answered yet: open it, or reload this page");
     isBusy = true;
     try {
       if (agent !== null) {
