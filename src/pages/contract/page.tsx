@@ -48,11 +48,6 @@ function ContractPage({ data }: { data: ContractPageData }) {
       <Header data={data} />
       <Actions data={data} />
       <div class="columns">
-        <div class="aside">
-          <Clock data={data} />
-          <Parties data={data} />
-          <Escrow data={data} />
-        </div>
         <div>
           <Task data={data} />
           <Settlement data={data} />
@@ -61,6 +56,11 @@ function ContractPage({ data }: { data: ContractPageData }) {
           <Checkpoints data={data} />
           <Complaints data={data} />
           <Commitment data={data} />
+        </div>
+        <div>
+          <Clock data={data} />
+          <Parties data={data} />
+          <Escrow data={data} />
         </div>
       </div>
     </article>
