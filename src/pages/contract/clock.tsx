@@ -71,14 +71,17 @@ export function Clock({ data }: { data: ContractPageData }) {
   const voting = list.find(({ kind }) => kind === "voting");
   return (
     <Region id="clock" title="Deadlines">
-      <ol class="clock" data-voting-closes={voting && (voting.done ? 0 : secondsOf(voting.at))}>
+      <ol
+        class="clock"
+        data-voting={voting && (voting.done || secondsOf(voting.at) <= now ? "over" : "open")}
+      >
         {list.map(({ kind, at, done }) => {
           const { name, until, counts } = DEADLINES[kind];
           const isAhead = secondsOf(at) > now;
           const isRunning = isAhead && (counts as readonly Status[]).includes(contract.status);
           const isOver = isAhead && !isRunning && data.settlement.endedAt !== null;
           return (
-            <li class={isRunning && kind !== "complaints" ? "running" : undefined}>
+            <li class={isRunning && !done && kind !== "complaints" ? "running" : undefined}>
               <span>
                 <strong>{name}</strong> {until}
               </span>

@@ -11,11 +11,7 @@ import { type Account, ask, onSubmit, submittedBy, tell } from "./account.js";
 type Fields = (name: string) => string;
 
 interface Action {
-  isOpen: (
-    contract: Contract,
-    me: string,
-    at: { now: number; invited: string; votingCloses: number },
-  ) => boolean;
+  isOpen: (contract: Contract, me: string, at: { now: number; invited: string; voting: string }) => boolean;
   /** A text that it returns is shown after "done". */
   perform: (agent: Agent, id: string, fields: Fields, contract: Contract) => Promise<unknown>;
 }
@@ -70,8 +66,8 @@ const ACTIONS: Record<string, Action> = {
     },
   },
   vote: {
-    isOpen: (c, me, { now, votingCloses }) =>
-      c.status === "disputed" && now < votingCloses && !isParty(c, me) && !c.backupAgents.includes(me),
+    isOpen: (c, me, { voting }) =>
+      c.status === "disputed" && voting === "open" && !isParty(c, me) && !c.backupAgents.includes(me),
     perform: (agent, id, field, { acceptanceCriteria }) =>
       agent.vote(
         id,
@@ -79,8 +75,8 @@ const ACTIONS: Record<string, Action> = {
       ),
   },
   "open-vote": {
-    isOpen: (c, me, { now, votingCloses }) =>
-      c.status === "disputed" && now >= votingCloses && c.backupAgents.includes(me),
+    isOpen: (c, me, { voting }) =>
+      c.status === "disputed" && voting === "over" && c.backupAgents.includes(me),
     perform: openVote,
   },
   complain: {
@@ -99,11 +95,14 @@ export function showContractActions(account: Account): void {
   const references = readReferences(id, account);
   let contract: Contract | null = null;
   let connected: Agent | null = null;
-  /** The chain's time and the end of voting in seconds; the party that the terms name, the zero address if anyone can accept. */
+  /**
+   * The chain's time in seconds, of the page's load and behind it after a sleep; whether voting is open or over, by the
+   * newest update; the party that the terms name, the zero address if anyone can accept.
+   */
   const at = () => ({
     now: Number(section.dataset.now) + performance.now() / 1000,
     invited: section.dataset.invited ?? "",
-    votingCloses: Number(document.querySelector<HTMLElement>("#clock ol")?.dataset.votingCloses),
+    voting: document.querySelector<HTMLElement>("#clock ol")?.dataset.voting ?? "",
   });
 
   const update = async (agent: Agent | null): Promise<void> => {

@@ -197,8 +197,8 @@ describe("a dispute", () => {
     const names = ["WorkingContractDisputed", "WorkingContractTallied"];
     expect(await clock(names, early)).toMatch(/to voteall have voted.*their votesvotes tallied/s);
     const html = async (seats: number) => render(Clock, { data: dataOf(names, { ...early, seats }) });
-    expect(await html(3)).toContain('data-voting-closes="0"');
-    expect(await html(4)).toContain(`data-voting-closes="${CLOSES}"`);
+    expect(await html(3)).toContain('data-voting="over"');
+    expect(await html(4)).toContain('data-voting="open"');
   });
 });
 
