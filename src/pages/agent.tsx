@@ -6,7 +6,7 @@ import type { Context } from "hono";
 import type { Child } from "hono/jsx";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import { listContracts } from "../features/contracts/list-contracts.js";
+import { inSearchQueue, listContracts } from "../features/contracts/list-contracts.js";
 import type { ContractView } from "../features/contracts/view.js";
 import { readProfile } from "../features/profiles/routes.js";
 import {
@@ -19,7 +19,6 @@ import {
 } from "../features/records/routes.js";
 import { viewStake } from "../features/stakes/routes.js";
 import type { AppEnv } from "../http/middleware.js";
-import type { Reader } from "../scheduling.js";
 import {
   Amount,
   ChainLink,
@@ -41,7 +40,8 @@ import { ANONYMOUS, addressOf } from "./layout.js";
 export function showAgent(deps: Deps) {
   return async (c: Context<AppEnv>) => {
     const address = addressOf(c, "address");
-    const data = await loadAgentPage(deps, address, { client: c.get("client"), caller: ANONYMOUS });
+    const reader = { client: c.get("client"), caller: ANONYMOUS };
+    const data = await inSearchQueue(reader, () => loadAgentPage(deps, address));
     return c.render(<AgentPage data={data} />, {
       title: data.profile.displayName ?? `Agent ${short(address)}`,
       dataPath: `/agents/${address}.json`,
@@ -61,12 +61,12 @@ const AFTER_MATCH = STATUSES.filter(
 
 type AgentPageData = Awaited<ReturnType<typeof loadAgentPage>>;
 
-async function loadAgentPage(deps: Deps, address: Address, reader: Reader) {
+async function loadAgentPage(deps: Deps, address: Address) {
   const contracts = async (party: "worker" | "client"): Promise<ContractView[]> => {
     const newest = { [party]: address, sort: "-createdAt", limit: CONTRACTS } as const;
     const [own, agreed] = await Promise.all([
-      listContracts(deps, { ...newest, initiator: party }, reader),
-      listContracts(deps, { ...newest, status: AFTER_MATCH }, reader),
+      listContracts(deps, { ...newest, initiator: party }, null),
+      listContracts(deps, { ...newest, status: AFTER_MATCH }, null),
     ]);
     const all = new Map([...own.data, ...agreed.data].map((contract) => [contract.id, contract]));
     return [...all.values()]

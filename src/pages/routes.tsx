@@ -8,7 +8,7 @@ import {
 } from "hono";
 import { createMiddleware } from "hono/factory";
 import type { Deps } from "../deps.js";
-import { listContracts } from "../features/contracts/list-contracts.js";
+import { inSearchQueue, listContracts } from "../features/contracts/list-contracts.js";
 import { ListQuerySchema } from "../features/contracts/schema.js";
 import { viewContract } from "../features/contracts/view.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/routes.js";
@@ -77,7 +77,8 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   });
   router.get("/agents/:file{.+\\.json}", limit, async (c) => {
     const address = addressOf(c, "file", ".json");
-    const [data, earnings] = await Promise.all([readRecord(deps, address), readEarnings(deps, address)]);
+    const read = () => Promise.all([readRecord(deps, address), readEarnings(deps, address)]);
+    const [data, earnings] = await inSearchQueue({ client: c.get("client"), caller: ANONYMOUS }, read);
     return sendJson(c, { data, earnings }, 200);
   });
   return router;

@@ -57,11 +57,14 @@ const unseen = (name: "firstBand" | "minPrice" | "maxPrice"): SQL =>
   sql`(select ${value(name)}::${sql.raw(name === "firstBand" ? "int" : "numeric")})`;
 const statementOf = prepareShapes<WalkedRow>("contract_list");
 
-/** One page of contracts. Throws `invalid_request` for a cursor of another order. `reader` is whose turn a search takes. */
+/**
+ * One page of contracts. Throws `invalid_request` for a cursor of another order. `reader` is whose turn a long read takes;
+ * null if the whole read has one.
+ */
 export async function listContracts(
   deps: IndexReader,
   filter: ContractFilter,
-  reader: Reader,
+  reader: Reader | null,
 ): Promise<Page<ContractView>> {
   const words = filter.q === undefined ? null : wordsOf(filter.q);
   if (words?.length === 0) return { data: [], nextCursor: null };
@@ -89,7 +92,8 @@ export async function listContracts(
       key: after?.key,
       id: after?.id,
     });
-  const rows = words === null && isKept ? await read() : await inSearchQueue(reader, read);
+  const isShort = words === null && isKept && !isSorted(filter);
+  const rows = reader === null || isShort ? await read() : await inSearchQueue(reader, read);
 
   // The page ends at the first row that is a walk's last: behind it that walk's rows are missing.
   const end = rows.findIndex((row) => row.ended);
@@ -190,6 +194,10 @@ function isWalkedByPhase(filter: ListQuery): boolean {
   return !isNarrow && (status !== undefined || !sort.endsWith("createdAt"));
 }
 
+/** Whether no index has the list's order, so that all contracts of its party or voter are read. */
+const isSorted = ({ sort, client, worker, backupAgent }: ContractFilter): boolean =>
+  backupAgent !== undefined || ((client ?? worker) !== undefined && fieldOf(sort) !== "createdAt");
+
 /** Statuses named by a filter: statuses, prefixes (`settled-*`) and groups, joined by commas. Null if one is unknown. */
 export function parseStatuses(text: string): Status[] | null {
   const named = text.split(",").map((word) => statusesOf(word.trim()));
@@ -248,9 +256,12 @@ const CursorSchema = z
   .transform(([sort, key, id]) => ({ sort, key, id }));
 
 const SEARCHES_AT_ONCE = 4;
-/** One client runs one search at a time, and clients take turns: no one can keep others from searching. */
-const inSearchQueue = createFairConcurrencyLimit(SEARCHES_AT_ONCE, {
+/**
+ * For searches and all reads that go through everything of an agent, or through all votes. One client runs one at a time, and
+ * clients take turns: no one can keep others from reading. A task must not wait for another turn.
+ */
+export const inSearchQueue = createFairConcurrencyLimit(SEARCHES_AT_ONCE, {
   maxWaiting: 1_000,
   maxWaitingPerClient: 50,
-  refuse: () => unavailable("Too many concurrent searches; retry later.", 5),
+  refuse: () => unavailable("Too many concurrent searches or counts; retry later.", 5),
 });

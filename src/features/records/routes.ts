@@ -21,6 +21,7 @@ import type { Deps } from "../../deps.js";
 import { notFound } from "../../errors.js";
 import { body, data, endpoints } from "../../http/endpoint.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
+import { inSearchQueue } from "../contracts/list-contracts.js";
 import { AmountViewSchema, phasesOf, statusSql } from "../contracts/view.js";
 import { criterion, shownVotes, tallied, toVote, type VoteRow } from "../votes/view.js";
 
@@ -370,7 +371,8 @@ export const recordEndpoints = [
     params: AddressParamsSchema,
     returns: body("The workload, newest first in each array", WorkloadSchema),
     errors: ["not_found"],
-    handle: (deps, { params: { address }, caller }) => readWorkload(deps, { address, caller }),
+    handle: (deps, { params: { address }, caller, c }) =>
+      inSearchQueue({ client: c.get("client"), caller }, () => readWorkload(deps, { address, caller })),
   }),
   get("/v1/agents/{address}/record", {
     operationId: "getRecord",
@@ -378,6 +380,7 @@ export const recordEndpoints = [
     longRead: true,
     params: AddressParamsSchema,
     returns: data("The record; zeros if the address has done nothing", RecordSchema),
-    handle: (deps, { params: { address } }) => readRecord(deps, address),
+    handle: (deps, { params: { address }, caller, c }) =>
+      inSearchQueue({ client: c.get("client"), caller }, () => readRecord(deps, address)),
   }),
 ];

@@ -5,6 +5,7 @@ import { isCommitment, OUTCOMES } from "@working-contracts/protocol/outcomes";
 import type { Hex } from "@working-contracts/protocol/types";
 import { body, endpoints, stored } from "../../http/endpoint.js";
 import { AddressSchema, ContractParamsSchema } from "../../http/schemas.js";
+import { inSearchQueue } from "../contracts/list-contracts.js";
 import { ListQuerySchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
 import { openVote, submitVotes } from "./ballots.js";
@@ -133,6 +134,11 @@ export const voteEndpoints = [
     longRead: true,
     query: VoteQuerySchema,
     returns: body("A page of votes", VoteListSchema),
-    handle: (deps, { query, caller }) => listVotes(deps, caller, query),
+    handle: (deps, { query, caller, c }) => {
+      const read = () => listVotes(deps, caller, query);
+      const { contractId, status, majorityOutcome, client, worker } = query;
+      const isShort = contractId !== undefined || !(status ?? majorityOutcome ?? client ?? worker);
+      return isShort ? read() : inSearchQueue({ client: c.get("client"), caller }, read);
+    },
   }),
 ];
