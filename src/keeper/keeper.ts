@@ -178,7 +178,7 @@ function walk<Row extends object, Due = NewOperation>(
       ...Object.fromEntries(Object.keys(key).map((column, i) => [column, after[i]])),
     });
     const last = rows.at(-1);
-    if (last !== undefined && rows.length === CANDIDATES) positions.set(name, last.key);
+    if (last !== undefined && rows.length >= CANDIDATES) positions.set(name, last.key);
     else positions.delete(name);
     return rows.filter(({ due }) => due === true).map(toOperation);
   };
@@ -260,17 +260,17 @@ const VOTES = {
 const UNCLAIMED = sql`onchain.vote v where not v.claimed`;
 const DEFERRED = sql`onchain.vote v where v.reward_deferred`;
 
+/** From the disputed contracts: votes that were never opened stay unclaimed for good, and would hold up the others. */
 const findOpenings = walk<{ escrow: Address; backupAgent: Address; votes: number; salt: Hex }>("openings", {
-  ...VOTES,
-  candidates: UNCLAIMED,
-  joins: sql`${VOTES.joins}
-    left join lateral (
-      select * from app.entrusted_vote one where one.contract_id = v.contract_id
-        and one.backup_agent = v.backup_agent and one.commitment = v.commitment offset 0) mine on true`,
-  fields: sql`v.contract_id as escrow, v.backup_agent as "backupAgent", mine.votes, mine.salt`,
-  isDue: sql`v.votes is null and mine.votes is not null
-    and c.phase = 'disputed' and not c.settled and ${HAS_VOTING_CLOSED} and ${openingEndsAtSql} > ${NOW}
-    and ${notTried(sql`'open-vote:' || c.id || ':' || v.backup_agent`)}`,
+  ...DISPUTED,
+  joins: sql`left join lateral (
+    select one.* from app.entrusted_vote one
+    join onchain.vote v on v.contract_id = one.contract_id and v.backup_agent = one.backup_agent
+      and v.commitment = one.commitment
+    where one.contract_id = c.id and v.votes is null offset 0) mine on true`,
+  fields: sql`c.id as escrow, mine.backup_agent as "backupAgent", mine.votes, mine.salt`,
+  isDue: sql`mine.votes is not null and ${HAS_VOTING_CLOSED} and ${openingEndsAtSql} > ${NOW}
+    and ${notTried(sql`'open-vote:' || c.id || ':' || mine.backup_agent`)}`,
   toOperation: openVoteOperation,
 });
 

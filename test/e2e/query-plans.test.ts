@@ -253,6 +253,47 @@ it("finds until when votes lock a stake beside 20,000 votes that no longer can",
   expect(read).toBeLessThan(200);
 });
 
+it("finds an entrusted vote that is due in the first round beside 5,000 that were never opened", async () => {
+  const vote = {
+    backup_agent: `'0x${"be".repeat(20)}'`,
+    commitment: "'0xc0'",
+    sealed_at: String(NOW),
+    position: "0",
+  };
+  const unclaimed = { claimed: "false", reward_deferred: "false" };
+  await database.insert("onchain.vote", 5_000, {
+    contract_id: "'0x' || lpad(to_hex(i + 100), 40, '0')",
+    ...vote,
+    ...unclaimed,
+  });
+  const id = "'0xf' || lpad(to_hex(i), 39, '0')";
+  await database.insert("onchain.working_contract", 1, {
+    id,
+    phase: "'disputed'",
+    settled: "false",
+    created_at: "1",
+    disputed_at: String(NOW - 3600),
+    ba_voting_window: "3600",
+    ba_recruit_count: "0",
+    drawn: "false",
+    sealed_votes: "1",
+    opened_votes: "0",
+  });
+  await database.insert("onchain.vote", 1, { contract_id: id, ...vote, ...unclaimed });
+  await database.insert("app.entrusted_vote", 1, {
+    contract_id: id,
+    backup_agent: vote.backup_agent,
+    commitment: vote.commitment,
+    votes: "1",
+    salt: `'0x${"5a".repeat(32)}'`,
+  });
+  await database.pool.query("analyze");
+  const round = { now: NOW, deployment: readDeployment(deploymentPath), positions: new Map() };
+  const due: string[] = [];
+  for await (const { kind } of findDue(database.db, round)) due.push(kind);
+  expect(due.filter((kind) => kind === "open-vote")).toHaveLength(1);
+});
+
 it("claims a batch beside 20,000 finished operations", async () => {
   const context = {
     db: database.db,
