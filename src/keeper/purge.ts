@@ -130,15 +130,19 @@ export function createPurger({ db, logger }: { db: Database; logger: Pick<BaseLo
     logger,
     intervalMs: INTERVAL_MS,
     maxBackoffMs: MAX_BACKOFF_MS,
-    round: async () => purgeAll(db),
+    round: (stopping) => purgeAll(db, stopping),
   });
 }
 
-/** Runs each purge once, whichever fail. Returns whether any has more to do; if none has, throws the first error. */
-export async function purgeAll(db: Database): Promise<boolean> {
+/**
+ * Runs each purge once, whichever fail, until `stopping`. Returns whether any has more to do; if none has, throws the first
+ * error.
+ */
+export async function purgeAll(db: Database, stopping?: AbortSignal): Promise<boolean> {
   let isFull = false;
   const errors: unknown[] = [];
   for (const statement of PURGES) {
+    if (stopping?.aborted) break;
     const purged = await db.execute(statement).catch((error) => void errors.push(error));
     isFull ||= purged !== undefined && purged.rows.length >= BATCH;
   }

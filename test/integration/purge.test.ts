@@ -283,6 +283,7 @@ test("a purge that fails stops no other, however often it fails, and is reported
     expect(await purgeAll(impatient.db)).toBe(true);
     expect(await remaining()).toBe(1);
     await expect(purgeAll(impatient.db)).rejects.toThrow("statement timeout");
+    expect(await purgeAll(impatient.db, AbortSignal.abort())).toBe(false);
     expect(await remaining()).toBe(0);
   } finally {
     await other.query("rollback");
