@@ -61,8 +61,8 @@ const throttlingFailure = (caller: SQL) => sql`least(
 interface SignerState extends RelayingState {
   /** Whether the newest signature with an outcome on chain was applied. */
   isProven: boolean;
-  /** Whether, within a day, a signed operation was published and then rejected without a block: its failure was excused. */
-  hasWasted: boolean;
+  /** Signed operations that were published and then rejected without a block, so excused, within a day: 0, 1 or 2 for more. */
+  wasted: number;
   /** Whether a delegation was stored within a day. */
   wasToday: boolean;
 }
@@ -76,9 +76,9 @@ const readSignerState = prepare<SignerState>(
       select state <> 'rejected' from app.operation
       where caller = ${CALLER} and signed and ${hasOutcomeOnChain}
       order by id desc limit 1), false) as "isProven",
-    exists (
+    (select count(*)::int from (
       select 1 from app.operation
-      where caller = ${CALLER} and ${isWasted} and updated_at > now() - interval '1 day') as "hasWasted",
+      where caller = ${CALLER} and ${isWasted} and updated_at > now() - interval '1 day' limit 2) recent) as wasted,
     exists (
       select 1 from app.operation
       where caller = ${CALLER} and kind in ('delegate', 'revoke-delegation') and kind = 'delegate'
@@ -97,7 +97,7 @@ interface LimitDeps {
 const REFUSALS = {
   action: {
     fate: "This action was not relayed.",
-    hint: "Sign the action itself (Action-Signature): an ordinary account's signed action is relayed at any balance, unless one of the last day ended after its broadcast without an effect. You can also send it from your own account: the escrow takes it from its agent.",
+    hint: "Sign the action itself (Action-Signature): an ordinary account's signed action is relayed at any balance, unless others of the last day ended after their broadcast without an effect. You can also send it from your own account: the escrow takes it from its agent.",
   },
   "sign-in": {
     fate: "This sign-in is narrower than your current delegation, or than one that is pending, so it has to be registered on chain. No key was issued.",
@@ -121,17 +121,11 @@ type Refused = keyof typeof REFUSALS;
 /**
  * Admits an operation that carries the agent's signature, if it is not one of {@link LIMITED_KINDS}. Throws
  * `rate_limited` if it exceeds the gas policy or the agent's operations keep failing; otherwise returns the policy to
- * check again when the operation is stored. None for an ordinary account, or if its newest signature was applied; unless
- * one of its signatures wasted gas within a day ("Failing callers").
+ * check again when the operation is stored ({@link policyOf}).
  */
-export async function admitSigned(
-  deps: LimitDeps,
-  agent: Address,
-  refused: Refused = "action",
-): Promise<GasPolicy | undefined> {
-  const state = await readState(deps, agent, refused);
-  if (await isTrusted(deps, agent, state)) return undefined;
-  return requireGas(deps, agent, state, refused);
+export async function admitSigned(deps: LimitDeps, agent: Address): Promise<GasPolicy | undefined> {
+  const state = await readState(deps, agent, "action");
+  return requireGas(await policyOf(deps, agent, state), { agent, state, refused: "action" });
 }
 
 /**
@@ -142,9 +136,12 @@ export async function admitCredit(
   deps: LimitDeps,
   { caller, kind }: { caller: Address; kind: OperationKind },
 ): Promise<GasPolicy | undefined> {
-  if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller, "credit");
-  const gasPolicy = policyFor(kind, deps.config.gasPolicy);
-  return admitWithinLimits({ ...deps, config: { gasPolicy } }, caller, "credit");
+  const state = await readState(deps, caller, "credit");
+  const policy = LIMITED_KINDS.has(kind)
+    ? policyFor(kind, deps.config.gasPolicy)
+    : // Money that has arrived cannot be timed: this call fails at most once for each contract.
+      await policyOf(deps, caller, { ...state, wasted: 0 });
+  return requireGas(policy, { agent: caller, state, refused: "credit" });
 }
 
 /** Admits by the gas of every account, whatever its history ("Gas accounts"). */
@@ -152,8 +149,9 @@ export async function admitWithinLimits(
   deps: LimitDeps,
   agent: Address,
   refused: Refused,
-): Promise<GasPolicy> {
-  return requireGas(deps, agent, await readState(deps, agent, refused), refused);
+): Promise<GasPolicy | undefined> {
+  const state = await readState(deps, agent, refused);
+  return requireGas(deps.config.gasPolicy, { agent, state, refused });
 }
 
 /**
@@ -165,8 +163,8 @@ export async function admitDelegation(
   { agent, onceKey }: { agent: Address; onceKey: string | undefined },
 ): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, "action", onceKey);
-  if (!state.wasToday && (await isTrusted(deps, agent, state))) return undefined;
-  return requireGas(deps, agent, state, "action");
+  const policy = state.wasToday ? deps.config.gasPolicy : await policyOf(deps, agent, state);
+  return requireGas(policy, { agent, state, refused: "action" });
 }
 
 async function readState({ db, config }: LimitDeps, caller: Address, refused: Refused, registering?: string) {
@@ -177,24 +175,33 @@ async function readState({ db, config }: LimitDeps, caller: Address, refused: Re
   return state;
 }
 
-/** An address has code also if its key is delegated (EIP-7702). */
-async function isTrusted(
-  { publicClient }: LimitDeps,
+/**
+ * None for an ordinary account, or if its newest signature was applied. Whoever wasted gas within a day has limits: its
+ * own after the first time, which a stranger or a slow chain can cause, and the common one after the second ("Failing
+ * callers"). An address has code also if its key is delegated (EIP-7702).
+ */
+async function policyOf(
+  { config: { gasPolicy }, publicClient }: LimitDeps,
   address: Address,
-  state: SignerState,
-): Promise<boolean> {
-  if (state.hasWasted) return false;
-  return state.isProven || (await publicClient.getCode({ address })) === undefined;
+  { isProven, wasted }: SignerState,
+): Promise<GasPolicy | undefined> {
+  if (wasted > 1) return gasPolicy;
+  const isTrusted = isProven || (await publicClient.getCode({ address })) === undefined;
+  if (!isTrusted) return gasPolicy;
+  return wasted === 0 ? undefined : { ...gasPolicy, budget: 0 };
 }
 
 function requireGas(
-  { config: { gasPolicy } }: LimitDeps,
-  agent: Address,
-  { gasRefusal: refusal }: RelayingState,
-  refused: Refused,
-): GasPolicy {
-  if (refusal !== null) throw gasExhausted(agent, refusal, gasPolicy, REFUSALS[refused]);
-  return gasPolicy;
+  policy: GasPolicy | undefined,
+  {
+    agent,
+    state: { gasRefusal: refusal },
+    refused,
+  }: { agent: Address; state: RelayingState; refused?: Refused },
+): GasPolicy | undefined {
+  if (policy !== undefined && refusal !== null && policy[refusal.limit] > 0)
+    throw gasExhausted(agent, refusal, policy, refused && REFUSALS[refused]);
+  return policy;
 }
 
 /**
@@ -204,14 +211,11 @@ function requireGas(
 export async function admitPaid(
   deps: LimitDeps,
   { caller, kind }: { caller: Address; kind: OperationKind },
-  { failureAge, gasRefusal: refusal }: RelayingState,
+  state: RelayingState,
 ): Promise<GasPolicy | undefined> {
-  assertNotThrottled(caller, failureAge, { fate: "This call used no payment." });
+  assertNotThrottled(caller, state.failureAge, { fate: "This call used no payment." });
   if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller);
-  const gasPolicy = policyFor(kind, deps.config.gasPolicy);
-  if (refusal !== null && gasPolicy[refusal.limit] > 0)
-    throw gasExhausted(caller, refusal, deps.config.gasPolicy);
-  return gasPolicy;
+  return requireGas(policyFor(kind, deps.config.gasPolicy), { agent: caller, state });
 }
 
 function assertNotThrottled(

@@ -14,7 +14,13 @@ import { type Database, databaseOn, migrate } from "../../src/db/client.js";
 import { batch } from "../../src/db/schema.js";
 import type { AppError } from "../../src/errors.js";
 import { type GasPolicy, recordBatch } from "../../src/relayer/gas-accounts.js";
-import { admitDelegation, admitPaid, admitSigned, readOutboxState } from "../../src/relayer/limits.js";
+import {
+  admitCredit,
+  admitDelegation,
+  admitPaid,
+  admitSigned,
+  readOutboxState,
+} from "../../src/relayer/limits.js";
 import { enqueue } from "../../src/relayer/outbox.js";
 import { useDatabase } from "../support/database.js";
 
@@ -223,6 +229,37 @@ test("an address whose broadcast signature ended without a block stays within it
   expect(await isHeld()).toBe(true);
   await change("updated_at = now() - interval '1 day'");
   expect(await isHeld()).toBe(false);
+});
+
+test("others' debts stop an agent with its second such signature in a day, and never a call whose money has arrived", async () => {
+  const gasPolicy = { allowance: 1_000, budget: 1, perFee: 0 };
+  const publicClient = { getCode: async () => undefined };
+  const deps = { db: database.db, config: { gasPolicy }, publicClient } as never;
+  const caller = "0xa1";
+  await database.pool.query(
+    "insert into app.gas_account (address, used, earned, owed) values ('*', 0, 0, 5000)",
+  );
+  const waste = () =>
+    database.pool.query(
+      `insert into app.operation (kind, caller, target, data, gas_limit, signed, state, published_at)
+      values ('cancel', $1, '0x', '0x', 1, true, 'rejected', now())`,
+      [caller],
+    );
+  const limitOf = async (admitted: Promise<unknown>): Promise<unknown> =>
+    admitted.then(
+      () => null,
+      ({ options }: AppError) => (options.details as { limit: string }).limit,
+    );
+  const own = { ...gasPolicy, budget: 0 };
+  await database.pool.query("update app.operation set state = 'final'");
+  expect(await admitSigned(deps, caller)).toBeUndefined();
+  await waste();
+  expect(await admitSigned(deps, caller)).toEqual(own);
+  expect(await admitDelegation(deps, { agent: caller, onceKey: undefined })).toEqual(own);
+  await waste();
+  expect(await limitOf(admitSigned(deps, caller))).toBe("budget");
+  expect(await admitCredit(deps, { caller, kind: "dispute" })).toBeUndefined();
+  expect(await limitOf(admitCredit(deps, { caller, kind: "create" }))).toBe("budget");
 });
 
 describe("gas limits", () => {
