@@ -185,6 +185,22 @@ test("a payment whose money is about to open the contract for another one's call
   expect([await world.usdOf(client.address), await world.usdOf(escrow)]).toEqual([PRICE, PRICE]);
 });
 
+test("a payment whose money opened the contract is not refused while another one's call is pending, and succeeds if that one fails", async () => {
+  const { client, escrow, first, second, post } = await paidTwice();
+  const creation = await holdOperations(world, { escrow, kind: "create" });
+  const creating = post(first);
+  await creation.arrived();
+  await frontRun(world, stranger, second);
+  await openWithTermsOf(escrow, client);
+  expect(await post(second)).toMatchObject({ status: 503, error: { code: "settlement_pending" } });
+
+  await creation.release();
+  await creating;
+  await expect.poll(async () => (await post(second)).status).toBe(200);
+  expect((await post(first)).error).toMatchObject({ code: "duplicate_contract" });
+  expect([await world.usdOf(client.address), await world.usdOf(escrow)]).toEqual([PRICE, PRICE]);
+});
+
 test("a second payment is not taken for the deposit if the node does not show its money", async () => {
   const { escrow, first, second, post } = await paidTwice();
   await frontRun(world, stranger, first);
