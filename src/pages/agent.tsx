@@ -6,7 +6,7 @@ import type { Context } from "hono";
 import type { Child } from "hono/jsx";
 import type { Deps } from "../deps.js";
 import { AppError } from "../errors.js";
-import { inSearchQueue, listContracts } from "../features/contracts/list-contracts.js";
+import { listContracts } from "../features/contracts/list-contracts.js";
 import type { ContractView } from "../features/contracts/view.js";
 import { readProfile } from "../features/profiles/routes.js";
 import {
@@ -19,6 +19,7 @@ import {
 } from "../features/records/routes.js";
 import { viewStake } from "../features/stakes/routes.js";
 import type { AppEnv } from "../http/middleware.js";
+import { inReadQueue } from "../http/read-queue.js";
 import {
   Amount,
   ChainLink,
@@ -41,7 +42,7 @@ export function showAgent(deps: Deps) {
   return async (c: Context<AppEnv>) => {
     const address = addressOf(c, "address");
     const reader = { client: c.get("client"), caller: ANONYMOUS };
-    const data = await inSearchQueue(reader, () => loadAgentPage(deps, address));
+    const data = await inReadQueue(reader, () => loadAgentPage(deps, address));
     return c.render(<AgentPage data={data} />, {
       title: data.profile.displayName ?? `Agent ${short(address)}`,
       dataPath: `/agents/${address}.json`,

@@ -8,7 +8,7 @@ import {
 } from "hono";
 import { createMiddleware } from "hono/factory";
 import type { Deps } from "../deps.js";
-import { inSearchQueue, listContracts } from "../features/contracts/list-contracts.js";
+import { listContracts } from "../features/contracts/list-contracts.js";
 import { ListQuerySchema } from "../features/contracts/schema.js";
 import { viewContract } from "../features/contracts/view.js";
 import { EventStreamQuerySchema, LastEventIdSchema } from "../features/events/routes.js";
@@ -16,6 +16,7 @@ import { sendStream } from "../features/events/stream-events.js";
 import { readEarnings, readRecord } from "../features/records/routes.js";
 import { sendJson } from "../http/endpoint.js";
 import { type AppEnv, createRateLimiter, takeOrRefuse } from "../http/middleware.js";
+import { inReadQueue } from "../http/read-queue.js";
 import { invalidInput, setError, toAppError } from "../http/responses.js";
 import { rawBody } from "../http/schemas.js";
 import { showAgent } from "./agent.js";
@@ -78,7 +79,7 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   router.get("/agents/:file{.+\\.json}", limit, async (c) => {
     const address = addressOf(c, "file", ".json");
     const read = () => Promise.all([readRecord(deps, address), readEarnings(deps, address)]);
-    const [data, earnings] = await inSearchQueue({ client: c.get("client"), caller: ANONYMOUS }, read);
+    const [data, earnings] = await inReadQueue({ client: c.get("client"), caller: ANONYMOUS }, read);
     return sendJson(c, { data, earnings }, 200);
   });
   return router;

@@ -231,7 +231,7 @@ test("an address whose broadcast signature ended without a block stays within it
   expect(await isHeld()).toBe(false);
 });
 
-test("others' debts stop an agent with its second such signature in a day, and never a call whose money has arrived", async () => {
+test("others' debts count against an agent that wasted gas twice in a day, and never for a call whose money has arrived", async () => {
   const gasPolicy = { allowance: 1_000, budget: 1, perFee: 0 };
   const publicClient = { getCode: async () => undefined };
   const deps = { db: database.db, config: { gasPolicy }, publicClient } as never;

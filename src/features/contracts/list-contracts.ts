@@ -6,9 +6,9 @@ import { and, eq, gte, isNotNull, lte, ne, type SQL, sql } from "drizzle-orm";
 import { type IndexReader, requireIndex, vote, workingContract as w } from "../../db/onchain.js";
 import { terms } from "../../db/schema.js";
 import { prepareShapes, sizeOf } from "../../db/statements.js";
-import { unavailable } from "../../errors.js";
+import { inReadQueue } from "../../http/read-queue.js";
 import { decodeCursor, encodeCursor, type Page } from "../../http/schemas.js";
-import { createFairConcurrencyLimit, type Reader } from "../../scheduling.js";
+import type { Reader } from "../../scheduling.js";
 import type { ListQuerySchema } from "./schema.js";
 import { areCommon, hasWords, isAmongMatches, toQuery, wordsOf } from "./text-search.js";
 import {
@@ -93,7 +93,7 @@ export async function listContracts(
       id: after?.id,
     });
   const isShort = words === null && isKept && !isSorted(filter);
-  const rows = reader === null || isShort ? await read() : await inSearchQueue(reader, read);
+  const rows = reader === null || isShort ? await read() : await inReadQueue(reader, read);
 
   // The page ends at the first row that is a walk's last: behind it that walk's rows are missing.
   const end = rows.findIndex((row) => row.ended);
@@ -254,14 +254,3 @@ function afterCursor(
 const CursorSchema = z
   .tuple([z.enum(SORTS), z.string().regex(/^\d{1,78}$/), z.string().regex(/^0x[0-9a-f]{40}$/)])
   .transform(([sort, key, id]) => ({ sort, key, id }));
-
-const SEARCHES_AT_ONCE = 4;
-/**
- * For searches and all reads that go through everything of an agent, or through all votes. One client runs one at a time, and
- * clients take turns: no one can keep others from reading. A task must not wait for another turn.
- */
-export const inSearchQueue = createFairConcurrencyLimit(SEARCHES_AT_ONCE, {
-  maxWaiting: 1_000,
-  maxWaitingPerClient: 50,
-  refuse: () => unavailable("Too many concurrent searches or counts; retry later.", 5),
-});

@@ -20,8 +20,8 @@ import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { notFound } from "../../errors.js";
 import { body, data, endpoints } from "../../http/endpoint.js";
+import { inReadQueue } from "../../http/read-queue.js";
 import { AddressParamsSchema, AddressViewSchema } from "../../http/schemas.js";
-import { inSearchQueue } from "../contracts/list-contracts.js";
 import { AmountViewSchema, phasesOf, statusSql } from "../contracts/view.js";
 import { criterion, shownVotes, tallied, toVote, type VoteRow } from "../votes/view.js";
 
@@ -372,7 +372,7 @@ export const recordEndpoints = [
     returns: body("The workload, newest first in each array", WorkloadSchema),
     errors: ["not_found"],
     handle: (deps, { params: { address }, caller, c }) =>
-      inSearchQueue({ client: c.get("client"), caller }, () => readWorkload(deps, { address, caller })),
+      inReadQueue({ client: c.get("client"), caller }, () => readWorkload(deps, { address, caller })),
   }),
   get("/v1/agents/{address}/record", {
     operationId: "getRecord",
@@ -381,6 +381,6 @@ export const recordEndpoints = [
     params: AddressParamsSchema,
     returns: data("The record; zeros if the address has done nothing", RecordSchema),
     handle: (deps, { params: { address }, caller, c }) =>
-      inSearchQueue({ client: c.get("client"), caller }, () => readRecord(deps, address)),
+      inReadQueue({ client: c.get("client"), caller }, () => readRecord(deps, address)),
   }),
 ];

@@ -4,8 +4,8 @@ import { LIMITS } from "@working-contracts/protocol/limits";
 import { isCommitment, OUTCOMES } from "@working-contracts/protocol/outcomes";
 import type { Hex } from "@working-contracts/protocol/types";
 import { body, endpoints, stored } from "../../http/endpoint.js";
+import { inReadQueue } from "../../http/read-queue.js";
 import { AddressSchema, ContractParamsSchema } from "../../http/schemas.js";
-import { inSearchQueue } from "../contracts/list-contracts.js";
 import { ListQuerySchema } from "../contracts/schema.js";
 import { loadContract } from "../contracts/view.js";
 import { openVote, submitVotes } from "./ballots.js";
@@ -138,7 +138,7 @@ export const voteEndpoints = [
       const read = () => listVotes(deps, caller, query);
       const { contractId, status, majorityOutcome, client, worker } = query;
       const isShort = contractId !== undefined || !(status ?? majorityOutcome ?? client ?? worker);
-      return isShort ? read() : inSearchQueue({ client: c.get("client"), caller }, read);
+      return isShort ? read() : inReadQueue({ client: c.get("client"), caller }, read);
     },
   }),
 ];

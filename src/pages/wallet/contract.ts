@@ -96,8 +96,9 @@ export function showContractActions(account: Account): void {
   let contract: Contract | null = null;
   let connected: Agent | null = null;
   /**
-   * The chain's time in seconds, of the page's load and behind it after a sleep; whether voting is open or over, by the
-   * newest update; the party that the terms name, the zero address if anyone can accept.
+   * The chain's time in seconds: that of the page's load and what has passed since, without the time in which the machine
+   * slept. `voting` ("open", "over") is as of the newest update. `invited` is the party that the terms name: the zero
+   * address if anyone can accept.
    */
   const at = () => ({
     now: Number(section.dataset.now) + performance.now() / 1000,
