@@ -13,7 +13,7 @@ import type { Address, Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { ROOT } from "../../src/root.js";
-import { isDelegated, mined, walletOf } from "../support/chain.js";
+import { isDelegated } from "../support/chain.js";
 import { laterThan } from "../support/contracts.js";
 import { listen } from "../support/listen.js";
 import { runProcess, startProcess } from "../support/run-process.js";
@@ -206,9 +206,10 @@ describe("a service", () => {
     await world.testClient.setBalance({ address: client.address, value: 10n ** 18n });
     const { id } = await client.json<Shown>(...POST, "--on-chain");
     await client.json(...GONE, "on-chain", "cancel", id);
-    const { transactionHash } = await client.json(...GONE, "on-chain", "settle", id);
-    expect([null, expect.stringMatching(/^0x/)]).toContainEqual(transactionHash);
+    await client.json(...GONE, "on-chain", "settle", id);
     expect(await client.json("settle", id)).toMatchObject({ ending: "cancelled" });
+    const { steps } = await expectVerified(client, id);
+    expect(steps[1]).toEqual(["Cancelled", client.address, "its own transaction"]);
   });
 
   it("is not needed to change what it may do", async () => {
@@ -223,6 +224,15 @@ describe("a service", () => {
     await onChain("register", "--operator", "all");
     await onChain("revoke");
     expect(await grant()).toBe(false);
+  });
+
+  it("acts without a signature for each action if that is left to it", async () => {
+    const [client, worker] = [await newUser(), await newUser({ env: { WC_OPERATOR: "all" } })];
+    const { id } = await client.json<Shown>(...POST, "--worker", worker.address);
+    await worker.json("decline", id);
+    const delegation = expect.stringMatching(/^its delegation to the operator, registered in 0x/);
+    const { steps } = await expectVerified(client, id);
+    expect(steps[1]).toEqual(["Declined", worker.address, delegation]);
   });
 
   it("gets no signature for other addresses than at the first sign-in", async () => {
@@ -346,39 +356,6 @@ describe.concurrent("verify", () => {
     const { fields } = JSON.parse(stdout) as Verified;
     const named = fields.filter(({ equal }) => !equal).map(({ field }) => field);
     expect(named).toEqual([`node ${new URL(hiding.url).host}`]);
-  });
-
-  it("names the party whose signature allowed each step, and what kind of signature it was", async () => {
-    const [client, plain] = [await newUser({ usd: "200" }), await newUser({ env: { WC_OPERATOR: "all" } })];
-    const award = await client.json<Shown>(...POST, "--worker", plain.address);
-    expect((await plain.json<Shown>("decline", award.id)).status).toBe("cancelled-unmatched");
-    const { id } = await client.json<Shown>(...POST);
-    await plain.json("--yes", "accept", id);
-    await plain.json("withdraw", id);
-    const account = privateKeyToAccount(client.key as Hex);
-    const wallet = await walletOf(world, { account, address: account.address });
-    const own = await client.json<Shown>(...POST);
-    const escrow = { address: own.id as Address, abi: escrowAbi, functionName: "cancel" } as const;
-    await mined(world, await wallet.writeContract(escrow));
-    await Promise.all([client.json("settle", id), client.json("settle", own.id)]);
-
-    const { steps } = await expectVerified(client, id);
-    const delegation = expect.stringMatching(/^its delegation to the operator, registered in 0x/);
-    expect((await expectVerified(client, award.id)).steps[1]).toEqual([
-      "Declined",
-      plain.address,
-      delegation,
-    ]);
-    expect(steps.slice(0, 3)).toEqual([
-      ["Created", client.address, paid],
-      ["Matched", plain.address, paid],
-      ["Withdrawn", plain.address, delegation],
-    ]);
-    expect((await expectVerified(client, own.id)).steps[1]).toEqual([
-      "Cancelled",
-      client.address,
-      "its own transaction",
-    ]);
   });
 
   it("does not accept another deployment's escrow as a contract", async () => {
