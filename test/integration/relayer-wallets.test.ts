@@ -331,13 +331,12 @@ describe("an ordinary account", () => {
         isUsed = true;
         await network.producer.pause();
         const data = transferData(authorization);
-        const hash = await owner.sendTransaction({
+        await owner.sendTransaction({
           to: usd.address,
           data,
           gas: 200_000n,
           maxFeePerGas: 10n ** 12n,
         });
-        expect(hash).toMatch(/^0x/);
         network.producer.resume();
       },
     });
