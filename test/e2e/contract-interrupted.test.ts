@@ -6,10 +6,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { verifyContract } from "@working-contracts/client/verify/verify";
-import { testUsdAbi } from "@working-contracts/protocol/abi";
-import { type Outcome, packOutcomes } from "@working-contracts/protocol/outcomes";
+import type { Outcome } from "@working-contracts/protocol/outcomes";
 import { type Address, padHex, parseEther, parseUnits } from "viem";
-import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { indexedBlock } from "../../src/db/onchain.js";
 import { loadContractForAction } from "../../src/features/contracts/actions.js";
@@ -26,8 +24,8 @@ import {
   frontRun,
   mined,
   openFromBalance,
-  openOnChain,
   ownersWallet,
+  sendUsd,
   setSignerCall,
   signForSimulations,
   tokensOf,
@@ -186,9 +184,7 @@ test("an action without a payment is completed by its repetition", async () => {
 });
 
 test("an action whose signature expired before it was relayed is to be signed again", async () => {
-  const { account } = await world.newAgent({ usd: "100" });
-  const permission = { operatorActions: "none" };
-  const agent = await signIn({ url: world.url, chainId: world.chainId, account, permission });
+  const agent = await world.newAgent({ usd: "100", permission: { operatorActions: "none" } });
   const { id } = await created<{ id: string }>(world, agent);
   const path = `/v1/contracts/${id}/cancel`;
   const sign = async () => signedHeaders(agent, toSign(await agent.post(path)));
@@ -220,7 +216,7 @@ test("an authorization that was published is never answered with a fresh quote w
   });
   onTestFinished(() => allowSigners(true));
   await operationOf(quote.payTo, ({ state, reason }) => state === "held" && reason === "BatchReverted");
-  await sendUsd(payer, other);
+  await sendUsd(world, payer, other.address, await world.usdOf(payer.address));
   await allowSigners(true);
   await operationOf(quote.payTo, ({ state }) => state === "rejected");
 
@@ -228,7 +224,7 @@ test("an authorization that was published is never answered with a fresh quote w
   expect(refused.headers.get("payment-required")).toBeNull();
   expect(refused.error).toMatchObject({ code: "conflict", details: { reason: "insufficient_funds" } });
 
-  await sendUsd(other, payer);
+  await sendUsd(world, other, payer.address, await world.usdOf(other.address));
   // A client that starts from scratch would sign a second payment.
   const again = await payer.post("/v1/contracts", body);
   expect(again.headers.get("payment-required")).toBeNull();
@@ -247,18 +243,6 @@ test("an authorization that was published is never answered with a fresh quote w
   await expect.poll(async () => (await send()).status).toBe(200);
   expect(await world.usdOf(payer.address)).toBe(950_000_000n);
 });
-
-/** Everything that `from` holds, sent by its own transaction. */
-async function sendUsd(from: Agent, to: Agent): Promise<void> {
-  const wallet = await walletOf(world, from);
-  const hash = await wallet.writeContract({
-    address: world.deployment.asset.address,
-    abi: testUsdAbi,
-    functionName: "transfer",
-    args: [to.address, await world.usdOf(from.address)],
-  });
-  await mined(world, hash);
-}
 
 async function allowSigners(allowed: boolean): Promise<void> {
   const owner = ownersWallet(world);
@@ -661,12 +645,7 @@ describe("gas limits that are reached", { timeout: 300_000 }, () => {
       .length;
 
   test("refuse a contract wallet whose newest signature failed what it signs, but no one else", async () => {
-    const newSigner = async (): Promise<Agent> => {
-      const account = privateKeyToAccount(generatePrivateKey());
-      await world.fundUsd(account.address, "10");
-      const permission = { operatorActions: "none" } as const;
-      return signIn({ url: world.url, chainId: world.chainId, account, permission });
-    };
+    const newSigner = () => world.newAgent({ usd: "10", permission: { operatorActions: "none" } });
     const [liar, honest, other] = [await newSigner(), await newSigner(), await world.newAgent()];
     const cancelling = async (agent: Agent, signer: Pick<Agent, "account"> = agent) => {
       const { id } = await created<{ id: string }>(world, agent, small);
@@ -871,12 +850,6 @@ test("reads that hang take no connection from payments, and end with 503", async
   }
 });
 
-/** Moves the chain's time; there is no index to wait for. */
-async function pass(seconds: number): Promise<void> {
-  await world.testClient.increaseTime({ seconds });
-  await world.testClient.mine({ blocks: 1 });
-}
-
 const usd = (amount: string) => parseUnits(amount, 6);
 
 // Last, because it ends everything but the chain.
@@ -892,12 +865,8 @@ test("if the service ends for good, parties and voters finish a dispute, a revie
   const tender = await created(world, client);
   const reviewed = await delivered(world, { client, worker });
   const judged = await disputed(world, { client, worker });
-  const voters = await Promise.all(
-    jury.map(async (juror, i) => {
-      const words = ballots[i] as Outcome[];
-      const { salt } = await vote(juror, judged.id, ...words);
-      return { juror, packed: packOutcomes(words), salt };
-    }),
+  const votes = await Promise.all(
+    jury.map((juror, i) => vote(juror, judged.id, ...(ballots[i] as Outcome[]))),
   );
   const escrows = [tender.id, reviewed.id, judged.id] as Address[];
   const treasury = localAccount(9).address;
@@ -915,14 +884,12 @@ test("if the service ends for good, parties and voters finish a dispute, a revie
   const owners = await Promise.all(jury.map((juror) => alone(world, juror)));
   await buyer.cancel(tender.id);
   expect(await buyer.settle(tender.id), "its own transaction").toMatch(/^0x/);
-  await pass(DAY);
-  for (const { juror, packed, salt } of voters) {
-    await openOnChain(world, juror, { id: judged.id, packed, salt });
-  }
+  await world.moveTime(DAY);
+  for (const [i, owner] of owners.entries()) await owner.openVote(judged.id, votes[i]?.salt);
   await seller.tally(judged.id);
   expect(await seller.settle(judged.id)).toMatch(/^0x/);
   for (const owner of owners) await owner.claim(judged.id);
-  await pass(3 * DAY);
+  await world.moveTime(3 * DAY);
   expect(await seller.settle(reviewed.id)).toMatch(/^0x/);
   expect(await buyer.settle(reviewed.id), "settled already").toBeNull();
 
@@ -935,7 +902,7 @@ test("if the service ends for good, parties and voters finish a dispute, a revie
   );
 
   for (const owner of owners) await owner.unstake();
-  await pass(2 * DAY);
+  await world.moveTime(2 * DAY);
   for (const owner of owners) await owner.withdrawStake();
   expect(await Promise.all(jury.map(({ address }) => tokensOf(world, address)))).toEqual(
     [1030, 1030, 1010].map((tokens) => parseEther(String(tokens))),

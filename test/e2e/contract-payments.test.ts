@@ -3,13 +3,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { testUsdAbi } from "@working-contracts/protocol/abi";
 import type { Hex } from "viem";
-import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { parseStoredTerms } from "../../src/db/onchain.js";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import { createOperation } from "../../src/relayer/operations.js";
-import { type Agent, type ApiResponse, signIn } from "../support/agent.js";
+import type { Agent, ApiResponse } from "../support/agent.js";
 import { frontRun, signForSimulations, walletOf } from "../support/chain.js";
 import { created, draft, HOUR, newPair, ok } from "../support/contracts.js";
 import { authorize, quoteOf, type SignedPayment, signedCall, version2 } from "../support/payment.js";
@@ -148,10 +147,7 @@ describe("a wallet that signs only for simulations", () => {
   }
 
   test("must wait also with actions that it signs", async () => {
-    const account = privateKeyToAccount(generatePrivateKey());
-    await world.fundUsd(account.address, "100");
-    const { chainId } = world.deployment;
-    const agent = await signIn({ url: world.url, chainId, account, permission: { operatorActions: "none" } });
+    const agent = await world.newAgent({ usd: "100", permission: { operatorActions: "none" } });
     const { id } = await created<{ id: string }>(world, agent);
     const path = `/v1/contracts/${id}/cancel`;
     const sign = toSign(await agent.post(path));

@@ -1,6 +1,5 @@
 /** Direct transfers by strangers to the escrow. Each is used if it did what was asked, and otherwise refunded. */
 
-import { testUsdAbi } from "@working-contracts/protocol/abi";
 import { concat, type Hex, hashTypedData, padHex, type TypedDataDefinition } from "viem";
 import { expect, onTestFinished, test } from "vitest";
 import type { Deps } from "../../src/deps.js";
@@ -16,6 +15,7 @@ import {
   mined,
   type Opening,
   openFromBalance,
+  sendUsd,
   setParameters,
   walletOf,
 } from "../support/chain.js";
@@ -405,15 +405,7 @@ test("a payment that is used for another call beside its own is credited for its
     await draft(world, { budgetOrPrice: "1", matchDeadline: await world.inSeconds(60) }),
   );
   const quote = quoteOf(await agent.post("/v1/contracts", body));
-  const wallet = await walletOf(world, funder);
-  const args = [quote.payTo, BigInt(quote.amount)] as const;
-  const transfer = {
-    address: world.deployment.asset.address,
-    abi: testUsdAbi,
-    functionName: "transfer",
-    args,
-  } as const;
-  await mined(world, await wallet.writeContract(transfer));
+  await sendUsd(world, funder, quote.payTo, BigInt(quote.amount));
   await world.increaseTime(60);
   const named = { ...own.payment, to: quote.payTo, value: BigInt(quote.amount) };
   expect((await agent.post("/v1/contracts", body, version2(quote, named))).error).toBeDefined();

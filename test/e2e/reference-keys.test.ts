@@ -8,7 +8,7 @@ import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references
 import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { type MasterKeys, masterKeyId } from "../../src/master-key.js";
 import type { Agent, ApiResponse } from "../support/agent.js";
-import { requestUnstake } from "../support/chain.js";
+import { alone } from "../support/chain.js";
 import {
   created,
   DAY,
@@ -87,7 +87,7 @@ describe("the keys of a contract", () => {
 
   test("go to eligible Backup Agents while the contract is disputed", async () => {
     const [eligible, leaving, left] = [await newJuror(world), await newJuror(world), await newJuror(world)];
-    await requestUnstake(world, left);
+    await (await alone(world, left)).unstake();
     await laterThan(world, new Date((await world.chainNow()) * 1000).toISOString());
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     const late = await newJuror(world);
@@ -101,7 +101,7 @@ describe("the keys of a contract", () => {
     expect(await readable(late, id)).toBe(403);
     expect(await readable(stranger, id)).toBe(403);
     expect(await readable(left, id)).toBe(403);
-    await requestUnstake(world, leaving);
+    await (await alone(world, leaving)).unstake();
     await world.indexed();
     expect(await readable(leaving, id)).toEqual(both);
 

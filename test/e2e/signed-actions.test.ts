@@ -22,17 +22,12 @@ import { signedHeaders, toSign } from "../support/signed-actions.js";
 import { useWorld } from "../support/world.js";
 
 const world = await useWorld();
+const strict = () => world.newAgent({ usd: "5000", permission: { operatorActions: "none" } });
 const [client, worker] = await Promise.all([strict(), strict()]);
 
 /** Signs in again, and leaves to the operator what is given, by default nothing. */
 function signInAs({ account }: Pick<Agent, "account">, permission: Json = { operatorActions: "none" }) {
   return signIn({ url: world.url, chainId: world.deployment.chainId, account, permission });
-}
-
-async function strict(): Promise<Agent> {
-  const account = privateKeyToAccount(generatePrivateKey());
-  await world.fundUsd(account.address, "5000");
-  return signInAs({ account });
 }
 
 const approval = (id: string) => `/v1/contracts/${id}/approve`;

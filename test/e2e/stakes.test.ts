@@ -17,11 +17,7 @@ const UNSTAKE = "/v1/agents/me/unstake";
 
 const world = await useWorld();
 
-async function newHolder(tokens: number): Promise<Agent> {
-  const agent = await world.newAgent();
-  await world.grantTokens(agent.address, tokens);
-  return agent;
-}
+const newHolder = (tokens: number) => world.newAgent({ tokens });
 
 const stakeOf = async (agent: Agent, of: Agent = agent): Promise<StakeView> =>
   (await agent.get<StakeView>(`/v1/agents/${of.address}/stake`)).data;

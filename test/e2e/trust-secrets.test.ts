@@ -16,7 +16,7 @@ import { type Address, encodeFunctionData, type Hex, keccak256, zeroHash } from 
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
-import { alone, isDelegated, mined, openOnChain, recruit, tokensOf, walletOf } from "../support/chain.js";
+import { alone, isDelegated, mined, recruit, tokensOf, walletOf } from "../support/chain.js";
 import { makeJuror, newAgent } from "../support/client-agents.js";
 import { ballot, DAY, draft, matched, newJuror, newPair, ok, posted, vote } from "../support/contracts.js";
 import { expectShown, markdownOf, openOperator } from "../support/operator.js";
@@ -216,7 +216,7 @@ describe("votes", () => {
     const results = [await noticed(forgetful), await noticed(careful)];
     record("hide its vote until the bond is lost", results, ["succeeds", "it notices"]);
 
-    await openOnChain(world, plain, { id, packed: packOutcomes(WORDS), salt: plainSalt });
+    await (await alone(world, plain)).openVote(id, plainSalt);
     await (await alone(world, careful)).openVote(id);
     const opened = await world.publicClient.readContract({
       address: id,

@@ -3,13 +3,7 @@ import { readQuote, signPayment } from "@working-contracts/client/payment";
 import type { PinnedNetwork } from "@working-contracts/client/types";
 import { verifyContract } from "@working-contracts/client/verify/verify";
 import type { Signer } from "@working-contracts/client/wallets";
-import {
-  delegationAbi,
-  escrowAbi,
-  protocolTokenAbi,
-  registryAbi,
-  testUsdAbi,
-} from "@working-contracts/protocol/abi";
+import { escrowAbi, protocolTokenAbi, registryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { actionTypedData, type Permission } from "@working-contracts/protocol/signatures";
 import {
   type Address,
@@ -30,7 +24,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { TermsView } from "../../src/features/contracts/get-terms.js";
 import type { Agent } from "../support/agent.js";
-import { cancellationOf, frontRun, mined, openFromBalance, walletOf } from "../support/chain.js";
+import { alone, cancellationOf, frontRun, mined, openFromBalance, walletOf } from "../support/chain.js";
 import {
   created,
   delivered,
@@ -72,13 +66,6 @@ function table(): string {
     "Agent that signs each action, with our client",
   ];
   return markdownOf(head, rows);
-}
-
-async function revoke(agent: Agent): Promise<void> {
-  const wallet = await walletOf(world, agent);
-  const delegation = { address: world.deployment.delegation, abi: delegationAbi } as const;
-  const args = [agent.address, world.deployment.relay] as const;
-  await mined(world, await wallet.writeContract({ ...delegation, functionName: "revoke", args }));
 }
 
 /** The operator registers the strict sign-in as well, and attacks. */
@@ -130,7 +117,7 @@ describe("an operator with a stolen Relay key", () => {
     expect(await operator.relayed(world.deployment.delegation, register)).toBe("succeeds");
     const delegated = await operator.relayed(id, data);
     const next = await prepare();
-    await revoke(victim);
+    await (await alone(world, victim)).revoke();
     const revoked = await operator.relayed(next.id, data);
     const replayed = await operator.relayed(world.deployment.delegation, register);
     const strict = await attackedAfterStrictSignIn(next.id, victim, data);
@@ -207,7 +194,7 @@ describe("an operator with a stolen Relay key", () => {
     const strict = await attackedAfterStrictSignIn(registry, juror, unstake);
     for (const one of [juror, leaving])
       expect(await operator.relayed(delegation, await operator.delegationOf(one))).toBe("succeeds");
-    await revoke(leaving);
+    await (await alone(world, leaving)).revoke();
     const revoked = await operator.relayed(registry, unstaking(leaving));
     expect(await operator.relayed(registry, unstake)).toBe("succeeds");
     await worker.post(`/v1/contracts/${id}/delivery`, { delivery: "ipfs://output" });
@@ -231,7 +218,7 @@ describe("an operator with a stolen Relay key", () => {
     };
     const never = await forged(worker);
     await operator.relayed(delegation, await operator.delegationOf(worker));
-    await revoke(worker);
+    await (await alone(world, worker)).revoke();
     const revoked = await forged(worker);
     await operator.relayed(delegation, await operator.delegationOf(client, { actions: 0, until: 0 }));
     const strict = await forged(client);
@@ -305,8 +292,7 @@ describe("verify", () => {
     const hash = await registered(delegate);
     const strict = await operator.delegationOf(worker, { actions: 0, until: 0 });
     expect(await operator.relayed(world.deployment.delegation, strict)).toBe("succeeds");
-    const wallet = await walletOf(world, delegate);
-    await mined(world, await wallet.writeContract({ address: id, abi: escrowAbi, functionName: "withdraw" }));
+    await (await alone(world, delegate)).withdraw(id);
     expect(await allowedBy(id)).toBe(`its delegation to ${delegate.address}, registered in ${hash}`);
   });
 

@@ -2,14 +2,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Checkpoint, connect } from "@working-contracts/client/index";
-import { escrowAbi } from "@working-contracts/protocol/abi";
 import { checkpointLeaf, rootOfLeaves } from "@working-contracts/protocol/checkpoints";
-import { packOutcomes } from "@working-contracts/protocol/outcomes";
-import { type Address, type Hex, keccak256, stringToHex, zeroHash } from "viem";
+import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
-import { mined, walletOf } from "../support/chain.js";
+import { alone } from "../support/chain.js";
 import { draftOf, newAgent } from "../support/client-agents.js";
 import {
   checkpointBody,
@@ -36,11 +34,8 @@ const rules = [
 const ticket = { application: "usageticket", applicationTerms: { criteria: rules } };
 
 test("a Worker that states outcomes on chain is shown by `verify`", async () => {
-  const { id } = await matched<{ id: Address }>(world, { client, worker }, ticket);
-  const wallet = await walletOf(world, worker);
-  const args = [keccak256(stringToHex("ipfs://x")), zeroHash, packOutcomes(["met", "met", "met"])] as const;
-  const escrow = { address: id, abi: escrowAbi } as const;
-  await mined(world, await wallet.writeContract({ ...escrow, functionName: "deliver", args }));
+  const { id } = await matched(world, { client, worker }, ticket);
+  await (await alone(world, worker)).deliver(id, "ipfs://x", { outcomes: ["met", "met", "met"] });
   const delivered = await untilStatus<ContractView>(client, id, "under-review");
   expect(delivered.criteriaMet).toEqual(["met", "met", "met"]);
 

@@ -18,15 +18,7 @@ import type { WorkloadView } from "../../src/features/records/routes.js";
 import type { VotePage, VoteView } from "../../src/features/votes/view.js";
 import type { Agent, ApiResponse } from "../support/agent.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
-import {
-  frontRun,
-  openOnChain,
-  paidBy,
-  recruit,
-  requestUnstake,
-  tokensOf,
-  untilDrawn,
-} from "../support/chain.js";
+import { alone, frontRun, paidBy, recruit, tokensOf, untilDrawn } from "../support/chain.js";
 import { serviceReaches } from "../support/chain-time.js";
 import {
   ballot,
@@ -108,7 +100,7 @@ describe("submitting", () => {
   test("an agent that staked after the match, or left before it, is refused before a quote", async () => {
     const running = await matched(world, { client, worker });
     const [late, leaving] = await Promise.all([newJuror(world), newJuror(world)]);
-    await requestUnstake(world, leaving);
+    await (await alone(world, leaving)).unstake();
     await laterThan(world, await world.inSeconds(0));
     const other = await disputed(world, { client, worker });
     ok(await worker.post(`/v1/contracts/${running.id}/delivery`, { delivery: "ipfs://output" }));
@@ -193,7 +185,7 @@ describe("until the tally", () => {
     expect(refused.error?.message).toContain("voting window closed");
     expect(await world.usdOf(c.address)).toBe(before);
 
-    await openOnChain(world, a, { id, packed: packOutcomes(["met", "not met", "unclear"]), salt: saltOfA });
+    await (await alone(world, a)).openVote(id, saltOfA);
     const settled = await untilStatus(client, id, "settled-partial");
     expect(settled.criteriaMet).toEqual(["met", "not met", "unclear"]);
     await expect.poll(() => paidBy(world, id, a.address)).toBe(usd("7.5"));

@@ -1,7 +1,7 @@
 import { connect } from "@working-contracts/client/index";
 /** Workload: an agent's open and past contracts and votes, by role, as time passes (docs/rules.md 59); and its record. */
 
-import { escrowAbi, factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
+import { factoryAbi, testUsdAbi } from "@working-contracts/protocol/abi";
 import { packTerms } from "@working-contracts/protocol/terms";
 import type { Address } from "viem";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ import {
   type WorkloadView,
 } from "../../src/features/records/routes.js";
 import type { Agent } from "../support/agent.js";
-import { mined, recruit, untilDrawn, walletOf } from "../support/chain.js";
+import { alone, mined, recruit, untilDrawn, walletOf } from "../support/chain.js";
 import {
   created,
   DAY,
@@ -195,9 +195,7 @@ test("counts a payout that the token refused as received once it is claimed", as
   expect(await ledger()).toEqual({ held: "50.0", out: [] });
 
   await blacklist(false);
-  const escrow = { address: id, abi: escrowAbi, functionName: "claimDeferred" } as const;
-  const paidBy = await wallet.writeContract({ ...escrow, args: [seller.address] });
-  await mined(world, paidBy);
+  const paidBy = await (await alone(world, seller)).claimDeferred(id);
   await expect.poll(received).toEqual(["50.0", "50.0"]);
   const paid = { state: "confirmed", transactionHash: paidBy };
   expect(await legsOfSeller()).toEqual([paid, paid]);

@@ -81,7 +81,7 @@ export async function signIn({
   chainId: number;
   account?: PrivateKeyAccount;
   /** Body of the challenge's request; by default everything is left to the operator. */
-  permission?: Record<string, unknown>;
+  permission?: Record<string, unknown> | undefined;
 }): Promise<Agent> {
   const address = account.address.toLowerCase() as Address;
   const anonymous = caller(url);

@@ -2,10 +2,8 @@
 import { onChain } from "@working-contracts/client/index";
 import {
   delegationAbi,
-  escrowAbi,
   factoryAbi,
   protocolTokenAbi,
-  registryAbi,
   relayAbi,
   testUsdAbi,
 } from "@working-contracts/protocol/abi";
@@ -51,6 +49,18 @@ export async function walletOf(world: World, { account, address }: Pick<Agent, "
 export async function alone(world: World, { account }: Pick<Agent, "account">) {
   await world.testClient.setBalance({ address: account.address, value: parseEther("1") });
   return onChain({ rpcUrl: world.info.rpcUrl, account, network: world.deployment });
+}
+
+/** Test dollars, in the smallest unit, that their holder sends by its own transaction. */
+export async function sendUsd(
+  world: World,
+  from: Pick<Agent, "account" | "address">,
+  to: Address,
+  amount: bigint,
+): Promise<void> {
+  const wallet = await walletOf(world, from);
+  const token = { address: world.deployment.asset.address, abi: testUsdAbi } as const;
+  await mined(world, await wallet.writeContract({ ...token, functionName: "transfer", args: [to, amount] }));
 }
 
 /** The call of the token that executes an authorization. Anyone can send it. */
@@ -156,34 +166,6 @@ export async function cancellationOf(
 /** Makes the agent a wallet that accepts every signature (ERC-1271) while gas price or base fee is 0: in simulations. */
 export const signForSimulations = ({ testClient }: World, { address }: Pick<Agent, "address">) =>
   testClient.setCode({ address, bytecode: "0x631626ba7e60e01b3a480215025f5260205ff3" });
-
-/** A Backup Agent asks for its stake at the registry, without the service. */
-export async function requestUnstake(world: World, agent: Agent): Promise<void> {
-  const wallet = await walletOf(world, agent);
-  const asked = await wallet.writeContract({
-    address: world.deployment.registry,
-    abi: registryAbi,
-    functionName: "requestUnstake",
-    args: [agent.address],
-  });
-  await mined(world, asked);
-}
-
-/** A voter opens its ballot at the escrow, without the service. */
-export async function openOnChain(
-  world: World,
-  juror: Agent,
-  { id, packed, salt }: { id: string; packed: number; salt: Hex },
-): Promise<void> {
-  const wallet = await walletOf(world, juror);
-  const opened = await wallet.writeContract({
-    address: id as Address,
-    abi: escrowAbi,
-    functionName: "openVote",
-    args: [juror.address, packed, salt],
-  });
-  await mined(world, opened);
-}
 
 /** The wallet of the owner of Relay, factory and token. */
 export const ownersWallet = ({ info, publicClient: { chain } }: World) =>

@@ -69,7 +69,12 @@ export interface Scene {
   /** The time so many seconds after the service's now, in the API's format. */
   inSeconds(seconds: number): Promise<string>;
   /** A new agent that has signed in, with dollars ("50.0") and whole protocol tokens if given. */
-  newAgent(options?: { usd?: string | undefined; tokens?: number | undefined }): Promise<Agent>;
+  newAgent(options?: {
+    usd?: string | undefined;
+    tokens?: number | undefined;
+    /** As of `signIn`. */
+    permission?: Record<string, unknown> | undefined;
+  }): Promise<Agent>;
   /** Gives test dollars, for example "50.0". */
   fundUsd(address: Address, amount: string): Promise<void>;
   usdOf(address: Address): Promise<bigint>;
@@ -182,8 +187,8 @@ export async function openScene(target: Target = inject("target")): Promise<Scen
     call,
     now,
     inSeconds: async (seconds) => new Date(((await now()) + seconds) * 1000).toISOString(),
-    async newAgent({ usd, tokens } = {}) {
-      const agent = await signIn({ url: target.url, chainId });
+    async newAgent({ usd, tokens, permission } = {}) {
+      const agent = await signIn({ url: target.url, chainId, permission });
       await Promise.all([
         usd === undefined ? undefined : scene.fundUsd(agent.address, usd),
         tokens === undefined ? undefined : scene.grantTokens(agent.address, tokens),
