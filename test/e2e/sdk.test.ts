@@ -19,6 +19,7 @@ import { BROKEN, RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";
 import { alone } from "../support/chain.js";
 import {
   type AgentOptions,
+  changing,
   draftOf,
   lying,
   makeJuror,
@@ -433,11 +434,8 @@ describe("a malicious service", () => {
   it("gets no payment that outlives the terms or ten minutes if its clock is ahead", async () => {
     const account = countingAccount();
     const { apiKey } = await newAgent({ account });
-    const fetch = lying(async (url, response) => {
-      if (url.pathname !== "/v1/network") return response;
-      const { data } = (await response.json()) as { data: Network };
-      return Response.json({ data: { ...data, time: "9999-01-01T00:00:00.000Z" } });
-    });
+    const time = "9999-01-01T00:00:00.000Z";
+    const fetch = changing<Network>(/^\/v1\/network$/, (data) => ({ ...data, time }));
     const draft = await work(await newAgent({}, "0"));
     const strict = await newAgent({ account, apiKey, fetch }, "0");
     await expect(strict.create(draft)).rejects.toMatchObject({ name: "RefusedToSign", field: "clock" });

@@ -7,7 +7,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { type Agent, signIn } from "../support/agent.js";
 import { alone, isDelegated } from "../support/chain.js";
-import { draftOf, lying, newAgent } from "../support/client-agents.js";
+import { changing, draftOf, newAgent } from "../support/client-agents.js";
 import {
   checkpointBody,
   created,
@@ -295,11 +295,8 @@ describe.concurrent("the client", () => {
 
   test("refuses to deliver without a checkpoint that the service hides or changes", async () => {
     let change: (data: Json[]) => Json[] = (data) => data;
-    const changing = lying(async (url, response) => {
-      if (!url.pathname.endsWith("/checkpoints")) return response;
-      return Response.json({ data: change(((await response.json()) as { data: Json[] }).data) });
-    });
-    const [buyer, seller] = [await newClient(), await newClient(changing)];
+    const lying = changing<Json[]>(/\/checkpoints$/, (data) => change(data));
+    const [buyer, seller] = [await newClient(), await newClient(lying)];
     const { id } = await buyer.create(await draftOf(buyer));
     await seller.accept(id);
     for (const i of [1, 2]) {

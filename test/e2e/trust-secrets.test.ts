@@ -17,7 +17,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Agent } from "../support/agent.js";
 import { alone, isDelegated, mined, recruit, tokensOf, walletOf } from "../support/chain.js";
-import { makeJuror, newAgent } from "../support/client-agents.js";
+import { changing, makeJuror, newAgent } from "../support/client-agents.js";
 import { ballot, DAY, draft, matched, newJuror, newPair, ok, posted, vote } from "../support/contracts.js";
 import { expectShown, markdownOf, openOperator } from "../support/operator.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
@@ -72,6 +72,13 @@ async function strictlyMatched(
 
 const refusal = (error: Error): string => `\`${error.name}\``;
 
+/** Whether the agent's call notices the attack: it then fails with this in the error's name or message. */
+const noticed = (call: Promise<unknown>, by: string): Promise<string> =>
+  call.then(
+    () => "succeeds",
+    (error: Error) => (String(error).includes(by) ? "it notices" : String(error)),
+  );
+
 /** A service that answers some requests falsely; null passes the request on. */
 function lying(
   answer: (path: string, init: RequestInit) => Response | Promise<Response> | null,
@@ -79,15 +86,10 @@ function lying(
   return async (url, init = {}) => (await answer(new URL(String(url)).pathname, init)) ?? fetch(url, init);
 }
 
+const CONTRACT = /^\/v1\/contracts\/0x[0-9a-f]{40}$/;
 /** A service that changes this of the contracts that it shows. */
 const showing = (changes: object): typeof fetch =>
-  lying((path, init) => {
-    if (!/^\/v1\/contracts\/0x[0-9a-f]{40}$/.test(path)) return null;
-    return fetch(world.url + path, init).then(async (response) => {
-      const { data } = (await response.json()) as { data: object };
-      return Response.json({ data: { ...data, ...changes } });
-    });
-  });
+  changing<object>(CONTRACT, (data) => ({ ...data, ...changes }));
 
 /** How a lying service's act on a delivered contract ends, for a Client that takes its word and for one with a node. */
 async function withAndWithoutNode(
@@ -207,13 +209,9 @@ describe("votes", () => {
     record("open its vote with other votes", changed, ["`CommitmentMismatch`", "`CommitmentMismatch`"]);
 
     const forgetful = await connect({ baseUrl: world.url, account: careful.account, fetch: hidden });
-    const noticed = (agent: StrictAgent) =>
-      agent.openVotes({ wait: false }).then(
-        () => "succeeds",
-        ({ message }: Error) => (message.includes("still sealed") ? "it notices" : message),
-      );
     isHiding = true;
-    const results = [await noticed(forgetful), await noticed(careful)];
+    const opening = (agent: StrictAgent) => noticed(agent.openVotes({ wait: false }), "still sealed");
+    const results = [await opening(forgetful), await opening(careful)];
     record("hide its vote until the bond is lost", results, ["succeeds", "it notices"]);
 
     await (await alone(world, plain)).openVote(id, plainSalt);
@@ -303,12 +301,7 @@ describe.concurrent("an action", () => {
     const pretending = lying((path) =>
       path.endsWith("/dispute") ? Response.json({ data: { status: "disputed" } }) : null,
     );
-    const results = await withAndWithoutNode(pretending, (by, id) =>
-      by.dispute(id).then(
-        () => "succeeds",
-        ({ name, message }: Error) => (name === "NotOnChain" ? "it notices" : message),
-      ),
-    );
+    const results = await withAndWithoutNode(pretending, (by, id) => noticed(by.dispute(id), "NotOnChain"));
     record("pretend an action, such as its dispute", results, ["succeeds", "it notices"]);
   });
 });
@@ -342,17 +335,14 @@ describe.concurrent("a narrower sign-in", () => {
       const victim = await strict({ fetch: pretending, operator: "all", ...options });
       const registered = await operator.delegationOf(victim as never);
       expect(await operator.relayed(world.deployment.delegation, registered)).toBe("succeeds");
-      return victim.revokeKeys().then(
-        () => "succeeds",
-        async ({ message }: Error) => {
-          const { account } = victim;
-          expect(await isDelegated(world, account, "approve")).toBe(true);
-          const honest = await connect({ baseUrl: world.url, account, node: world.info.rpcUrl, apiKey: "" });
-          await honest.revokeKeys();
-          expect(await isDelegated(world, account, "approve")).toBe(false);
-          return message.includes("a wider delegation") ? "it notices" : message;
-        },
-      );
+      const result = await noticed(victim.revokeKeys(), "a wider delegation");
+      if (result === "succeeds") return result;
+      const { account } = victim;
+      expect(await isDelegated(world, account, "approve")).toBe(true);
+      const honest = await connect({ baseUrl: world.url, account, node: world.info.rpcUrl, apiKey: "" });
+      await honest.revokeKeys();
+      expect(await isDelegated(world, account, "approve")).toBe(false);
+      return result;
     };
     const results = [await attack(NO_NODE), await attack({})];
     record("pretend that its sign-in was revoked", results, ["succeeds", "it notices"]);
@@ -452,15 +442,9 @@ describe.concurrent("a delivery", () => {
   });
 
   test("is not sealed to a false key, nor made by a Worker that insists if there is none", async () => {
+    const path = new RegExp(`${strictClient.address}/encryption-key$`);
     const shownKey = (shown: { key: string | null; signature?: null }) =>
-      strict({
-        fetch: async (url, init) => {
-          const response = await fetch(url, init);
-          if (!String(url).endsWith(`${strictClient.address}/encryption-key`)) return response;
-          const { data } = (await response.json()) as { data: object };
-          return Response.json({ data: { ...data, ...shown } });
-        },
-      });
+      strict({ fetch: changing<object>(path, (data) => ({ ...data, ...shown })) });
     const attack = async (by: Strict, options: DeliverOptions) => {
       const id = await strictlyMatched(strictClient, by);
       return by.deliver(id, REFERENCE, options).then(
@@ -483,6 +467,9 @@ describe.concurrent("a delivery", () => {
   test("is read by no accomplice that the service names as the Client or a Backup Agent", async () => {
     const accomplice = await strict();
     const shares: string[] = [];
+    const misnaming = changing<{ status: string }>(CONTRACT, (data) =>
+      data.status === "disputed" ? data : { ...data, client: accomplice.address },
+    );
     const deceived = await strict({
       fetch: async (url, init) => {
         const path = new URL(String(url)).pathname;
@@ -490,16 +477,10 @@ describe.concurrent("a delivery", () => {
           shares.push(String(init.body));
           return Response.json({ data: {} });
         }
-        const response = await fetch(url, init);
-        if (path === "/v1/events") {
-          const page = (await response.json()) as { data: object[] };
-          const asked = { role: "backup-agent", releasedTo: accomplice.address };
-          return Response.json({ ...page, data: [{ type: "key.released", data: asked }], hasMore: false });
-        }
-        if (!/^\/v1\/contracts\/0x[0-9a-f]{40}$/.test(path)) return response;
-        const { data } = (await response.json()) as { data: { status: string } };
-        const isDisputed = data.status === "disputed";
-        return Response.json({ data: { ...data, ...(!isDisputed && { client: accomplice.address }) } });
+        if (path !== "/v1/events") return misnaming(url, init);
+        const page = (await (await fetch(url, init)).json()) as object;
+        const asked = { role: "backup-agent", releasedTo: accomplice.address };
+        return Response.json({ ...page, data: [{ type: "key.released", data: asked }], hasMore: false });
       },
     });
     const { id: plain } = await matched<{ id: Address }>(world, { client, worker });
@@ -550,10 +531,8 @@ describe.concurrent("a delivery", () => {
         id,
         isSealed ? await seal("ipfs://false", id, [recipient]) : "ipfs://false",
       );
-      return reader.readReference(id, "delivery").then(
-        (text) => (text === "ipfs://false" ? "succeeds" : String(text)),
-        ({ message }: Error) => (message.includes("shows another text") ? "it notices" : message),
-      );
+      const reading = reader.readReference(id, "delivery").then((text) => expect(text).toBe("ipfs://false"));
+      return noticed(reading, "shows another text");
     };
     const ids = [await strictlyMatched(parties.Client[0]), await strictlyMatched()] as const;
     for (const id of ids) await strictWorker.deliver(id, REFERENCE, { seal: true });
@@ -576,9 +555,7 @@ describe.concurrent("a delivery", () => {
     ok(await worker.post(`/v1/contracts/${plain}/delivery`, { delivery: REFERENCE }));
     const sealed = await strictlyMatched();
     await strictWorker.deliver(sealed, REFERENCE, { seal: true });
-    const isNoticed = ({ message }: Error) =>
-      message.includes("sealed for another contract") ? "it notices" : message;
-    const opened = (act: Promise<unknown>) => act.then(() => "succeeds", isNoticed);
+    const opened = (act: Promise<unknown>) => noticed(act, "sealed for another contract");
     const results = [];
     for (const source of [plain, sealed]) {
       const id = await strictlyMatched(strictClient, accomplice);
@@ -703,10 +680,7 @@ describe.concurrent("a delivery", () => {
       [sealed, other],
     );
     const shown = (by: Strict, one: string) =>
-      by.readReference(one, "delivery").then(
-        () => "succeeds",
-        ({ message }: Error) => (message.includes("not the reference") ? "it notices" : message),
-      );
+      noticed(by.readReference(one, "delivery"), "not the reference");
     const results = [await shown(trusting, id), await shown(juror, sealed)];
     record("show a Backup Agent a false delivery", results, ["succeeds", "it notices"]);
     // Beside the false share, a true one is read.

@@ -42,3 +42,10 @@ export async function draftOf(agent: Agent, text: Partial<typeof TEXT> = {}) {
 export function lying(change: (url: URL, response: Response) => Response | Promise<Response>): typeof fetch {
   return async (input, init) => change(new URL(String(input)), await fetch(input, init));
 }
+
+/** A service that changes `data` of its responses at these paths. */
+export const changing = <T>(path: RegExp, change: (data: T) => T): typeof fetch =>
+  lying(async ({ pathname }, response) => {
+    if (!path.test(pathname)) return response;
+    return Response.json({ data: change(((await response.json()) as { data: T }).data) });
+  });
