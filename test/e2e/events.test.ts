@@ -303,47 +303,6 @@ describe("reading it", () => {
         (await listEvents(client, `after=${seen.nextAfter}&contractId=${contractId}`)).data.length === 1,
     );
   });
-
-  test("numbers without gaps, however many writers there are and whichever roll back", async () => {
-    const contractId = `0x${"cd".repeat(20)}`;
-    const start = BigInt(await latest(client));
-    const writers = Array.from({ length: 4 }, async (_, writer) => {
-      const connection = await world.pool.connect();
-      try {
-        for (let turn = 0; turn < 30; turn++) {
-          await connection.query("begin");
-          await connection.query(
-            `insert into app.event (type, contract_id, agents, data, occurred_at, source)
-             select 'complaint.filed', $1, '{}', '{}', now(), $2 from pg_sleep(random() * 0.01)`,
-            [contractId, `writer:${start}:${writer}:${turn}`],
-          );
-          await connection.query(turn % 5 === 0 ? "rollback" : "commit");
-        }
-      } finally {
-        connection.release();
-      }
-    });
-    const polled: string[] = [];
-    let after = start.toString();
-    const poll = async (): Promise<void> => {
-      const page = await listEvents(client, `after=${after}`);
-      polled.push(...page.data.map(({ id }) => id));
-      after = page.nextAfter;
-    };
-    const written = Promise.all(writers);
-    await eventually("all is read", async () => {
-      await poll();
-      const { rows } = await world.pool.query("select 1 from app.event where contract_id = $1", [contractId]);
-      return rows.length === 96 && BigInt(after) >= start + 96n;
-    });
-    await written;
-    await poll();
-    expect(polled.map(BigInt)).toEqual(polled.map((_, i) => start + BigInt(i) + 1n));
-    const { rows } = await world.pool.query(
-      "select count(*)::int as count, min(position)::int as first, max(position)::int as last from app.event",
-    );
-    expect(rows[0].count, "every position from 1 on exists once").toBe(rows[0].last);
-  });
 });
 
 describe("the stream", () => {
