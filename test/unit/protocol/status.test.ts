@@ -32,7 +32,6 @@ const facts: StatusFacts = {
 };
 
 const mixed = packOutcomes(["met", "met", "not met"]);
-const noneMet = packOutcomes(["not met", "not met", "not met"]);
 
 it.each([
   ["created", "cancelled-unmatched"],
@@ -85,17 +84,6 @@ describe("endedAt and endingOf", () => {
     ]);
   });
 
-  it.each([
-    ["approved", "approved"],
-    ["tallied", "dispute"],
-    ["declined", "declined"],
-    ["cancelled", "cancelled"],
-    ["withdrawn", "withdrawn"],
-  ] as const)("%s ended when it happened", (phase, ending) => {
-    expect(endedAt({ ...facts, phase, endedAt: 777 }, FAR)).toBe(777);
-    expect(endingOf({ ...facts, phase }, FAR)).toBe(ending);
-  });
-
   it("a dispute has no end before its tally", () => {
     expect(endedAt({ ...facts, phase: "disputed", endedAt: null }, FAR)).toBeNull();
     expect(endingOf({ ...facts, phase: "disputed" }, FAR)).toBeNull();
@@ -107,31 +95,9 @@ describe("settlementLegs", () => {
   const names = (changed: Partial<typeof base>, now: number) =>
     settlementLegs({ ...base, ...changed }, now)?.map((leg) => `${leg.name} ${leg.amount}`);
 
-  it("follow the ending", () => {
+  it("refund the deposit of a contract that no one accepted", () => {
     expect(names({ phase: "created" }, MATCH)).toEqual(["deposit-refund 50000000"]);
     expect(names({ phase: "cancelled", workerInitiated: true }, 0)).toEqual(["deposit-refund 2500000"]);
-    expect(names({ phase: "matched" }, DELIVERY)).toEqual([
-      "price-refund 50000000",
-      "slashed-stake-to-client 2000000",
-      "slashed-stake-to-treasury 500000",
-    ]);
-    expect(names({ phase: "withdrawn" }, 0)).toEqual([
-      "price-refund 50000000",
-      "slashed-stake-to-client 750000",
-      "stake-back 1750000",
-    ]);
-    expect(names({ phase: "delivered" }, REVIEW)).toEqual([
-      "worker-pay 47500000",
-      "protocol-fee 2500000",
-      "stake-back 2500000",
-    ]);
-    expect(names({ phase: "tallied", outcomes: noneMet, settled: true }, FAR)).toEqual([
-      "price-refund 50000000",
-      "slashed-stake-to-client 2000000",
-      "slashed-stake-to-treasury 500000",
-      "dispute-bond-back 2500000",
-      "jury-leftover 5",
-    ]);
   });
 });
 
