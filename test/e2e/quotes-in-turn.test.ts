@@ -19,14 +19,10 @@ const service = await startApi(world.info, { inQuoteTurn });
 const scene = await openScene({ ...world.target, url: service.url });
 const { client, worker } = await newPair(scene);
 
-/** Statements for quotes of these callers, whose responses the test holds back, and how many quotes share each. */
+/** Statements for quotes of the client, whose responses the test holds back, and how many quotes share each. */
 let held: { quotes: number; pass(): void }[] | null = null;
-let heldCallers: string[] = [client.address];
 const heldQuotes = () => held?.reduce((sum, { quotes }) => sum + quotes, 0);
-/** Callers of each statement that stored attempts. */
-let stored: string[][] = [];
 
-/** Responses that are let pass together arrive in one turn of the event loop. */
 function letPass(): void {
   for (const { pass } of held ?? []) pass();
   held = null;
@@ -39,11 +35,9 @@ beforeAll(() => {
     const [statement, settings, respond] = args;
     const { name, values = [] } = statement;
     type Call = { caller: Address; kind?: string };
-    const callsOf = (wanted: string): Call[] => (name === wanted ? JSON.parse(String(values[0])) : []);
-    const attempts = callsOf("creation_attempt_stored");
-    if (attempts.length > 0) stored.push(attempts.map(({ caller }) => caller));
-    const isHeld = ({ caller, kind }: Call) => heldCallers.includes(caller) && kind === "create";
-    const quotes = callsOf("outbox_state").filter(isHeld).length;
+    const calls: Call[] = name === "outbox_state" ? JSON.parse(String(values[0])) : [];
+    const isHeld = ({ caller, kind }: Call) => caller === client.address && kind === "create";
+    const quotes = calls.filter(isHeld).length;
     const send = (...all: unknown[]) => (query as (...all: unknown[]) => unknown).apply(this, all);
     if (held === null || quotes === 0) return send(...args);
     return send(statement, settings, (...response: unknown[]) => {
@@ -53,10 +47,7 @@ beforeAll(() => {
     });
   } as never;
 });
-afterEach(() => {
-  letPass();
-  heldCallers = [client.address];
-});
+afterEach(letPass);
 afterAll(async () => {
   pg.Client.prototype.query = query;
   await service.stop();
@@ -75,26 +66,4 @@ test("a payment passes quotes that hang, and the quotes that wait behind them", 
 
   letPass();
   expect((await Promise.all(quotes)).map(({ status }) => status)).toEqual([402, 402, 402, 402, 402]);
-});
-
-test("attempts that are ready in one turn of the event loop share a statement, but not those of one caller", async () => {
-  const { client, worker } = await newPair(scene);
-  const drafts = await Promise.all(Array.from({ length: 3 }, () => draft(world)));
-  heldCallers = [client.address, worker.address];
-  held = [];
-  const quotes = [client, client, worker].map((agent, i) =>
-    agent.post("/v1/contracts", JSON.stringify(drafts[i])),
-  );
-  await expect.poll(heldQuotes).toBe(3);
-  stored = [];
-
-  letPass();
-
-  expect((await Promise.all(quotes)).map(({ status }) => status)).toEqual([402, 402, 402]);
-  const { address } = client;
-  expect(stored.map((callers) => callers.toSorted())).toContainEqual([address, worker.address].toSorted());
-  expect(stored.map((callers) => callers.filter((caller) => caller === address))).toEqual([
-    [address],
-    [address],
-  ]);
 });
