@@ -117,7 +117,7 @@ function urlOf({ host, port }: { host: string; port: number }): string {
 }
 
 /** Renames a file that is larger than `maxBytes`, in place of the one that was renamed before. */
-export function setAside(path: string, maxBytes: number): void {
+function setAside(path: string, maxBytes: number): void {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (size > maxBytes) renameSync(path, `${path}.old`);
 }
