@@ -149,23 +149,6 @@ describe("a contract", () => {
     await client.waitFor(id, "settled-all-met", { timeoutMs: 60_000, intervalMs: 100 });
   });
 
-  it("is a listing that a Buyer takes, or is declined, cancelled or withdrawn", async () => {
-    const [client, worker] = await Promise.all([newAgent({}, "200"), newAgent({}, "200")]);
-    const terms = await work(client);
-    const listing = await worker.create({ ...terms, initiator: "worker", client: client.address });
-    const reserved = { awardMethod: "direct_award", client: null };
-    expect(listing).toMatchObject({ initiator: "worker", workerStake: "2.5", ...reserved });
-    expect(await client.accept(listing.id)).toMatchObject({ status: "matched", escrowedFunds: "50.0" });
-    expect(await worker.withdraw(listing.id)).toMatchObject({ status: "cancelled-withdrawn" });
-
-    const award = await client.create({ ...terms, worker: worker.address });
-    expect(await worker.decline(award.id)).toMatchObject({ status: "cancelled-unmatched" });
-    const tender = await client.create(terms);
-    expect(await client.cancel(tender.id)).toMatchObject({ status: "cancelled-by-initiator" });
-    await expect(client.waitFor(tender.id, "matched")).rejects.toThrow("cancelled-by-initiator");
-    expect((await client.list({ client: client.address, status: "closed" })).items).toHaveLength(3);
-  });
-
   it("is not settled again by anyone's own transaction once the service settled it", async () => {
     const client = await newAgent();
     const { id } = await client.create(await work(client));

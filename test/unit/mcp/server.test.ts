@@ -18,20 +18,10 @@ import { agentOf } from "../client/fake-service.js";
 import { servedTerms } from "../client/served-terms.js";
 
 const KEY = "a key that only this test knows";
-const HOUR_MS = 3_600_000;
 
 /** A server whose tools can return anything. */
 const serverOf = (agent: Agent, access: ServerOptions["access"], output: z.ZodType = z.looseObject({})) =>
   createMcpServer({ agent, access, outputs: () => output, unfinished: createUnfinishedCalls() });
-
-it("no deadline is counted from a service's clock that is an hour ahead", async () => {
-  const agent = await agentOf(() => undefined, { now: () => Date.now() + HOUR_MS });
-  const client = await connectInMemory(agent);
-  const work = { title: "x", taskDescription: "x", acceptanceCriteria: ["x"], price: "1" };
-  const result = await client.callTool({ name: "post_contract", arguments: work });
-  expect(JSON.stringify(result.content)).toContain("RefusedToSign");
-  await client.close();
-});
 
 /** A language model's client of a server in this process that may write. */
 async function connectInMemory(agent: Agent, output?: z.ZodType): Promise<Client> {

@@ -3,18 +3,6 @@ import { expect, it } from "vitest";
 
 const begin = async () => ({});
 
-it("gives an abandoned call to the next one with the same input, once", () => {
-  const calls = createUnfinishedCalls();
-  const first = calls.enter("post", begin);
-  expect(calls.enter("post", begin)).not.toBe(first);
-  first.isAbandoned = true;
-  expect(calls.enter("post", begin)).toBe(first);
-  expect(calls.enter("post", begin)).not.toBe(first);
-  expect(calls.resume(first.resumeId)).toBe(first);
-  calls.forget(first);
-  expect(calls.resume(first.resumeId)).toBeUndefined();
-});
-
 it("has a bound, and forgets no call that could still pay", () => {
   const calls = createUnfinishedCalls(2);
   const [pending, ended] = [calls.enter("one", begin), calls.enter("two", begin)];

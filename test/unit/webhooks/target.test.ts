@@ -124,14 +124,6 @@ describe("a URL", () => {
     ).rejects.toThrow("leads to a private, local or reserved address");
   });
 
-  test("is resolved once for each call: the checked address is the one that is called", async () => {
-    const { url } = await receiver((_request, response) => response.end());
-    const names = await nameServer("127.0.0.1", "10.0.0.1");
-    const port = new URL(url).port;
-    expect(await post(`http://once.example:${port}/`, { ...LOCAL, nameServers: [names.address] })).toBe(200);
-    expect(names.asked()).toBe(1);
-  });
-
   test("is rejected without an address", async () => {
     const nobody = await nameServer();
     await expect(
