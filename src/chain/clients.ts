@@ -87,9 +87,9 @@ interface RpcAnswer {
 
 /**
  * JSON-RPC 2.0 over HTTP, with viem's retries and errors: HttpRequestError, TimeoutError and RpcRequestError, without a
- * call's parameters. viem's own transport writes each request into the error for a timeout that might come, which costs
- * more than the request. Its timeout ends with the response's head, it waits as long as `Retry-After` asks, and it assigns
- * the responses of a batch by position even if one is missing.
+ * call's parameters. viem's own transport writes each request into an error for a timeout that might never occur, which
+ * costs more than the request. Its timeout ends with the response's head, it waits as long as `Retry-After` asks, and it
+ * assigns the responses of a batch by position even if one is missing.
  */
 export function rpcTransport(
   rpcUrl: string,

@@ -122,7 +122,7 @@ export const rawBody = (limit: number) =>
     await next();
   });
 
-/** Of a body without an announced length: each costs as much as a kilobyte. */
+/** Maximum pieces of a body without Content-Length: each costs as much as a kilobyte. */
 const MAX_PIECES = 4_096;
 
 async function readBytes(request: Request, limit: number): Promise<Buffer> {

@@ -51,8 +51,8 @@ export async function isDirectTransfer(
   if (transfer === null) return false;
   const opening = await readOpening(deps, payment);
   if (actionOf(payment, transfer, opening) !== undefined) return false;
-  // Money from before can be what the escrow was opened with, and is booked then. Of its initiator's transfers of exactly
-  // the deposit, the escrow itself refunds all but one.
+  // Money from before the opening can be what the escrow was opened with; then it is booked. The escrow itself refunds
+  // all but one of its initiator's transfers of exactly the deposit.
   const isOwed = !isBefore(transfer, opening) || (purpose === "refund" && opening.deposit !== null);
   if (isOwed) await requireFinal(deps, transfer);
   return isOwed;

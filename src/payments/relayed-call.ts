@@ -108,7 +108,7 @@ export async function awaitOutcome(
   return keepFirst(deps, row, applied).catch(() => keepFirst(deps, row, applied));
 }
 
-/** Of identical calls, a slower one is refused for what a faster one did: its operation was stored before that. */
+/** If a faster identical call caused the refusal, returns the operation that it stored. */
 export const orStored = <T>(performed: Promise<T>, findStored: () => Promise<T | undefined>): Promise<T> =>
   performed.catch(async (error: unknown) => {
     const stored = error instanceof AppError && error.status < 500 ? await findStored() : undefined;
@@ -192,7 +192,7 @@ function replayOf({ transaction, settledAt, ...stored }: NonNullable<OperationRo
 }
 
 export interface PaidCall<Action extends PaidAction = PaidAction> extends CallIdentity {
-  /** Of the resource that is paid for. */
+  /** Path of the resource that is paid for. */
   path: string;
   headers: HeaderReader;
   /** The token to pay in; the deployment's stablecoin by default. */
@@ -203,7 +203,7 @@ export interface PaidCall<Action extends PaidAction = PaidAction> extends CallId
   beforeQuote?(action: Action): Promise<void>;
   /** Stores what the database must hold before the relayer gets the operation. Throws to refuse it. */
   beforeOperation?(action: Action, payment: AcceptedPayment): Promise<void>;
-  /** Stores again what was dropped, for an operation that is pending, or refunds a refused call by opening the escrow. */
+  /** Stores dropped texts again, for an operation that is pending or that refunds a refused call by opening the escrow. */
   restore?(): Promise<void>;
   /** Reads the response after the action was applied on chain. */
   respond(mined: Pick<OperationRow, "escrow">): Promise<Success>;

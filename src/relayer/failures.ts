@@ -25,11 +25,11 @@ export const TOO_EARLY: ReadonlySet<string> = new Set([
 export const PAYMENT_USED = "AuthorizationUsed";
 /** Hold reason while the stablecoin is paused. */
 export const TOKEN_PAUSED = "TokenPaused";
-/** Of a keeper's operation that is too early: about four minutes, then the keeper enqueues a new one. */
+/** Maximum tries of a keeper's operation that is too early (about four minutes); then the keeper enqueues a new one. */
 const EARLY_TRIES = 8;
-/** Of an operation that a reorg removed after it was reported as applied: also about four minutes. */
+/** Maximum tries of an operation that a reorg removed after it was reported as applied: also about four minutes. */
 export const REPORTED_TRIES = 34;
-/** Of an operation that failed on chain after its simulation: a reorg or a foreign transaction changed the state. */
+/** Maximum tries of an operation that failed on chain after its simulation: a reorg or foreign transaction interfered. */
 export const FAILED_TRIES = 2;
 
 /** Failures that a signer can cause after every simulation: by its signature, its money, or a wallet that burns gas. */
@@ -119,7 +119,7 @@ export async function usedPayments(
   return new Set((await Promise.all(used)).flat());
 }
 
-/** Of the batch's transaction. */
+/** Where the batch's transaction was mined. */
 type Place = Pick<TransactionReceipt, "blockHash" | "blockNumber" | "transactionIndex">;
 
 /**

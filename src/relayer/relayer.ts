@@ -1,4 +1,4 @@
-/** One signer's loop (take ownership, follow sent batches, send waiting operations), and who looks after signers without one. */
+/** One signer's loop (takes ownership, follows batches, sends operations), and the follower of signers without a loop. */
 import { setTimeout as delay } from "node:timers/promises";
 import { relayAbi } from "@working-contracts/protocol/abi";
 import type { Deployment } from "@working-contracts/protocol/deployment";

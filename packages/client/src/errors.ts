@@ -60,7 +60,7 @@ export class RefusedToSign extends Error {
   }
 }
 
-/** A reference is there, and is not what was delivered, or cannot be opened. Of a delivery: dispute it, if it stays so. */
+/** A reference exists, but is not what was delivered or cannot be opened. Dispute a delivery if this persists. */
 export class UnreadableReference extends Error {
   override readonly name = "UnreadableReference";
 }

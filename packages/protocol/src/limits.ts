@@ -16,7 +16,7 @@ export const LIMITS = {
   /** Decoding a hostile 64 KB URL takes 0.1 s, and happens before any rate limit. */
   urlLength: 8_192,
 
-  /** That one IP address can post. Their texts are stored unpaid, for 40 minutes. */
+  /** Bytes that one IP address can post. Their texts are stored unpaid, for 40 minutes. */
   newContractBytesPerMinute: 32 * 1024 * 1024,
   /** Operations of one agent that can fail on chain: a wallet can sign so that only simulations pass. */
   failedOperationsPerHour: 3,
@@ -83,11 +83,11 @@ export const LIMITS = {
   /** A stream is dropped if its reader accepts no data for this long. */
   streamStall: 20,
   webhooksPerAgent: 10,
-  /** Of all agents, for events of others: an event updates every one that matches. */
+  /** Webhooks of all agents for events of others: an event updates every one that matches. */
   webhooksForOthers: 10_000,
   /** From this number of them on, only agents with a matched contract or a stake create more. */
   webhooksForOthersOfStrangers: 2_000,
-  /** Failed events of a webhook that wait to be sent again. At the limit, no new event is sent. */
+  /** Failed events of a webhook that wait for a retry. At the limit, no new event is sent. */
   webhookRetries: 1_000,
   webhookUrlLength: 2_048,
   webhookDescriptionLength: 200,

@@ -49,7 +49,7 @@ export async function loadContractForAction(
   throw rows[0]?.unsure === true ? reorganized() : noContract(id);
 }
 
-/** By handle: the planner takes longer for this statement than the statement itself. */
+/** Prepared once per database handle: planning this statement takes longer than running it. */
 const prepared = new WeakMap<Executor, ReturnType<typeof prepareOn>>();
 
 function prepareOn(db: Executor) {
