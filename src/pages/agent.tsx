@@ -116,7 +116,7 @@ function Own({ data: { profile, stake } }: { data: AgentPageData }) {
       </form>
       <form data-action="stake" data-name="Stake">
         <label>
-          Protocol tokens to stake; if empty, as many as a Backup Agent needs{" "}
+          Protocol tokens to stake (empty: the required minimum){" "}
           <input name="amount" inputmode="decimal" />
         </label>
         <button type="submit">Stake</button>
@@ -126,7 +126,7 @@ function Own({ data: { profile, stake } }: { data: AgentPageData }) {
         data-name="Unstake"
         hidden={stake.staked === "0.0" || stake.releasableAt !== null}
       >
-        <button type="submit">Unstake</button> <small>All of it, after 48 hours.</small>
+        <button type="submit">Unstake</button> <small>Withdraws the whole stake after 48 hours.</small>
       </form>
     </section>
   );

@@ -74,10 +74,11 @@ function PostPage({ stake, fee }: { stake: number; fee: number }) {
           <input type="checkbox" name="listing" /> I offer work: I am the worker and pay the stake
         </label>
         <label>
-          Only for this address, if any <input name="counterparty" pattern="0x[0-9a-fA-F]{40}" />
+          Reserve it for this address (optional) <input name="counterparty" pattern="0x[0-9a-fA-F]{40}" />
         </label>
         <label>
-          Hash or URI of supporting data, if any <input name="materials" maxlength={LIMITS.referenceLength} />
+          Hash or URI of supporting data (optional){" "}
+          <input name="materials" maxlength={LIMITS.referenceLength} />
         </label>
         <fieldset>
           <legend>Deadlines, all counted from now</legend>

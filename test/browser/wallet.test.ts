@@ -130,7 +130,7 @@ async function fillIn({ page }: Person, { listing, counterparty, materials }: Po
   await page.getByRole("button", { name: "Remove" }).nth(1).click();
   await page.getByLabel("Price in").fill("50");
   if (listing) await page.getByLabel("I offer work").check();
-  if (counterparty !== undefined) await page.getByLabel("Only for this address").fill(counterparty);
+  if (counterparty !== undefined) await page.getByLabel("Reserve it for this address").fill(counterparty);
   if (materials !== undefined) await page.getByLabel("supporting data").fill(materials);
   expect(await page.locator("output.quote").innerText()).toBe(
     listing

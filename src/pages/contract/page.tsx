@@ -213,13 +213,17 @@ function Actions({ data: { contract, terms, now } }: { data: ContractPageData })
       hidden
     >
       <h2>Your actions</h2>
-      <Action action="accept" name="Accept" text="You pay the deposit that the terms name into the escrow." />
+      <Action
+        action="accept"
+        name="Accept"
+        text="You pay the deposit that the terms require into the escrow."
+      />
       <Action action="decline" name="Decline" text="The initiator gets its deposit back." />
       <Action action="cancel" name="Cancel" text="You get your deposit back." />
       <Action
         action="deliver"
         name="Deliver"
-        text="Once. Sealed to the client's key if it has published one."
+        text="You can deliver only once. The reference is sealed to the client's key if it has published one."
       >
         <label>
           Hash or URI of your work <input name="reference" required maxlength={4096} />
@@ -253,7 +257,7 @@ function Actions({ data: { contract, terms, now } }: { data: ContractPageData })
         ))}
       </Action>
       <Action action="open-vote" name="Open your vote" text="A vote that stays sealed loses its bond." />
-      <Action action="complain" name="File a complaint" text="Public, and moves no money.">
+      <Action action="complain" name="File a complaint" text="Complaints are public and move no money.">
         <label>
           What happened <textarea name="reason" required maxlength={10_000} rows={3} />
         </label>

@@ -139,7 +139,7 @@ export function createAccount(container: HTMLElement) {
       const wallet = await choose();
       if (wallet === undefined) return;
       tell(
-        "Sign in with your wallet: it costs no gas and moves no money. From then on, programs of your address have to sign each action. The requests after that make the key with which you read sealed deliveries; you may reject them",
+        "Sign in with your wallet: this costs no gas and moves no money. Afterwards, programs of your address have to sign each action. The next requests create the key with which you read sealed deliveries; you can reject them",
       );
       await signIn(wallet);
       tell("Signed in");
