@@ -319,7 +319,7 @@ describe.concurrent("the client", () => {
       (data: Json[]) => data.toReversed(),
     ]) {
       change = lie;
-      await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow("is not the last that you submitted");
+      await expect(seller.deliver(id, "ipfs://page")).rejects.toThrow("was not submitted from here");
     }
     change = (data) => data;
     expect((await seller.deliver(id, "ipfs://page")).status).toBe("under-review");

@@ -72,7 +72,7 @@ export function actions(session: Session) {
     if (own.length > 0 && (!isLast || data.some(({ toSequence }) => toSequence > last)))
       throw new RefusedToSign(
         "checkpoints",
-        "the last checkpoint is not the last that you submitted here. If another program of yours did, deliver from there",
+        "the last checkpoint was not submitted from here. If another program of yours submitted it, deliver from there",
       );
     const { applicationTerms } = served.document as TermsDocument;
     const metrics = data.at(-1)?.data ?? null;
@@ -137,10 +137,7 @@ export function actions(session: Session) {
         key: leaf,
       });
       if (leaf !== checkpointLeaf(stored))
-        throw new RefusedToSign(
-          "checkpoints",
-          "the service stored another checkpoint than the one you submitted",
-        );
+        throw new RefusedToSign("checkpoints", "the stored checkpoint is not the one that you submitted");
       const { submitted } = session;
       const key = checkpointsKey(id);
       if (!(await submitted.read(key)).includes(leaf)) await submitted.add(key, leaf);

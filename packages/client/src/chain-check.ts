@@ -340,13 +340,13 @@ export async function requireDone(
   const isTrue = (shown: unknown) => shown === true;
   await waitUntil(isDone, isTrue, { timeoutMs: LAG_MS, signal }).catch((error) => {
     signal?.throwIfAborted();
-    const reported = `The service reports ${action} on ${id} as done, and your node`;
+    const reported = `The service reports ${action} on ${id} as done, but your node`;
     if (isOutage(error) || performance.now() - answeredAt > SILENCE_MS)
       throw new ConnectionError(`${reported} cannot confirm it (${error.message})`, { cause: error });
     const advice =
       action === "create"
-        ? "post nothing before its payment has ended, unless this program repeats the same draft"
-        : "act yourself, in time (onChain, wcontract on-chain)";
+        ? "do not post again until its payment has expired, unless this program repeats the same draft"
+        : "act yourself before the deadline (onChain, wcontract on-chain)";
     throw new NotOnChain(`${reported} does not (${error.message}): ${advice}.`, id, error);
   });
 }
@@ -402,7 +402,7 @@ export async function grantAt(node: ChainNode, network: Addresses, agent: Addres
   await requireAnswer(rpc, [network.implementation, DEPENDENCIES], {
     isRight: (found) => sliceHex(found, 64, 96) === padHex(network.relay as Hex, { size: 32 }),
     field: "relay",
-    difference: `the escrows obey another operator than ${network.relay}`,
+    difference: `the escrows' operator is not ${network.relay}`,
   });
   const data = encodeCall("grants(address,address)", agent, network.relay as Address);
   const grant = await callAt(rpc, network.relay, data);
@@ -423,7 +423,7 @@ export async function requireNotWider(
     (grant.actions & ~actions) === 0 &&
     (grant.actions === 0 || until === 0 || (grant.until !== 0 && grant.until <= until));
   const stateOf = () =>
-    "On chain, a wider delegation than you signed now is still in force. End it yourself (`onChain`: `revoke` or `register`; wcontract on-chain)";
+    "On chain, a wider delegation than you just signed is still in force. End it yourself (`onChain`: `revoke` or `register`; wcontract on-chain)";
   const wait = { timeoutMs: REGISTRATION_MS, signal: http.signal, stateOf };
   await waitUntil(() => grantAt(node, network, signer.address), isNotWider, wait);
 }

@@ -81,9 +81,7 @@ export function deliveries(session: Session, deliverText: (id: string, text: str
     if (field !== "delivery") hash = (await termsOf(id)).document.supplementaryMaterialsHash;
     else if (node !== undefined) hash = await (await escrowOf(id, node)).deliveryHash();
     if (hash === undefined || hash === keccak256(stringToHex(text))) return text;
-    throw new UnreadableReference(
-      `${field}: the service shows another text than the one whose hash is on chain`,
-    );
+    throw new UnreadableReference(`${field}: the text does not match its hash on chain`);
   }
 
   /** By the contract's terms, or for a listing for anyone by the chain: the service could name an accomplice. */

@@ -160,7 +160,7 @@ export async function verifyWebhook(
     String((headers instanceof Headers ? headers.get(name) : inAnyCase(headers, name)) ?? "");
   const [id, timestamp] = [headerOf("webhook-id"), headerOf("webhook-timestamp")];
   if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= WEBHOOK_TOLERANCE_SECONDS))
-    throw new Error(`The webhook message is dated ${timestamp || "nowhere"}, not now`);
+    throw new Error(`The webhook-timestamp is ${timestamp || "missing"}, not current`);
   const key = await crypto.subtle.importKey(
     "raw",
     bytesOf(secret.replace(/^whsec_/, "")),

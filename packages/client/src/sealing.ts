@@ -191,7 +191,7 @@ export function sharing(session: Session, access: Access) {
     const text = await committedReference(id, "delivery", kept);
     if (text === null)
       throw new Error(
-        `The service shows no delivery of ${id}: it hides it, or the Worker delivered on chain and has to send it`,
+        `The service shows no delivery of ${id}: it hides it, or the Worker delivered on chain and must send it to you`,
       );
     const jwe = parseSealed(text);
     const plain = jwe && (await plainTextOf(jwe, { id, address: me, keys: await ownKeys() }));

@@ -141,7 +141,10 @@ export async function call<E extends Endpoint>(
 ): Promise<ResponseOf<E>> {
   const response = await session.http.send(requestOf(session, endpoint, input as never));
   if (response.status === 402)
-    throw new RefusedToSign("quote", `${endpoint} costs money, and only the named actions pay`);
+    throw new RefusedToSign(
+      "quote",
+      `${endpoint} costs money; only create, accept, dispute, vote and stake pay`,
+    );
   return response.json as ResponseOf<E>;
 }
 

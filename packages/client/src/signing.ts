@@ -37,7 +37,7 @@ export function requireOwnDomain(
   if (asked === own) return;
   throw new RefusedToSign(
     "domain",
-    `${baseUrl} asks for a sign-in to ${asked}, not to ${own}. If that is the service you want, name its domain`,
+    `${baseUrl} asks for a sign-in to ${asked}, not to ${own}. If ${asked} is the service you want, pass it as domain (--domain)`,
   );
 }
 
@@ -91,7 +91,7 @@ function requireChallenge(
   if (!/^0x[0-9a-f]{64}$/.test(nonce)) throw new RefusedToSign("nonce", "the challenge has no nonce");
   const isDated = Number.isInteger(issuedAt) && Number.isInteger(expiresAt);
   if (!isDated || issuedAt < since - PROCESS_LAG || issuedAt > now + PROCESS_LAG)
-    throw new RefusedToSign("issuedAt", `the challenge is not dated now, but ${textOf("Issued At")}`);
+    throw new RefusedToSign("issuedAt", `the challenge is dated ${textOf("Issued At")}, not now`);
   if (expiresAt > issuedAt + CHALLENGE_VALIDITY)
     throw new RefusedToSign("expiresAt", `the challenge is valid until ${textOf("Expires At")}, too long`);
 
@@ -234,7 +234,7 @@ export async function callSigned<E extends Endpoint>(
   });
   return signing.catch((error) => {
     if (error instanceof RefusedToSign)
-      error.message += `. But you signed ${action}: for ten minutes it can be carried out, unless you call cancelSignatures (onChain, wcontract on-chain)`;
+      error.message += `. But you signed ${action}, which can be carried out for ten minutes unless you call cancelSignatures (onChain, wcontract on-chain)`;
     throw error;
   });
 }

@@ -131,7 +131,7 @@ export function votes(session: Session, toEscrow: ToEscrow) {
               const advice =
                 "open the vote within a day of the end of voting (openVotes, wcontract open-votes)";
               throw new Error(
-                `You voted on ${id}, which could not be stored here (${cause.message}): ${advice}`,
+                `You voted on ${id}, but this could not be saved here (${cause.message}): ${advice}`,
               );
             });
           return {
@@ -345,7 +345,7 @@ async function openAlone(
 ): Promise<void> {
   const { signer, network, maxGasCost, clock } = session;
   if (typeof node !== "string" || !("signTransaction" in signer))
-    throw new Error("this account sends no transactions");
+    throw new Error("this account cannot send transactions");
   const { onChainActions } = await import("./on-chain.js");
   const own = signer as unknown as OnChainOptions["account"];
   const account: typeof own = {
@@ -353,7 +353,7 @@ async function openAlone(
     async signTransaction(transaction, ...rest) {
       const named = nonces.get(id) ?? new Set();
       nonces.set(id, named.add(Number(transaction.nonce)));
-      if (named.size > MAX_NONCES) throw new Error("the node names one account nonce after the other");
+      if (named.size > MAX_NONCES) throw new Error("the node named too many account nonces");
       return own.signTransaction(transaction, ...rest);
     },
   };

@@ -79,7 +79,10 @@ async function secretOf(
   const message = `${purpose} Whoever has this signature has the secret: sign it for no one else.\n\nChain ID: ${chainId}\nContract: ${contract}`;
   const signature = await signer.signMessage({ message });
   if ((await signer.signMessage({ message })) === signature) return keccak256(signature);
-  throw new RefusedToSign("secret", "this wallet signs differently each time, so it cannot keep a secret");
+  throw new RefusedToSign(
+    "secret",
+    "this wallet signs differently each time, so its signature yields no secret",
+  );
 }
 
 /** Turns 32 bytes into an X25519 private key in PKCS #8 (RFC 8410, section 7). */
@@ -115,7 +118,7 @@ export async function ownKeysOf({ signer, network }: Session): Promise<KeyPair> 
 export async function publishKey(session: Session, { key }: KeyPair): Promise<void> {
   const { signer } = session;
   if (signer.isContract)
-    throw new RefusedToSign("wallet", "who seals to a contract wallet cannot check its signature");
+    throw new RefusedToSign("wallet", "senders cannot check a contract wallet's signature");
   if ((await servedKey(session, signer.address)).key === key) return;
   const signature = await signer.signMessage({ message: keyText(session, signer.address, key) });
   await call(session, "POST /v1/agents/me/encryption-key", { body: { key, signature } });

@@ -184,7 +184,7 @@ describe("an acceptance that is paid, and that the node does not show", () => {
       const { error, resumed, state } = await accepting(delay);
       expect(error).toMatchObject({ name: "OutcomeUnknown", cause: { name: "ConnectionError" } });
       expect(error.message).toContain(
-        `reports accept on ${id} as done, and your node cannot confirm it (${reason}). Resume this call`,
+        `reports accept on ${id} as done, but your node cannot confirm it (${reason}). Resume this call`,
       );
       expect(await resumed()).toEqual(contract("matched"));
       expect(state.signed).toBe(1);

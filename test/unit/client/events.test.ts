@@ -210,5 +210,5 @@ it("verifies a webhook with its secret, and refuses a changed or an old one", as
   await expect(verifyWebhook(secret, changed)).rejects.toThrow("not signed");
   await expect(verifyWebhook(other, { headers, body })).rejects.toThrow("not signed");
   const old = { ...headers, "webhook-timestamp": "1" };
-  await expect(verifyWebhook(secret, { headers: old, body })).rejects.toThrow("not now");
+  await expect(verifyWebhook(secret, { headers: old, body })).rejects.toThrow("not current");
 });

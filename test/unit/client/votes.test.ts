@@ -202,9 +202,7 @@ describe("with a node, a late vote", () => {
   it("is opened after another transaction used its account nonce, a few times at most", async () => {
     const { open, transactions, state } = await late(() => refused(403), { opens: false });
     for (let round = 0; round < 6; round++) {
-      await expect(open()).rejects.toThrow(
-        round < 5 ? "Missing or invalid" : "one account nonce after the other",
-      );
+      await expect(open()).rejects.toThrow(round < 5 ? "Missing or invalid" : "too many account nonces");
       // The first is refused twice at the same one.
       if (round > 0) state.nonce++;
     }
