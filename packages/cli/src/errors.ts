@@ -14,12 +14,13 @@ import { CommanderError } from "commander";
 export const EXIT_HELP = `
 Exit codes:
   0  success
-  1  failure, or verify found a difference, or the node does not show what the service reports: act \`on-chain\`; but
-     after a post, post nothing before the payment that the message names has ended
+  1  failure, or verify found a difference, or the node does not show what the service reports: use
+     \`wcontract on-chain\`; after a post, do not post again until the payment that the message names has expired
   2  wrong usage, or a missing setting
   3  the service refused the request
-  4  nothing was paid (over the limit, or the service's text, clock or quote was wrong), or the payment was not used,
-     says the service. If one was signed, the message says until when it can still be used: do not post again before that
+  4  nothing was paid (over the limit, or the service's text, clock or quote was wrong), or the service reports that the
+     payment was not used. If one was signed, the message says until when it can still be used: do not post again
+     before that
   5  no response from the service or the node, or a 5xx, or the outcome of a payment is unknown: run the same command
      again. If an action already took effect, it is refused with 409, and \`wcontract show\` says so.
      But a post and a stake pay each time: before you repeat one, check \`wcontract list --client <your address>\` (with

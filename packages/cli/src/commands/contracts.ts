@@ -215,9 +215,12 @@ function addVotes(program: Command, contextOf: ContextOf): void {
           ].join("\n"),
         );
         if (entrust) return;
-        if (!wait) return context.out.progress("Run `wcontract open-votes` then, or now: it waits.");
+        if (!wait)
+          return context.out.progress(
+            "Run `wcontract open-votes` then, or now: it waits for the end of voting.",
+          );
         context.out.progress(
-          "waiting until voting has ended, to open the vote; if this ends before, run `wcontract open-votes`",
+          "waiting until voting has ended, to open the vote; if this command is interrupted, run `wcontract open-votes`",
         );
         const opened = await agent
           .openVotes({ id, onFailure: reportTo(context) })
@@ -366,8 +369,8 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
   // A node that cannot say, too, must not cost a Dispute Bond.
   const advice =
     failure instanceof UnreadableReference
-      ? "Try again; if it stays so and you are its Client, dispute it before the review deadline"
-      : "That says nothing of the delivery: try again, or with another node";
+      ? "Try again; if it still cannot be opened and you are the Client, dispute it before the review deadline"
+      : "This does not mean that the delivery is bad: try again, or use another node";
   return { references, unopened: failure ? `${failure.message}. ${advice}` : undefined };
 }
 

@@ -26,13 +26,19 @@ const ACTIONS: Record<
   ],
   "tally <id>": ["count the votes of a dispute", (own, id) => own.tally(id)],
   "settle <id>": ["pay the parties of an ended contract", (own, id) => own.settle(id)],
-  "claim <id>": ["pay your bond, your share and your reward for a vote", (own, id) => own.claim(id)],
-  "claim-deferred <id>": ["pay you what the token refused to transfer", (own, id) => own.claimDeferred(id)],
+  "claim <id>": [
+    "claim your bond, your share of slashed bonds and your reward for a vote",
+    (own, id) => own.claim(id),
+  ],
+  "claim-deferred <id>": [
+    "claim a payout that the token refused to transfer",
+    (own, id) => own.claimDeferred(id),
+  ],
   unstake: ["start to withdraw your whole stake", (own) => own.unstake()],
   "withdraw-stake": ["pay out your stake, 48 hours later", (own) => own.withdrawStake()],
-  revoke: ["end all that you leave to the operator", (own) => own.revoke()],
+  revoke: ["revoke everything that you left to the operator", (own) => own.revoke()],
   "cancel-signatures [contract]": [
-    "end your signed actions that were not used: for a contract, or without one for your stake",
+    "invalidate your unused signed actions: for a contract, or without one for your stake",
     (own, id) => own.cancelSignatures(id),
   ],
 };
@@ -53,7 +59,7 @@ export function checkpointsIn(path: string): (Checkpoint | Hex)[] {
     const found = [isCheckpoint(parsed) || Array.isArray(parsed) ? parsed : parsed.data].flat();
     if (found.every(isCheckpoint) && !parsed.nextCursor) return found;
   } catch {}
-  throw new UsageError(`${path} has neither all checkpoints in JSON nor one hash a line.`);
+  throw new UsageError(`${path} contains neither all checkpoints as JSON nor one hash per line.`);
 }
 
 const isCheckpoint = (one: Partial<Checkpoint> | undefined): boolean =>
@@ -113,7 +119,7 @@ export function addOnChainCommands(program: Command, contextOf: (command: Comman
   group
     .command("register")
     .description(
-      "sign and register that you leave nothing to the operator, or with `--operator all` everything",
+      "sign and register a delegation that leaves nothing to the operator, or everything with `--operator all`",
     )
     .action((_: unknown, command: Command) => {
       const context = contextOf(command);

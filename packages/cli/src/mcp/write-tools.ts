@@ -186,7 +186,7 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
       const isOdd = outputSchema?.safeParse(result).success === false;
       end(isOdd || signal.aborted);
       if (isOdd)
-        return refusal(new Error("Done: do not repeat the call. The result is not as documented."), {
+        return refusal(new Error("The call succeeded; do not repeat it. Its result does not match the documented schema."), {
           result: JSON.stringify(result),
         });
       return toolResult(async () => result);
@@ -208,7 +208,7 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
   server.registerTool(
     "resume_call",
     {
-      description: "Resume a paid call whose outcome is not known, or not on chain, yet; signs nothing new",
+      description: "Resume a paid call whose outcome is unknown or not yet on chain; signs nothing new",
       inputSchema: { resumeId: z.uuid() },
       annotations: CHANGES,
     },
@@ -261,7 +261,7 @@ function addPost(
         .string()
         .optional()
         .describe(
-          "With the same key, options and ISO 8601 times, only one contract is posted; by default random",
+          "Calls with the same key, options and ISO 8601 times post only one contract; random by default",
         ),
       match: deadline("1d"),
       withdrawal: deadline("2d"),
