@@ -215,8 +215,8 @@ const LISTEN_FAULTS: Record<string, (host: string, port: number) => string> = {
   EADDRINUSE: (_, port) =>
     `PORT: ${port} is in use; stop the program that listens there, or choose another port`,
   EACCES: (_, port) => `PORT: no permission to listen on ${port}; choose a port above 1023`,
-  EADDRNOTAVAIL: (host) => `HOST: ${host} is no address of this machine`,
-  ENOTFOUND: (host) => `HOST: ${host} is no address of this machine`,
+  EADDRNOTAVAIL: (host) => `HOST: ${host} is not an address of this machine`,
+  ENOTFOUND: (host) => `HOST: ${host} is not an address of this machine`,
 };
 
 function listen(app: ReturnType<typeof createApp>, { host, port }: Config): Promise<Server> {

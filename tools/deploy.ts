@@ -25,8 +25,8 @@ Settings, as environment variables:
                         or "${TEST_ASSET}" to deploy a test token
   SIGNERS               addresses that may send the Relay's batches, separated by commas
   DOMAIN                name of the service in sign-in messages, such as contracts.example.com
-  OWNER                 owns factory, Relay and protocol token          (optional but on base: the deployer)
-  TREASURY              receives fees                                   (optional but on base: the deployer)
+  OWNER                 owns factory, Relay and protocol token          (the deployer; required on base)
+  TREASURY              receives fees                                   (the deployer; required on base)
   REVIEWER              may release held payouts early                  (optional: the owner)
   PARAMETERS            JSON object that overrides default parameters   (optional; panels of
                         ${DRAWN_PANEL.baRecruitCount} are drawn unless it sets baRecruitCount, to 0 for votes open to all)

@@ -80,7 +80,9 @@ interface Deployed {
 export async function verifyChain({ publicClient, deployment }: Deployed): Promise<void> {
   const chainId = await publicClient.getChainId().catch((cause: Error) => {
     // The cause can contain the URL, and with it a key.
-    throw new ConfigError("RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC", { cause });
+    throw new ConfigError("RPC_URL: the node does not respond, or does not serve Ethereum JSON-RPC", {
+      cause,
+    });
   });
   if (chainId !== deployment.chainId) {
     throw new ConfigError(
@@ -96,7 +98,7 @@ export async function verifyChain({ publicClient, deployment }: Deployed): Promi
   );
   if (hash === startBlockHash) return;
   throw new ConfigError(
-    `DEPLOYMENT: block ${startBlock} is ${startBlockHash}, but on the chain of the node at RPC_URL it is ${hash}: another chain with the same id`,
+    `DEPLOYMENT: block ${startBlock} has the hash ${startBlockHash}, but ${hash} at the node of RPC_URL: it serves another chain with the same id`,
   );
 }
 

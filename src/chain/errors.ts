@@ -19,12 +19,12 @@ const broken = (message: string): ErrorMeaning => ({ code: "internal_error", mes
 const MEANINGS: Record<ContractErrorName<OurAbi>, ErrorMeaning> = {
   WrongStatus: conflict("The contract's status does not allow this action"),
   NotParty: forbidden(
-    "Your address has not allowed this on chain. Repeat the request: the response says what to sign",
+    "Your address has not authorized this action on chain. Retry the request; the 403 response contains what to sign",
   ),
   InvalidActionSignature: {
     code: "invalid_signature",
     message:
-      "The chain did not accept your signature for this action. Repeat the request without one: the response says what to sign",
+      "The chain did not accept your signature for this action. Retry the request without Action-Signature; the 403 response contains what to sign",
   },
   InvalidActionDeadline: conflict(
     "The signature of this action has expired, or is valid for more than a day",

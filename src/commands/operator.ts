@@ -48,10 +48,11 @@ To rotate the master key without downtime (the indexer has none and keeps runnin
   1. Add the new key to MASTER_KEYS_OLD and restart every API, relayer and worker, so that all of them can read it.
   2. Restart them with MASTER_KEY=<new> and MASTER_KEYS_OLD=<old>.
   3. Run master-key rotate with the settings of step 2. If it is interrupted, repeat it until it reports nothing left.
-  4. Restart them without MASTER_KEYS_OLD, and run master-key rotate again. The database no longer needs the old key
-     only if this says that MASTER_KEYS_OLD is empty and that MASTER_KEY reads every secret. If it says "Done", it had
-     other settings. Earlier backups still need the old key: keep it apart from them until the last one is deleted.
-A container has new settings once it was created again: docs/runbook.md has the commands.`;
+  4. Restart them without MASTER_KEYS_OLD, and run master-key rotate again, also without it. The database no longer
+     needs the old key once this run says that MASTER_KEYS_OLD is empty and that MASTER_KEY reads every secret. If it
+     says "Done", MASTER_KEYS_OLD was still set. Earlier backups still need the old key: keep it apart from them until
+     the last one is deleted.
+A container gets new settings only when it is recreated: docs/runbook.md has the commands.`;
 
 const LIST_LIMIT = "100";
 /** The limit of a complaint's own text. The note is just as public. */

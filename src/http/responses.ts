@@ -99,7 +99,11 @@ export function toAppError(error: unknown, c: Context<AppEnv>): AppError {
   }
   if (isOutage(error))
     return unavailable("A part of the service is temporarily unreachable; retry the request.");
-  return new AppError("internal_error", { message: "Something went wrong on our side.", cause: error });
+  return new AppError("internal_error", {
+    message:
+      "Internal error. Retry the identical request; if this persists, report the X-Request-Id of this response.",
+    cause: error,
+  });
 }
 
 /** Postgres cancelled a query at the limit (STATEMENT_TIMEOUT_MS). */
@@ -166,7 +170,7 @@ export const ERROR_EXAMPLES: Record<ErrorCode, string> = {
   method_not_allowed: "Method PUT not allowed. Allowed: GET, HEAD, OPTIONS.",
   conflict: "The contract is matched; this call needs under-review.",
   duplicate_contract:
-    "You have already posted these bytes: they became the contract 0x2c7e1e0f4f6c0a9b8d3e5a7f1b2c3d4e5f60718a. To post another contract like it, change the idempotencyKey.",
+    "You have already posted this request body: it created the contract 0x2c7e1e0f4f6c0a9b8d3e5a7f1b2c3d4e5f60718a. To post another contract like it, change the idempotencyKey.",
   payload_too_large: "The request body is larger than 262144 bytes, or comes in more than 4096 pieces.",
   unsupported_media_type: "Send the body as Content-Type: application/json.",
   rate_limited: "More than 60 requests per minute (writes); retry in 12 s.",
@@ -176,7 +180,8 @@ export const ERROR_EXAMPLES: Record<ErrorCode, string> = {
   too_many_complaints: "The client of this contract has filed 10 complaints, the maximum.",
   too_many_webhooks: "This address has 10 webhooks, the maximum.",
   too_many_streams: "You have 10 open streams, the maximum; close one first.",
-  internal_error: "Something went wrong on our side.",
+  internal_error:
+    "Internal error. Retry the identical request; if this persists, report the X-Request-Id of this response.",
   unavailable: "A part of the service is temporarily unreachable; retry the request.",
   settlement_pending:
     "The transaction is pending. Retry the identical request, with the same payment, to get its outcome.",

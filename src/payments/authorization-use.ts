@@ -50,9 +50,10 @@ export async function assertUnusable(
 ): Promise<void> {
   const { payer, token, nonce, notAfter } = published;
   if (await isUsed(deps.publicClient, token, { from: payer, nonce })) return;
-  const end = notAfter === null ? "" : ` Otherwise no other is quoted until ${isoTime(notAfter)}.`;
+  const end =
+    notAfter === null ? "" : ` Otherwise this action is not quoted again until ${isoTime(notAfter)}.`;
   throw new AppError("conflict", {
-    message: `Your earlier payment for this action, with nonce ${nonce}, was published in a transaction that did not take it, and anyone could still use it. Repeat the request with it, or cancel it at the token before you sign another.${end}`,
+    message: `Your earlier payment for this action (nonce ${nonce}) was published in a transaction that did not use it, so anyone can still use it. Retry the request with that payment, or cancel it at the token, before you sign another.${end}`,
     details: { nonce },
     ...(notAfter !== null && { retryAfterSeconds: Math.max(1, notAfter + 1 - deps.clock.now()) }),
   });

@@ -213,8 +213,8 @@ async function acceptPayment(
 }
 
 /**
- * An escrow that is not open credits any money at its address, and a deposit of nothing is none; a live one only its
- * payer's transfer; the registry none.
+ * Whether money that reached the payee otherwise can pay for the call. Before its opening, an escrow credits any money
+ * at its address, if a deposit is due; afterwards only the transfer of this authorization. The registry credits none.
  */
 async function isCreditable(deps: Deps, action: PaidAction, payment: PaymentAuthorization): Promise<boolean> {
   const isNew = action.kind === "create";
@@ -234,7 +234,7 @@ async function refusePayment(
   const isOwnUnused = rejection.reason !== "authorization_used" && rejection.reason !== "payer_mismatch";
   if (isOwnUnused && !expired && (await isPublished(deps, call, payment))) {
     throw conflict(
-      `This authorization was published in a transaction that did not use it, and it cannot be used now: ${rejection.message} It remains valid until ${payment.validBefore}; cancel it at the token before you sign another.`,
+      `This authorization was published in a transaction that did not use it, so anyone can still use it, but this call cannot: ${rejection.message} It stays valid until Unix time ${payment.validBefore}; cancel it at the token before you sign another.`,
       { reason: rejection.reason },
     );
   }

@@ -188,7 +188,7 @@ function validityFault(payment: PaymentAuthorization, now: number): Rejection | 
     );
     return reject(
       "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization ends at ${payment.validBefore}; the chain's time is ${now} and settling takes up to ${SETTLEMENT_MARGIN_SECONDS} seconds. ${nextStep ?? "Sign a new one."}`,
+      `The authorization ends at Unix time ${payment.validBefore}; the chain's time is ${now} and settling takes up to ${SETTLEMENT_MARGIN_SECONDS} seconds. ${nextStep ?? "Sign a new one."}`,
     );
   }
   return tooEarlyFault(payment, now);
@@ -198,7 +198,7 @@ function tooEarlyFault(payment: PaymentAuthorization, now: number): Rejection | 
   if (payment.validAfter < BigInt(now)) return null;
   return reject(
     "invalid_exact_evm_payload_authorization_valid_after",
-    `The authorization starts after ${payment.validAfter}; the chain's time is ${now}. Retry the request after that, or sign one that has started.`,
+    `The authorization starts after Unix time ${payment.validAfter}; the chain's time is ${now}. Retry the request after that, or sign one that has started.`,
   );
 }
 
@@ -222,7 +222,7 @@ function signatureFault(payment: PaymentAuthorization): Rejection {
     "invalid_exact_evm_payload_signature",
     undeployed
       ? `Signatures of wallets that are not deployed yet (ERC-6492) are not accepted. Deploy the wallet ${payment.from} first, then sign again.`
-      : `The signature is not one of ${payment.from} over this authorization. Check the token's EIP-712 domain (the quote's extra.name and extra.version) and the chain id.`,
+      : `${payment.from} did not make this signature over this authorization. Check the token's EIP-712 domain (the quote's extra.name and extra.version) and the chain id.`,
   );
 }
 

@@ -234,7 +234,7 @@ function decodeHeader(header: { name: string; value: string; version: X402Versio
   if (given !== version) {
     return reject(
       "invalid_x402_version",
-      `The ${name} header carries x402Version ${version}, not ${typeof given === "number" ? given : "a missing or non-numeric one"}. Version 2 goes into PAYMENT-SIGNATURE, version 1 into X-PAYMENT.`,
+      `x402Version in the ${name} header must be ${version}, but is ${typeof given === "number" ? given : "missing or not a number"}. Send version 2 in PAYMENT-SIGNATURE, version 1 in X-PAYMENT.`,
     );
   }
 

@@ -95,7 +95,7 @@ export const gasRefusal = gasRefusalOf({
 
 const CALL_ENDS = {
   fate: "This call used no payment.",
-  hint: "Calls on contracts that you already have are still relayed. You can also send this one from your own account and pay its gas: the factory and the escrow take it from anyone.",
+  hint: "Calls on your existing contracts are still relayed. You can also send this transaction from your own account and pay its gas: the factory and the escrow accept it from anyone.",
 };
 
 /** `rate_limited`, with when to retry and a way out. */

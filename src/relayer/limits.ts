@@ -29,7 +29,7 @@ export const hasRoom = (maxQueued: number | Placeholder | SQL) => sql`(
 /** They begin something that costs gas. Other kinds are limited only if their caller's signature could burn gas. */
 const LIMITED_KINDS: ReadonlySet<OperationKind> = new Set(["create", "accept", "vote", "stake"]);
 
-/** The policy for operations of this kind. A vote counts for its voter alone: others' debts must not outlast its window. */
+/** The policy for this kind. A vote's gas counts for its voter alone: others' debts must not outlast its window. */
 export const policyFor = (kind: OperationKind, policy: GasPolicy): GasPolicy =>
   kind === "vote" ? { ...policy, budget: 0 } : policy;
 
@@ -97,7 +97,7 @@ interface LimitDeps {
 const REFUSALS = {
   action: {
     fate: "This action was not relayed.",
-    hint: "Sign the action itself (Action-Signature): an ordinary account's signed action is relayed at any balance, unless others of the last day ended after their broadcast without an effect. You can also send it from your own account: the escrow takes it from its agent.",
+    hint: "Sign the action (Action-Signature): an ordinary account's signed action is relayed whatever its gas balance, unless a signature of that account was broadcast within a day and had no effect. Or send the transaction from your own account (`onChain` of the client).",
   },
   "sign-in": {
     fate: "This sign-in is narrower than your current delegation, or than one that is pending, so it has to be registered on chain. No key was issued.",
@@ -105,15 +105,15 @@ const REFUSALS = {
   },
   credit: {
     fate: "Your payment reached the escrow's address by a direct transfer, and this call is not relayed yet.",
-    hint: "Repeat the identical request then. Anyone can also create the contract with this money, or later refund the transfer, on chain (docs/rules.md 12).",
+    hint: "Retry the identical request after that time. Anyone can also create the contract with this money, or later refund the transfer, on chain (docs/rules.md 12).",
   },
   refund: {
     fate: "Your payment reached the escrow by a direct transfer, and is not refunded yet.",
-    hint: "Repeat the identical request then. Anyone can also open the escrow with it, or later refund it, on chain (docs/rules.md 12).",
+    hint: "Retry the identical request after that time. Anyone can also open the escrow with it, or later refund it, on chain (docs/rules.md 12).",
   },
   mark: {
     fate: "The contract is open; whether this payment was its deposit is not known yet.",
-    hint: "Repeat the identical request then.",
+    hint: "Retry the identical request after that time.",
   },
 };
 type Refused = keyof typeof REFUSALS;

@@ -10,7 +10,7 @@ import type { NewOperation } from "./operations.js";
 
 const NOT_STORED = {
   fate: "Other calls used up the gas meanwhile, so nothing was stored.",
-  hint: "Repeat the identical request then.",
+  hint: "Retry the identical request after that time.",
 };
 
 /** An existing row can be rejected, which frees its key, between our insert and our read. */

@@ -584,7 +584,7 @@ describe("a target that fails", () => {
     const full = await send(client, "POST", `${PATH}/${id}/replay`, { eventId });
     expect(full).toMatchObject({
       status: 429,
-      error: { code: "rate_limited", message: expect.stringContaining("1000 events wait to be sent again") },
+      error: { code: "rate_limited", message: expect.stringContaining("1000 events waiting for a retry") },
     });
     expect(full.headers.get("retry-after")).toBe("60");
     expect(receiver.received).toHaveLength(1);

@@ -55,7 +55,7 @@ const RESET_CHAIN: Fault = [
   () => ({ DEPLOYMENT: deploymentWith({ startBlockHash: OTHER_HASH }) }),
   () => {
     const { startBlock, startBlockHash } = world.deployment;
-    return `DEPLOYMENT: block ${startBlock} is ${OTHER_HASH}, but on the chain of the node at RPC_URL it is ${startBlockHash}: another chain with the same id`;
+    return `DEPLOYMENT: block ${startBlock} has the hash ${OTHER_HASH}, but ${startBlockHash} at the node of RPC_URL: it serves another chain with the same id`;
   },
 ];
 const UNKNOWN_DATABASE: Fault = [
@@ -66,7 +66,7 @@ const UNKNOWN_DATABASE: Fault = [
 const NO_NODE: Fault = [
   "no node",
   () => ({ RPC_URL: "http://127.0.0.1:1" }),
-  () => "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC",
+  () => "RPC_URL: the node does not respond, or does not serve Ethereum JSON-RPC",
 ];
 
 test.each<Fault>([
@@ -78,7 +78,7 @@ test.each<Fault>([
   [
     "an address of another machine",
     () => ({ HOST: "192.0.2.1" }),
-    () => "HOST: 192.0.2.1 is no address of this machine",
+    () => "HOST: 192.0.2.1 is not an address of this machine",
   ],
   OTHER_CHAIN,
   RESET_CHAIN,

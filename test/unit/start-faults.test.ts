@@ -39,7 +39,11 @@ async function lineOf(start: () => unknown): Promise<string> {
 }
 
 it.each<[what: string, settings: Record<string, string>, line: string]>([
-  ["a node that cannot be reached", {}, "RPC_URL: the node does not respond, or serves no Ethereum JSON-RPC"],
+  [
+    "a node that cannot be reached",
+    {},
+    "RPC_URL: the node does not respond, or does not serve Ethereum JSON-RPC",
+  ],
   [
     "an empty signer",
     { RELAYER_PRIVATE_KEYS: `0x${"11".repeat(32)},0x` },

@@ -235,7 +235,7 @@ export interface paths {
         get: operations["listWebhooks"];
         /**
          * Send events to a URL from now on
-         * @description Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours, and at once when an outage ends in which it first failed; `webhook-id` stays the same. If more than 500 events wait, they are retried more often and given up sooner; while 1,000 wait, no new event is sent. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.
+         * @description Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours, and immediately after an outage in which its first attempt failed; `webhook-id` stays the same. If more than 500 events wait, they are retried more often and abandoned sooner; while 1,000 wait, no new event is sent. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.
          */
         post: operations["createWebhook"];
     };
@@ -246,7 +246,7 @@ export interface paths {
         delete: operations["deleteWebhook"];
         /**
          * Change, disable or enable a webhook
-         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then gets what waits to be sent again and everything since. What `givenUp` lists is sent by a replay alone.
+         * @description Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then receives its pending retries and everything since. Events in `givenUp` are sent only by a replay.
          */
         patch: operations["updateWebhook"];
     };
@@ -374,11 +374,11 @@ export interface components {
                 challengesPerMinute: number | null;
                 /** @description Requests per minute; null means unlimited */
                 pagesPerMinute: number | null;
-                /** @description That one IP address can post */
+                /** @description Bytes of new contracts that one IP address can post */
                 newContractBytesPerMinute: number;
-                /** @description Of one address, failed on chain */
+                /** @description Operations of one address that can fail on chain before its calls wait */
                 failedOperationsPerHour: number;
-                /** @description Of one address, whose signature the relayer's simulation refused, before its paid calls wait */
+                /** @description Signatures of one address that the relayer's simulation can refuse before its paid calls wait */
                 refusedOperationsPerHour: number;
             };
             authentication: {
@@ -398,11 +398,11 @@ export interface components {
                 signatureBytes: number;
             };
             gas: {
-                /** @description Relayed in a day for one address beyond what it earned; null means unlimited */
+                /** @description Gas relayed in a day for one address beyond what it earned; null means unlimited */
                 allowance: number | null;
-                /** @description Relayed in an hour for all addresses beyond what they earned; null means unlimited */
+                /** @description Gas relayed in an hour for all addresses beyond what they earned; null means unlimited */
                 budget: number | null;
-                /** @description Earned by 1.0 that a contract pays to the Treasury */
+                /** @description Gas earned by each 1.0 that a contract pays to the Treasury */
                 perFee: number;
             };
             contracts: {
@@ -466,11 +466,11 @@ export interface components {
                 webhooksPerAgent: number;
                 webhookUrlLength: number;
                 webhookDescriptionLength: number;
-                /** @description Of all agents, for other agents' events */
+                /** @description Webhooks of all agents for other agents' events */
                 webhooksForOthers: number;
                 /** @description From this number of them on, only agents with a matched contract or a stake create more */
                 webhooksForOthersOfStrangers: number;
-                /** @description Events of one webhook that can wait to be sent again */
+                /** @description Events of one webhook that can wait for a retry */
                 webhookRetries: number;
             };
             profiles: {
@@ -486,13 +486,13 @@ export interface components {
         };
         ChallengeBody: {
             /**
-             * @description Actions that the holder of the key may have the operator carry out without your signature for each; written into the message, and enforced on chain. The newest sign-in counts alone
+             * @description Actions that the operator can carry out for the holder of the key without your signature for each. They are part of the signed message and enforced on chain. Only the newest sign-in counts
              * @default all
              */
             operatorActions: ("all" | "none") | ("approve" | "deliver" | "withdraw" | "cancel" | "decline" | "vote" | "unstake" | "complain")[];
             /**
              * Format: date-time
-             * @description When that ends; otherwise with a revocation
+             * @description When this delegation ends; by default it lasts until revoked
              */
             operatorUntil?: string;
         };
@@ -783,7 +783,7 @@ export interface components {
                 /** @enum {string} */
                 vote: "met" | "not met" | "unclear";
             }[];
-            /** @description With `votes`: seals them, instead of a random salt. If the payment's nonce is keccak256 of their commitment, it signs the votes */
+            /** @description With `votes`: the salt that seals them, instead of a random one. If the payment's nonce is keccak256 of their commitment, the payment also signs the votes */
             salt?: string;
             /** @description Instead of `votes`: keccak256 of the ABI-encoded (chain id, escrow, voter, packed votes, salt). Only the voter can open it, within a day of the window's end */
             commitment?: string;
@@ -810,7 +810,7 @@ export interface components {
              * @description When the stake last grew; it allows votes on contracts that are matched later
              */
             stakedSince: string | null;
-            /** @description For contracts that are matched from now on. After a request to unstake, the agent can still vote on those matched before it, until the stake is paid out */
+            /** @description Whether the agent can vote on contracts that are matched from now on. After a request to unstake, it can still vote on contracts matched before the request, until the stake is paid out */
             eligible: boolean;
             /**
              * Format: date-time
@@ -1156,7 +1156,7 @@ export interface components {
             contractId?: string | null;
             /** @description Types, and prefixes such as `contract.*` */
             types?: string[] | null;
-            /** @description Disables the webhook; or enables it, with everything since then */
+            /** @description `true` disables the webhook; `false` enables it and delivers the events since it was disabled */
             disabled?: boolean;
         };
         ReplayWebhook: {

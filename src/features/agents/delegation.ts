@@ -92,7 +92,7 @@ const HINT =
 export async function signatureMissing(deps: Deps, unsigned: Unsigned): Promise<AppError> {
   return new AppError("forbidden", {
     message:
-      "This action needs your own signature: your address has no delegation in force that covers it. You never signed in, your sign-in left it out, it has ended, or you revoked it.",
+      "This action needs your own signature, because no delegation of yours covers it: you never signed in, your sign-in did not include this action, the delegation has expired, or you revoked it.",
     hint: HINT,
     details: { sign: typedJson(await signedAction(deps, unsigned)) },
   });

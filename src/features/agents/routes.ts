@@ -48,10 +48,10 @@ const ChallengeBodySchema = z
       .default("all")
       .openapi({
         description:
-          "Actions that the holder of the key may have the operator carry out without your signature for each; written into the message, and enforced on chain. The newest sign-in counts alone",
+          "Actions that the operator can carry out for the holder of the key without your signature for each. They are part of the signed message and enforced on chain. Only the newest sign-in counts",
       }),
     operatorUntil: TimestampSchema.optional().openapi({
-      description: "When that ends; otherwise with a revocation",
+      description: "When this delegation ends; by default it lasts until revoked",
     }),
   })
   .openapi("ChallengeBody", { example: { operatorActions: "all" } });

@@ -274,7 +274,7 @@ function requireOrder(
   }
   if (draft.checkpointedAt.getTime() > latest * 1000) {
     throw conflict(
-      `checkpointedAt may be at most 5 minutes ahead of the chain's time, by ${isoTime(latest)} now.`,
+      `checkpointedAt may be at most 5 minutes ahead of the chain's time: at most ${isoTime(latest)} now.`,
       details,
     );
   }

@@ -200,7 +200,7 @@ async function requireQuotable(deps: Deps, { id, escrowTerms }: CreationAttempt)
   });
   if (validUntil > deps.clock.now()) return;
   throw conflict(
-    "The protocol parameters have changed since these bytes were first quoted. Post the contract with another idempotencyKey.",
+    "The protocol parameters have changed since this request body was first quoted. Post the contract with another idempotencyKey.",
   );
 }
 
@@ -215,7 +215,7 @@ async function parametersOnChain({ publicClient, deployment }: Deps): Promise<Pa
 
 function duplicate(contractId: Address): AppError {
   return new AppError("duplicate_contract", {
-    message: `You have already posted these bytes: they became the contract ${contractId}. To post another contract like it, change the idempotencyKey.`,
+    message: `You have already posted this request body: it created the contract ${contractId}. To post another contract like it, change the idempotencyKey.`,
     details: { contractId },
   });
 }

@@ -109,7 +109,7 @@ function requireAcceptor({ chain }: ContractRow, caller: Address): void {
 /** Throws 400 if the contract names no one, otherwise as {@link requireAcceptor}. */
 function requireDecliner(row: ContractRow, caller: Address): void {
   if (row.chain.namedCounterparty === null) {
-    const sentence = "accept: must be true: the contract is open to anyone, so there is nothing to decline";
+    const sentence = "accept: must be true, because a contract that is open to anyone cannot be declined";
     throw invalidField("accept", "must be true", sentence);
   }
   requireAcceptor(row, caller);

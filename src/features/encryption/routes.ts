@@ -81,7 +81,7 @@ async function publishKey(
   const verdict = await verifySignature(publicClient, { address: caller, hash, signature });
   if (!verdict.ok) {
     throw new AppError("invalid_signature", {
-      message: "The signature is not that of your address over the text that publishes this key.",
+      message: "Your address did not make this signature over the text in details.message.",
       details: { message },
     });
   }

@@ -100,7 +100,7 @@ function createStreamLimits(maxStreams: number) {
         });
       }
       if (total >= inAll[kind]) {
-        throw unavailable("This process is at its stream limit. Poll GET /v1/events, or retry.", 5);
+        throw unavailable("The service has no free event stream. Poll GET /v1/events, or retry.", 5);
       }
       count(kind, caller, client, 1);
       return () => count(kind, caller, client, -1);

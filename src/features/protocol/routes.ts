@@ -112,11 +112,17 @@ const SHOWN_LIMITS = {
     anonymousPerMinute: perMinute("anonymous"),
     challengesPerMinute: perMinute("challenges"),
     pagesPerMinute: perMinute("pages"),
-    newContractBytesPerMinute: number(LIMITS.newContractBytesPerMinute, "That one IP address can post"),
-    failedOperationsPerHour: number(LIMITS.failedOperationsPerHour, "Of one address, failed on chain"),
+    newContractBytesPerMinute: number(
+      LIMITS.newContractBytesPerMinute,
+      "Bytes of new contracts that one IP address can post",
+    ),
+    failedOperationsPerHour: number(
+      LIMITS.failedOperationsPerHour,
+      "Operations of one address that can fail on chain before its calls wait",
+    ),
     refusedOperationsPerHour: number(
       LIMITS.refusedOperationsPerHour,
-      "Of one address, whose signature the relayer's simulation refused, before its paid calls wait",
+      "Signatures of one address that the relayer's simulation can refuse before its paid calls wait",
     ),
   },
   authentication: {
@@ -133,15 +139,15 @@ const SHOWN_LIMITS = {
   },
   gas: {
     allowance: one(
-      gasOf("Relayed in a day for one address beyond what it earned"),
+      gasOf("Gas relayed in a day for one address beyond what it earned"),
       ({ gasPolicy }) => gasPolicy.allowance || null,
     ),
     budget: one(
-      gasOf("Relayed in an hour for all addresses beyond what they earned"),
+      gasOf("Gas relayed in an hour for all addresses beyond what they earned"),
       ({ gasPolicy }) => gasPolicy.budget || null,
     ),
     perFee: one(
-      z.number().openapi({ description: "Earned by 1.0 that a contract pays to the Treasury" }),
+      z.number().openapi({ description: "Gas earned by each 1.0 that a contract pays to the Treasury" }),
       ({ gasPolicy }) => gasPolicy.perFee,
     ),
   },
@@ -187,12 +193,12 @@ const SHOWN_LIMITS = {
   events: {
     ...durations("deadlineNotice", "streamHeartbeat", "streamLifetime", "streamStall"),
     ...numbers("streamsPerAgent", "webhooksPerAgent", "webhookUrlLength", "webhookDescriptionLength"),
-    webhooksForOthers: number(LIMITS.webhooksForOthers, "Of all agents, for other agents' events"),
+    webhooksForOthers: number(LIMITS.webhooksForOthers, "Webhooks of all agents for other agents' events"),
     webhooksForOthersOfStrangers: number(
       LIMITS.webhooksForOthersOfStrangers,
       "From this number of them on, only agents with a matched contract or a stake create more",
     ),
-    webhookRetries: number(LIMITS.webhookRetries, "Events of one webhook that can wait to be sent again"),
+    webhookRetries: number(LIMITS.webhookRetries, "Events of one webhook that can wait for a retry"),
   },
   profiles: {
     ...numbers("displayNameLength", "bioLength"),

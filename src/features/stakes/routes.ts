@@ -51,7 +51,7 @@ const StakeSchema = z
     }),
     eligible: z.boolean().openapi({
       description:
-        "For contracts that are matched from now on. After a request to unstake, the agent can still vote on those matched before it, until the stake is paid out",
+        "Whether the agent can vote on contracts that are matched from now on. After a request to unstake, it can still vote on contracts matched before the request, until the stake is paid out",
     }),
     releasableAt: z.iso
       .datetime()
@@ -188,7 +188,7 @@ function requireBonded(current: Awaited<ReturnType<typeof loadStake>>): void {
 
 /** The keeper knows only stakes that passed through this service. */
 const payback = (releasableAt: bigint): string =>
-  `It will be paid back after ${isoTime(releasableAt)}, at the latest when someone calls \`withdrawStake\` of the registry (\`wcontract on-chain withdraw-stake\`).`;
+  `It is paid back after ${isoTime(releasableAt)}. If it is not, anyone can call \`withdrawStake\` of the registry (\`wcontract on-chain withdraw-stake\`).`;
 
 async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
   const [open] = await db

@@ -121,13 +121,13 @@ const entrustedVoteInsert = prepare(
 
 function paidForAnother(): AppError {
   return conflict(
-    "The payment is not one for these votes: if its `validAfter` is 1, its nonce must be keccak256 of their commitment. Sign another one, with that nonce or with `validAfter` 0.",
+    "The payment does not match these votes: with `validAfter` 1, its nonce must be keccak256 of their commitment. Sign another payment, with that nonce or with `validAfter` 0.",
   );
 }
 
 function votesNotDelegated(): AppError {
   return forbidden(
-    "The service may not vote for your address: your sign-in did not delegate `vote`, you never signed in, or you revoked. Send a commitment (or your votes with their salt) and use keccak256 of the commitment as the payment's nonce; or sign in again and delegate `vote`.",
+    "The service is not authorized to vote for your address: your sign-in did not delegate `vote`, you never signed in, or you revoked the delegation. Send a commitment (or your votes with their salt) and use keccak256 of the commitment as the payment's nonce; or sign in again and delegate `vote`.",
   );
 }
 
@@ -199,7 +199,7 @@ function requireStake({ chain }: ContractRow, matchedAt: bigint, staked: VoterFa
       matchedAt <= BigInt(staked.releasableAt) - BigInt(LIMITS.unstakingDelay));
   if (eligible) return;
   throw forbidden(
-    `To vote on this contract you need ${required} protocol tokens staked since before ${isoTime(matchedAt)}, when the parties were matched, and still staked then.`,
+    `To vote on this contract you need ${required} protocol tokens staked before ${isoTime(matchedAt)}, when the parties were matched, and not in withdrawal at that time.`,
   );
 }
 
@@ -255,5 +255,5 @@ function requireOpeningPeriod(row: ContractRow, now: number): void {
     );
   }
   const endsAt = openingEndsAt(row.chain);
-  if (now >= endsAt) throw conflict(`Votes could be opened until ${isoTime(endsAt)}.`);
+  if (now >= endsAt) throw conflict(`The period for opening votes ended at ${isoTime(endsAt)}.`);
 }

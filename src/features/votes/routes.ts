@@ -37,9 +37,12 @@ const VotesBodySchema = z
     votes: VotesSchema.optional(),
     salt: Bytes32Schema.optional().openapi({
       description:
-        "With `votes`: seals them, instead of a random salt. If the payment's nonce is keccak256 of their commitment, it signs the votes",
+        "With `votes`: the salt that seals them, instead of a random one. If the payment's nonce is keccak256 of their commitment, the payment also signs the votes",
     }),
-    commitment: Bytes32Schema.refine(isCommitment, "must be a hash; the escrow takes it for opened votes")
+    commitment: Bytes32Schema.refine(
+      isCommitment,
+      "must be a keccak256 hash: the escrow would read so small a number as opened votes",
+    )
       .optional()
       .openapi({
         type: "string",
@@ -79,7 +82,7 @@ const SEALED_NOTE = "Sealed until the tally: before it, only the voter sees its 
 const VOTE_SALT = {
   "Vote-Salt": {
     description:
-      "Only if the service sealed the votes. 32 bytes, hex: with it the voter can open its ballot itself should the service fail to, within a day of the window's end",
+      "Sent only if the service sealed the votes: 32 bytes, hex. If the service fails to open the ballot, the voter can open it with this salt, within a day of the end of voting",
     schema: { type: "string" as const },
   },
 };

@@ -58,9 +58,10 @@ export const WebhookBodySchema = z
 const WebhookChangesSchema = z
   .object({
     ...fields,
-    disabled: z
-      .boolean()
-      .openapi({ description: "Disables the webhook; or enables it, with everything since then" }),
+    disabled: z.boolean().openapi({
+      description:
+        "`true` disables the webhook; `false` enables it and delivers the events since it was disabled",
+    }),
   })
   .partial()
   .openapi("UpdateWebhook");
@@ -108,7 +109,7 @@ export const webhookEndpoints = [
     operationId: "createWebhook",
     summary: "Send events to a URL from now on",
     description:
-      "Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours, and at once when an outage ends in which it first failed; `webhook-id` stays the same. If more than 500 events wait, they are retried more often and given up sooner; while 1,000 wait, no new event is sent. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.",
+      "Each event is POSTed as the Event of GET /v1/events, signed by the rules of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx response within 10 seconds counts as received. Otherwise it is retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 hours, and immediately after an outage in which its first attempt failed; `webhook-id` stays the same. If more than 500 events wait, they are retried more often and abandoned sooner; while 1,000 wait, no new event is sent. Events come at least once, and usually, not always, in order. Only public addresses are called, by HTTPS; redirects are not followed.",
     headers: IdempotencyKeySchema,
     body: WebhookBodySchema,
     returns: created("The webhook, with its secret", NewWebhookSchema),
@@ -138,7 +139,7 @@ export const webhookEndpoints = [
     operationId: "updateWebhook",
     summary: "Change, disable or enable a webhook",
     description:
-      "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then gets what waits to be sent again and everything since. What `givenUp` lists is sent by a replay alone.",
+      "Absent fields keep their values. A webhook that was disabled (by its owner, by a 410 response, because every attempt of three days failed, or because all API keys were revoked) is enabled by `disabled: false`, and then receives its pending retries and everything since. Events in `givenUp` are sent only by a replay.",
     params,
     body: WebhookChangesSchema,
     returns: data("The webhook after the change", WebhookSchema),

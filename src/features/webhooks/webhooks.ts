@@ -101,7 +101,7 @@ type WebhookChanges = { [Field in keyof WebhookDraft]?: WebhookDraft[Field] | un
   disabled?: boolean | undefined;
 };
 
-/** Changes the given fields. Enabled again, it gets what waits and everything since. Throws `not_found`, and what {@link createWebhook} throws. */
+/** Changes the given fields. Enabled again, it receives its pending events and everything since. Throws `not_found`, and what {@link createWebhook} throws. */
 export async function updateWebhook(
   { db, config }: Pick<Deps, "db" | "config">,
   { caller, id, changes }: { caller: Address; id: string; changes: WebhookChanges },
@@ -202,7 +202,7 @@ export async function replayWebhook(
 function assertRoomForRetry({ pendingRetries }: WebhookView): void {
   if (pendingRetries < LIMITS.webhookRetries) return;
   throw new AppError("rate_limited", {
-    message: `${pendingRetries} events wait to be sent again, the maximum. Wait until some are sent, or replay everything after an event.`,
+    message: `This webhook has ${pendingRetries} events waiting for a retry, the maximum. Wait until some are delivered, or replay everything after an event.`,
     retryAfterSeconds: 60,
   });
 }
@@ -210,7 +210,7 @@ function assertRoomForRetry({ pendingRetries }: WebhookView): void {
 async function requireVisible(tx: Transaction, caller: Address, eventId: bigint): Promise<void> {
   const row = await readPosition(tx, eventId);
   if (row === undefined || (row.visibleTo !== null && !row.visibleTo.includes(caller))) {
-    throw invalidField("eventId", `names no event ${eventId}`);
+    throw invalidField("eventId", `must be an event that you can read, not ${eventId}`);
   }
 }
 

@@ -190,7 +190,11 @@ describe("internal errors", () => {
     const response = await app.request("/v1/broken", { headers: { "X-Request-Id": "broken-1" } });
     expect(response.status).toBe(500);
     expect(await response.json()).toEqual({
-      error: { code: "internal_error", message: "Something went wrong on our side." },
+      error: {
+        code: "internal_error",
+        message:
+          "Internal error. Retry the identical request; if this persists, report the X-Request-Id of this response.",
+      },
     });
     const entry = logs
       .map((line) => JSON.parse(line))
