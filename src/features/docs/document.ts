@@ -156,6 +156,7 @@ export function describeApi(app: OpenAPIHono<AppEnv>, { baseUrl }: { baseUrl: st
     openapi: "3.1.0",
     info: {
       title: "Working Contract Service",
+      // The version of the API under /v1, not of the release.
       version: "1.0.0",
       description: DESCRIPTION,
       license: { name: "MIT", identifier: "MIT" } as { name: string },
