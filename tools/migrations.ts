@@ -10,7 +10,7 @@ const HEADER = `-- Generated from src/db/schema.ts by \`npm run migrations\`.
 
 /** The schema cannot declare these. */
 const FUNCTIONS = `
--- However a key is revoked, by a call or by hand, every process hears of it (features/agents/key-owners.ts).
+-- However a key is revoked, by a call or by hand, every process hears of it (createKeyOwners).
 CREATE FUNCTION "app"."notify_key_revoked"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_notify('api_key_revoked', OLD.address);

@@ -1,7 +1,7 @@
 /** Generates packages/client/src/api.ts, the types of every endpoint, from the routes; `--check` only compares. */
 import openapiTypescript, { astToString } from "openapi-typescript";
+import { createApp } from "../src/app.js";
 import { parseConfig } from "../src/config.js";
-import { createApp } from "../src/http/app.js";
 import { createLogger } from "../src/logger.js";
 import { writeGenerated } from "./generated.js";
 

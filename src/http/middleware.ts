@@ -17,8 +17,8 @@ import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { Deps } from "../deps.js";
 import { AppError, type ErrorCode, unavailable } from "../errors.js";
-import { bearerKey, isWellFormedKey, type KeyOwners } from "../features/agents/key-owners.js";
 import { createCounts } from "../scheduling.js";
+import { bearerKey, isWellFormedKey, type KeyOwners } from "./key-owners.js";
 import { invalidInput } from "./responses.js";
 
 export interface AppEnv {

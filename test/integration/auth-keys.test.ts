@@ -1,9 +1,9 @@
 import { parseSignature, serializeCompactSignature, signatureToCompactSignature } from "viem";
 import { generatePrivateKey } from "viem/accounts";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { createApp } from "../../src/app.js";
 import { createDatabase, createNotifications } from "../../src/db/client.js";
-import { createKey, createKeyOwners } from "../../src/features/agents/key-owners.js";
-import { createApp } from "../../src/http/app.js";
+import { createKey, createKeyOwners } from "../../src/http/key-owners.js";
 import { startTcpProxy } from "../faults/support/tcp-proxy.js";
 import { type Json, ok } from "../support/contracts.js";
 import { addressOf, authClient, newAgent, refusal, useAuthNetwork } from "./auth-network.js";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { createApp } from "../../src/app.js";
 import { createChainClients } from "../../src/chain/clients.js";
 import { createDatabase } from "../../src/db/client.js";
 import type { Deps } from "../../src/deps.js";
-import { createApp } from "../../src/http/app.js";
 import { LOCAL_CHAIN_ID } from "../../tools/local/chain.js";
 import { freePort } from "../../tools/local/ports.js";
 import { RESET, startRpcProxy } from "../faults/support/rpc-proxy.js";

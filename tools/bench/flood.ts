@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { Agent as Connections, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { createKey } from "../../src/features/agents/key-owners.js";
+import { createKey } from "../../src/http/key-owners.js";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
 import { describeLoad, type Load, report, runLoad, send } from "./load.js";

@@ -343,7 +343,7 @@ CREATE INDEX "webhook_due" ON "app"."webhook" USING btree ("next_attempt_at") WH
 CREATE INDEX "webhook_due_fast" ON "app"."webhook" USING btree ("next_attempt_at") WHERE disabled_at is null and failures = 0 and last_success_at is not null;
 CREATE INDEX "webhook_retry_due" ON "app"."webhook_retry" USING btree ("webhook_id","next_attempt_at");
 
--- However a key is revoked, by a call or by hand, every process hears of it (features/agents/key-owners.ts).
+-- However a key is revoked, by a call or by hand, every process hears of it (createKeyOwners).
 CREATE FUNCTION "app"."notify_key_revoked"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_notify('api_key_revoked', OLD.address);

@@ -10,6 +10,7 @@ import { ADVISORY_LOCKS, type Executor, NOTIFICATION_LEASE_MS, type Transaction 
 import { apiKey, challenge, webhook } from "../../db/schema.js";
 import type { Deps } from "../../deps.js";
 import { AppError, invalidField, unavailable } from "../../errors.js";
+import { createKey } from "../../http/key-owners.js";
 import { unauthorized } from "../../http/middleware.js";
 import { type PageQuery, pageOf } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
@@ -18,7 +19,6 @@ import { delegateOperation, revokeDelegationOperation } from "../../relayer/oper
 import { enqueue } from "../../relayer/outbox.js";
 import { type AddressClaim, type AddressProof, invalidChallenge, proveAddress, redeem } from "./challenge.js";
 import { awaitRevocation, lockAddress, newestDelegationOperation, pendingRevocation } from "./delegation.js";
-import { createKey } from "./key-owners.js";
 
 export interface IssuedKey {
   address: Address;

@@ -6,8 +6,8 @@ import type { Address } from "@working-contracts/protocol/types";
 import type { Deps } from "../../deps.js";
 import { type EventView, newestPosition, readPage, requireReached, toEvent } from "../../events/log.js";
 import { body, endpoints, raw } from "../../http/endpoint.js";
+import { bearerKey } from "../../http/key-owners.js";
 import { AddressSchema, AddressViewSchema, LimitSchema, parsed } from "../../http/schemas.js";
-import { bearerKey } from "../agents/key-owners.js";
 import { sendStream } from "./stream-events.js";
 
 const hash = z.custom<`0x${string}`>().openapi({ type: "string" });

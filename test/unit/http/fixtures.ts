@@ -1,8 +1,8 @@
 /** An app over in-memory dependencies, with a few routes to call. */
 import { createRoute, z } from "@hono/zod-openapi";
+import { createApp } from "../../../src/app.js";
 import { type Config, parseConfig } from "../../../src/config.js";
-import { createKey } from "../../../src/features/agents/key-owners.js";
-import { createApp } from "../../../src/http/app.js";
+import { createKey } from "../../../src/http/key-owners.js";
 import { createRouter } from "../../../src/http/middleware.js";
 import { dataResponse } from "../../../src/http/responses.js";
 import { createLogger } from "../../../src/logger.js";

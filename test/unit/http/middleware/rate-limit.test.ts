@@ -1,8 +1,8 @@
 import { EventEmitter } from "node:events";
 import type { Context } from "hono";
 import { describe, expect, it } from "vitest";
-import { createKey } from "../../../../src/features/agents/key-owners.js";
 import { sendJson, sendStored } from "../../../../src/http/endpoint.js";
+import { createKey } from "../../../../src/http/key-owners.js";
 import { createRateLimiter, createRouter, limitDownloads } from "../../../../src/http/middleware.js";
 import { onError } from "../../../../src/http/responses.js";
 import { ASSETS } from "../../../../src/pages/layout.js";

@@ -1,25 +1,22 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { type Deps, reading } from "../deps.js";
-import { agentEndpoints } from "../features/agents/routes.js";
-import { checkpointEndpoints } from "../features/checkpoints/routes.js";
-import { complaintEndpoints } from "../features/complaints/routes.js";
-import { contractEndpoints } from "../features/contracts/routes.js";
-import { discoveryRoutes, networkEndpoint } from "../features/discovery/routes.js";
-import { encryptionEndpoints } from "../features/encryption/routes.js";
-import { eventEndpoints } from "../features/events/routes.js";
-import { createEventStreams } from "../features/events/stream-events.js";
-import { profileEndpoints } from "../features/profiles/routes.js";
-import { createParameterReader, protocolEndpoints } from "../features/protocol/routes.js";
-import { recordEndpoints } from "../features/records/routes.js";
-import { referenceEndpoints } from "../features/references/routes.js";
-import { stakeEndpoints } from "../features/stakes/routes.js";
-import { systemRoutes } from "../features/system/routes.js";
-import { voteEndpoints } from "../features/votes/routes.js";
-import { webhookEndpoints } from "../features/webhooks/routes.js";
-import { docsRoutes } from "../pages/reference.js";
-import { dataRoutes, limitPages, pageNotFound, pageRoutes } from "../pages/routes.js";
-import { type ConcurrencyLimit, createConcurrencyLimit } from "../scheduling.js";
+import { type Deps, reading } from "./deps.js";
+import { agentEndpoints } from "./features/agents/routes.js";
+import { checkpointEndpoints } from "./features/checkpoints/routes.js";
+import { complaintEndpoints } from "./features/complaints/routes.js";
+import { contractEndpoints } from "./features/contracts/routes.js";
+import { discoveryRoutes, networkEndpoint } from "./features/discovery/routes.js";
+import { encryptionEndpoints } from "./features/encryption/routes.js";
+import { eventEndpoints } from "./features/events/routes.js";
+import { createEventStreams } from "./features/events/stream-events.js";
+import { profileEndpoints } from "./features/profiles/routes.js";
+import { createParameterReader, protocolEndpoints } from "./features/protocol/routes.js";
+import { recordEndpoints } from "./features/records/routes.js";
+import { referenceEndpoints } from "./features/references/routes.js";
+import { stakeEndpoints } from "./features/stakes/routes.js";
+import { systemRoutes } from "./features/system/routes.js";
+import { voteEndpoints } from "./features/votes/routes.js";
+import { webhookEndpoints } from "./features/webhooks/routes.js";
 import {
   type AppEnv,
   createRouter,
@@ -28,9 +25,12 @@ import {
   rateLimit,
   requestContext,
   securityHeaders,
-} from "./middleware.js";
-import { notFound, onError } from "./responses.js";
-import { rawBody } from "./schemas.js";
+} from "./http/middleware.js";
+import { notFound, onError } from "./http/responses.js";
+import { rawBody } from "./http/schemas.js";
+import { docsRoutes } from "./pages/reference.js";
+import { dataRoutes, limitPages, pageNotFound, pageRoutes } from "./pages/routes.js";
+import { type ConcurrencyLimit, createConcurrencyLimit } from "./scheduling.js";
 
 /** Every endpoint under /v1, in the order of the published document. */
 const ENDPOINTS = [

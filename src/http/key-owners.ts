@@ -2,8 +2,8 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, isNull, sql } from "drizzle-orm";
-import type { Database, Notifications } from "../../db/client.js";
-import { apiKey } from "../../db/schema.js";
+import type { Database, Notifications } from "../db/client.js";
+import { apiKey } from "../db/schema.js";
 
 type KeyEnvironment = "live" | "test";
 
