@@ -189,8 +189,8 @@ export function createConcurrencyLimit(
 }
 
 export interface Reader {
-  /** IP address. An agent's addresses are free, so a client takes turns as one, however many it has. */
-  client: string;
+  /** An agent's addresses are free, so all callers at an IP address take turns as one. */
+  ip: string;
   caller: string;
 }
 
@@ -201,13 +201,13 @@ interface Waiting {
 }
 
 /**
- * Runs at most `count` tasks at once, and at most one of each client. Clients take turns, and so do the callers of a
- * client: many tasks delay their own caller most. Beyond the maximum of waiting tasks, of a client or of all, the
+ * Runs at most `count` tasks at once, and at most one of each IP address. IP addresses take turns, and so do the callers
+ * at one: many tasks delay their own caller most. Beyond the maximum of waiting tasks, of an IP address or of all, the
  * newest of whoever has most fails with the error that `refuse` makes.
  */
 export function createFairConcurrencyLimit(
   count: number,
-  options: { maxWaiting: number; maxWaitingPerClient: number; refuse: () => Error },
+  options: { maxWaiting: number; maxWaitingPerIp: number; refuse: () => Error },
 ): <T>(reader: Reader, task: () => Promise<T>) => Promise<T> {
   const running = new Set<string>();
   /** In the order of turns. */
@@ -215,14 +215,14 @@ export function createFairConcurrencyLimit(
   let waiting = 0;
 
   const startNext = (): void => {
-    for (const [client, queue] of queues) {
+    for (const [ip, queue] of queues) {
       if (running.size >= count) return;
-      if (running.has(client)) continue;
-      running.add(client);
+      if (running.has(ip)) continue;
+      running.add(ip);
       waiting -= 1;
-      queues.delete(client);
+      queues.delete(ip);
       const next = queue.shift();
-      if (queue.length > 0) queues.set(client, queue);
+      if (queue.length > 0) queues.set(ip, queue);
       next?.start();
     }
   };
@@ -234,7 +234,7 @@ export function createFairConcurrencyLimit(
 
   /** Throws for a task that is itself the newest of whoever has most. */
   const makeRoom = (queue: Waiting[], caller: string): void => {
-    if (queue.length >= options.maxWaitingPerClient) {
+    if (queue.length >= options.maxWaitingPerIp) {
       const most = queue.at(-1)?.caller ?? caller;
       if (countOf(queue, most) <= countOf(queue, caller) + 1) throw options.refuse();
       refuseNewest(queue);
@@ -244,28 +244,28 @@ export function createFairConcurrencyLimit(
         queue,
       );
       if (longest.length > queue.length + 1) refuseNewest(longest);
-      // A client's first waits beyond the maximum, up to twice as many.
+      // The first of an IP address waits beyond the maximum, up to twice as many.
       else if (queue.length > 0 || waiting >= 2 * options.maxWaiting) throw options.refuse();
     }
   };
 
-  const join = (client: string, caller: string): Promise<void> => {
-    const queue = queues.get(client) ?? [];
+  const join = (ip: string, caller: string): Promise<void> => {
+    const queue = queues.get(ip) ?? [];
     makeRoom(queue, caller);
-    queues.set(client, queue);
+    queues.set(ip, queue);
     waiting += 1;
     return new Promise((start, reject) => {
       insert(queue, { caller, start, refuse: () => reject(options.refuse()) });
     });
   };
 
-  return async ({ client, caller }, task) => {
-    if (running.size >= count || running.has(client)) await join(client, caller);
-    else running.add(client);
+  return async ({ ip, caller }, task) => {
+    if (running.size >= count || running.has(ip)) await join(ip, caller);
+    else running.add(ip);
     try {
       return await task();
     } finally {
-      running.delete(client);
+      running.delete(ip);
       startNext();
     }
   };

@@ -128,9 +128,9 @@ interface Call<P, Q, H, B, A extends Auth> {
   c: Context<AppEnv>;
 }
 
-/** Its limit is the client IP's: who signs in has no address yet, and can have any number. */
-const countedByClient = createMiddleware<AppEnv>(async (c, next) => {
-  c.get("limitClient")();
+/** Its limit is the IP address's: who signs in has no address yet, and can have any number. */
+const countedByIp = createMiddleware<AppEnv>(async (c, next) => {
+  c.get("limitIp")();
   await next();
 });
 
@@ -245,7 +245,7 @@ function declaring(method: Method, tag: string) {
       ...(needsKey ? { security: KEY_SECURITY } : {}),
       ...(declaration.auth === "optional" ? { security: [{}, ...KEY_SECURITY] } : {}),
       middleware: [
-        ...(needsKey ? [requireKey] : method === "get" ? [] : [countedByClient]),
+        ...(needsKey ? [requireKey] : method === "get" ? [] : [countedByIp]),
         ...(declaration.optionalBody ? [untypedIfEmpty] : []),
       ],
       request: {

@@ -26,8 +26,8 @@ export interface AppEnv {
     requestId: string;
     /** Makes a logger whose lines carry the request's id, on demand: an AsyncLocalStorage costs every request more. */
     logger: () => Logger;
-    /** The client's IP address, as limits count it. */
-    client: string;
+    /** The IP address of the request, as limits count it. */
+    ip: string;
     /** The body, byte for byte; empty if there was none. */
     rawBody: Buffer;
     /** Address behind the request's API key; null without a valid key. Protected routes read `caller` instead. */
@@ -36,15 +36,15 @@ export interface AppEnv {
     currentIdentity: () => Address | null | Promise<Address | null>;
     /** Whether a rate limit counts the request, which is not beyond it. */
     isWithinRate?: boolean;
-    /** Counts the call towards the client IP's limit, whatever its key; throws `429 rate_limited`. Under /v1. */
-    limitClient: () => void;
-    /** Counts a challenge that the client IP requests for the address; throws `429 rate_limited`. Under /v1. */
+    /** Counts the call towards the IP address's limit, whatever its key; throws `429 rate_limited`. Under /v1. */
+    limitIp: () => void;
+    /** Counts a challenge that the IP address requests for the address; throws `429 rate_limited`. Under /v1. */
     limitChallenges: (address: Address) => void;
-    /** Counts the body towards what the client IP can have stored unpaid; throws `429 rate_limited`. Under /v1. */
+    /** Counts the body towards what the IP address can have stored unpaid; throws `429 rate_limited`. Under /v1. */
     limitQuote: () => void;
     /** Counts the response until it closes: see {@link limitDownloads}. */
     limitDownload: (length?: number, kind?: Download) => void;
-    /** Throws `429 rate_limited` if the client IP has too many responses to calls left to read. */
+    /** Throws `429 rate_limited` if the IP address has too many responses to calls left to read. */
     limitCalls: () => void;
     /** Set if the body is not a JSON object; onError responds with it. */
     bodyFault?: AppError;
@@ -255,7 +255,7 @@ export function takeOrRefuse(c: Context<AppEnv>, name: string, limiter: RateLimi
 
 /**
  * Looks up the key's owner for limits, logs and `requireKey`, then limits reads and writes per address, and everything
- * without a key per client IP. Routes count challenges through what it sets.
+ * without a key per IP address. Routes count challenges through what it sets.
  */
 export function rateLimit({
   keys,
@@ -274,40 +274,40 @@ export function rateLimit({
 
   const lookUp = async (c: Context<AppEnv>, key: string): Promise<Address | null> => {
     if (!isWellFormedKey(key, environment)) return null;
-    const client = c.get("client");
-    takeOrRefuse(c, "keys", unknownKeys, client);
+    const ip = c.get("ip");
+    takeOrRefuse(c, "keys", unknownKeys, ip);
     let owner: Address | null | undefined;
     try {
       owner = await keys.ownerOf(key);
       return owner;
     } finally {
-      if (owner !== null) unknownKeys.giveBack(client);
+      if (owner !== null) unknownKeys.giveBack(ip);
     }
   };
 
   return createMiddleware<AppEnv>(async (c, next) => {
     const key = bearerKey(c.req.header("authorization") ?? "");
     const owner = key === null ? null : (keys.keptOwnerOf(key) ?? (await lookUp(c, key)));
-    const limitClient = (): void => takeOrRefuse(c, "anonymous", anonymous, c.get("client"));
+    const limitIp = (): void => takeOrRefuse(c, "anonymous", anonymous, c.get("ip"));
     c.set("identity", owner);
     c.set("currentIdentity", () =>
       key === null || owner === null ? null : (keys.keptOwnerOf(key) ?? keys.ownerOf(key)),
     );
-    // Addresses are free: with keys of many, a client could do more of what needs no key.
-    c.set("limitClient", () => owner !== null && limitClient());
-    // Counted by client as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.
+    // Addresses are free: with keys of many, an IP address could do more of what needs no key.
+    c.set("limitIp", () => owner !== null && limitIp());
+    // By IP address as well: otherwise anyone could use up an address's challenges and keep it from revoking keys.
     c.set("limitChallenges", (address) =>
-      takeOrRefuse(c, "challenges", challenges, `${c.get("client")} ${address}`),
+      takeOrRefuse(c, "challenges", challenges, `${c.get("ip")} ${address}`),
     );
     c.set("limitQuote", () => {
-      const { allowed, resetSeconds } = quoted.take(c.get("client"), c.get("rawBody").length);
+      const { allowed, resetSeconds } = quoted.take(c.get("ip"), c.get("rawBody").length);
       if (allowed) return;
       throw new AppError("rate_limited", {
         message: `Your IP address has posted more than ${LIMITS.newContractBytesPerMinute} bytes of new contracts within a minute; retry in ${resetSeconds} s.`,
         retryAfterSeconds: resetSeconds,
       });
     });
-    if (owner === null) limitClient();
+    if (owner === null) limitIp();
     else if (isRead(c)) takeOrRefuse(c, "reads", reads, owner);
     else {
       takeOrRefuse(c, "writes", writes, owner);
@@ -319,7 +319,7 @@ export function rateLimit({
 
 /** Characters of a response that count as a download. A smaller one costs about as much as its connection. */
 const DOWNLOAD_LENGTH = 16 * 1024;
-/** Characters that one client IP can have left to read, and all together. */
+/** Characters that one IP address can have left to read, and all together. */
 const DOWNLOADS_LENGTH = 16 * 1024 * 1024;
 const ALL_DOWNLOADS_LENGTH = 256 * 1024 * 1024;
 
@@ -327,14 +327,14 @@ const ALL_DOWNLOADS_LENGTH = 256 * 1024 * 1024;
 type Download = "read" | "outcome";
 
 /**
- * Sets `client`, and limits the memory that one client IP takes by reading slowly ("Limits per IP address"). After too
+ * Sets `ip`, and limits the memory that one IP address takes by reading slowly ("Limits per IP address"). After too
  * many unread outcomes, `limitCalls` refuses the next call.
  */
 export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies">) {
   const unread = { read: createCounts(), outcome: createCounts() };
   let all = 0;
-  const requireRoom = (kind: Download, client: string, length: number, hint: string): void => {
-    const pending = unread[kind].count(client);
+  const requireRoom = (kind: Download, ip: string, length: number, hint: string): void => {
+    const pending = unread[kind].count(ip);
     if (pending + length <= DOWNLOADS_LENGTH) return;
     throw new AppError("rate_limited", {
       message: `Your IP address has ${pending} characters of unread responses; the maximum is ${DOWNLOADS_LENGTH}. ${hint}.`,
@@ -345,24 +345,24 @@ export function limitDownloads({ trustedProxies }: Pick<Config, "trustedProxies"
     const { outgoing }: { outgoing?: ServerResponse } = c.env ?? {};
     // A response that has closed already would never be counted down.
     if (outgoing === undefined || outgoing.closed || outgoing.destroyed || length < DOWNLOAD_LENGTH) return;
-    const client = c.get("client");
+    const ip = c.get("ip");
     if (kind === "read") {
-      requireRoom(kind, client, length, "Read them first, or read smaller pages with ?limit=");
+      requireRoom(kind, ip, length, "Read them first, or read smaller pages with ?limit=");
       if (all + length > ALL_DOWNLOADS_LENGTH)
         throw unavailable("Too many responses are left unread. Retry in a second.", 1);
     }
     const add = (characters: number): void => {
-      unread[kind].add(client, characters);
+      unread[kind].add(ip, characters);
       all += characters;
     };
     add(length);
     outgoing.once("close", () => add(-length));
   };
   return createMiddleware<AppEnv>(async (c, next) => {
-    c.set("client", clientAddress(c, trustedProxies));
+    c.set("ip", ipOf(c, trustedProxies));
     const share = DOWNLOADS_LENGTH / LIMITS.downloadsPerClient;
     c.set("limitDownload", (length = share, kind = "read") => take(c, length, kind));
-    c.set("limitCalls", () => requireRoom("outcome", c.get("client"), 0, "Read them first"));
+    c.set("limitCalls", () => requireRoom("outcome", c.get("ip"), 0, "Read them first"));
     await next();
   });
 }
@@ -374,10 +374,10 @@ export const isRead = (c: Context): boolean => c.req.method === "GET" || c.req.m
 const WITH_PORT = /^(?:\[(.+)\]|(\d+(?:\.\d+){3}))(?::\d+)?$/;
 
 /**
- * The client's IP as a rate limit counts it: an IPv6 client by its /64, which is one subscriber. `X-Forwarded-For`
+ * The IP address of a request as limits count it: IPv6 by its /64, which is one subscriber. `X-Forwarded-For`
  * counts only as far as our own `trustedProxies` wrote it; the rest can be forged by the caller.
  */
-function clientAddress(c: Context, trustedProxies: number): string {
+function ipOf(c: Context, trustedProxies: number): string {
   const forwarded = trustedProxies > 0 ? (c.req.header("x-forwarded-for") ?? "").split(",") : [];
   const socket: { remoteAddress?: string } | undefined = c.env?.incoming?.socket;
   const given = forwarded.at(-trustedProxies)?.trim() || socket?.remoteAddress || "unknown";

@@ -41,7 +41,7 @@ import { ANONYMOUS, addressOf } from "./layout.js";
 export function showAgent(deps: Deps) {
   return async (c: Context<AppEnv>) => {
     const address = addressOf(c, "address");
-    const reader = { client: c.get("client"), caller: ANONYMOUS };
+    const reader = { ip: c.get("ip"), caller: ANONYMOUS };
     const data = await inReadQueue(reader, () => loadAgentPage(deps, address));
     return c.render(<AgentPage data={data} />, {
       title: data.profile.displayName ?? `Agent ${short(address)}`,
@@ -116,8 +116,7 @@ function Own({ data: { profile, stake } }: { data: AgentPageData }) {
       </form>
       <form data-action="stake" data-name="Stake">
         <label>
-          Protocol tokens to stake (empty: the required minimum){" "}
-          <input name="amount" inputmode="decimal" />
+          Protocol tokens to stake (empty: the required minimum) <input name="amount" inputmode="decimal" />
         </label>
         <button type="submit">Stake</button>
       </form>

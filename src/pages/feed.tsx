@@ -31,7 +31,7 @@ export function showFeed(deps: Pick<Deps, "db" | "clock">) {
       );
       return c.render(<FeedPage query={query}>{alert}</FeedPage>, page);
     }
-    const reader = { client: c.get("client"), caller: ANONYMOUS };
+    const reader = { ip: c.get("ip"), caller: ANONYMOUS };
     const found = await listContracts(deps, parsed.data, reader);
     const results = <Results {...found} query={query} now={deps.clock.now()} />;
     return c.render(<FeedPage query={query}>{results}</FeedPage>, {

@@ -49,7 +49,7 @@ export function operatorPages(
       return c.render(<OperatorPage overview={overview} readiness={readiness} />, { title: "Operator" });
     },
     async enter(c: Context<AppEnv>) {
-      takeOrRefuse(c, "operator", limiter, c.get("client"));
+      takeOrRefuse(c, "operator", limiter, c.get("ip"));
       const key = new URLSearchParams(c.get("rawBody").toString()).get("key") ?? "";
       if (!isSame(key, operatorKey)) return signIn(c, "This is not the operator's key.");
       const endsAt = String(nowSeconds() + LIFETIME_SECONDS);

@@ -28,18 +28,18 @@ import { showParameters } from "./parameters.js";
 import { showPost } from "./post.js";
 import { showSimulator } from "./simulator.js";
 
-/** One rate limit per client IP for all pages. Create it once per service so that the pages share it. */
+/** One rate limit per IP address for all pages. Create it once per service so that the pages share it. */
 export function limitPages({ config }: Pick<Deps, "config">) {
   const limiter = createRateLimiter(config.rateLimits.pages);
   return createMiddleware<AppEnv>(async (c, next) => {
-    takeOrRefuse(c, "pages", limiter, c.get("client"));
+    takeOrRefuse(c, "pages", limiter, c.get("ip"));
     await next();
   });
 }
 
 const BODY_BYTES = 4_096;
 
-/** Pages that show the API's data as HTML. They need no key and no script, and are rate limited per client IP. */
+/** Pages that show the API's data as HTML. They need no key and no script, and are rate limited per IP address. */
 export function pageRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<AppEnv> {
   const router = new Hono<AppEnv>();
   router.onError(onPageError);
@@ -69,7 +69,7 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   router.get("/contracts.json", limit, async (c) => {
     const query = ListQuerySchema.safeParse(c.req.query());
     if (!query.success) throw invalidInput(query.error.issues);
-    const reader = { client: c.get("client"), caller: ANONYMOUS };
+    const reader = { ip: c.get("ip"), caller: ANONYMOUS };
     return sendJson(c, await listContracts(deps, query.data, reader), 200);
   });
   router.get("/contracts/:file{.+\\.json}", limit, async (c) => {
@@ -79,25 +79,25 @@ export function dataRoutes(deps: Deps, limit: MiddlewareHandler<AppEnv>): Hono<A
   router.get("/agents/:file{.+\\.json}", limit, async (c) => {
     const address = addressOf(c, "file", ".json");
     const read = () => Promise.all([readRecord(deps, address), readEarnings(deps, address)]);
-    const [data, earnings] = await inReadQueue({ client: c.get("client"), caller: ANONYMOUS }, read);
+    const [data, earnings] = await inReadQueue({ ip: c.get("ip"), caller: ANONYMOUS }, read);
     return sendJson(c, { data, earnings }, 200);
   });
   return router;
 }
 
-/** `/live`: the pages' stream: public events only, limited by client IP. As GET /v1/events/stream otherwise. */
+/** `/live`: the pages' stream: public events only, limited by IP address. As GET /v1/events/stream otherwise. */
 function streamChanges({ streams }: Pick<Deps, "streams">) {
   return (c: Context<AppEnv>): Promise<Response> => {
     const query = EventStreamQuerySchema.safeParse(c.req.query());
     if (!query.success) throw invalidInput(query.error.issues);
     const { after = null, filter } = query.data;
     const seen = LastEventIdSchema.safeParse({ "last-event-id": c.req.header("last-event-id") });
-    const client = c.get("client");
+    const ip = c.get("ip");
     return sendStream(c, (signal) =>
       streams.open({
         caller: ANONYMOUS,
-        countedAs: client,
-        client,
+        countedAs: ip,
+        ip,
         after: seen.data?.["last-event-id"] ?? after,
         filter,
         signal,

@@ -380,7 +380,7 @@ describe("the stream", () => {
     const { signal } = new AbortController();
     const opened: AsyncGenerator<string, void>[] = [];
     const take = async (caller: Address, from: string): Promise<string> => {
-      const chunks = streams.open({ caller, after: null, filter: {}, signal, client: from });
+      const chunks = streams.open({ caller, after: null, filter: {}, signal, ip: from });
       const refusal = await chunks.next().catch((error: AppError) => error.code);
       if (typeof refusal === "string") return refusal;
       opened.push(chunks);

@@ -20,7 +20,7 @@ const PAGE = 5;
 const MOST_BLOCKS = 400;
 /** Tables of which one row holds the index's progress. */
 const ONE_ROW = /Seq Scan on (_ponder_meta|_ponder_checkpoint|event_log)\b/g;
-const READER = { client: "", caller: "" };
+const READER = { ip: "", caller: "" };
 const NOW = 2_000_000_000;
 const clock = { now: () => NOW, knownBlock: () => 0n };
 /** 1 to 1,000, of which the newest open contracts have all. */
@@ -239,7 +239,7 @@ test("a reader's searches wait for each other, 50 of them, and never for long be
   const deps = { db: database.db, clock };
   let ended = 0;
   const search = (reader: string) =>
-    listContracts(deps, { sort: "-createdAt", limit: PAGE, q: "needle" }, { client: reader, caller: "" })
+    listContracts(deps, { sort: "-createdAt", limit: PAGE, q: "needle" }, { ip: reader, caller: "" })
       .catch(({ code }: { code: string }) => code)
       .finally(() => {
         ended += 1;

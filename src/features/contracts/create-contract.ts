@@ -37,7 +37,7 @@ interface CreateCall {
   rawBody: Uint8Array;
   headers: HeaderReader;
   draft: ContractDraft;
-  /** Counts a new contract towards its client IP's limit; throws `429 rate_limited`. */
+  /** Counts a new contract towards the IP address's limit; throws `429 rate_limited`. */
   limitQuote(): void;
 }
 

@@ -53,7 +53,7 @@ export const contractEndpoints = [
       "A page of contracts",
       z.object({ data: z.array(ContractSchema), nextCursor: z.string().nullable() }),
     ),
-    handle: (deps, { query, caller, c }) => listContracts(deps, query, { client: c.get("client"), caller }),
+    handle: (deps, { query, caller, c }) => listContracts(deps, query, { ip: c.get("ip"), caller }),
   }),
   get("/v1/contracts/{id}", {
     operationId: "getContract",

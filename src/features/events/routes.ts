@@ -109,12 +109,12 @@ export const eventEndpoints = [
     }),
     errors: ["too_many_streams"],
     handle: ({ keys, streams }, { query: { after, filter }, headers, caller, c }) => {
-      const client = c.get("client");
+      const ip = c.get("ip");
       const position = headers["last-event-id"] ?? after ?? null;
       const key = bearerKey(c.req.header("authorization") ?? "") ?? "";
       const isSignedIn = async () => (await keys.ownerOf(key)) === caller;
       return sendStream(c, (signal) =>
-        streams.open({ caller, after: position, filter, signal, client, isSignedIn }),
+        streams.open({ caller, after: position, filter, signal, ip, isSignedIn }),
       );
     },
   }),

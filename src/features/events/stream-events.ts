@@ -45,8 +45,8 @@ interface StreamRequest {
   countedAs?: string | undefined;
   /** Whether the caller's key is still active; absent for a reader without a key. */
   isSignedIn?: () => Promise<boolean>;
-  /** The client's IP address. Streams of strangers share a limit per IP address, and those of parties another. */
-  client: string;
+  /** Streams of strangers share a limit per IP address, and those of parties another. */
+  ip: string;
 }
 
 export type EventStreams = ReturnType<typeof createEventStreams>;
@@ -55,36 +55,36 @@ export type EventStreams = ReturnType<typeof createEventStreams>;
 const PAGE = 100;
 /** Concurrency limit for database reads of old events. */
 const MAX_READING = 4;
-/** Share of a process's streams for one client IP address, and for all agents without an open contract or a stake. */
-const CLIENT_SHARE = 0.05;
+/** Share of a process's streams for one IP address, and for all agents without an open contract or a stake. */
+const IP_SHARE = 0.05;
 const STRANGERS_SHARE = 0.75;
-/** Share that a client IP address has in addition for parties: contracts are cheap, too. */
+/** Share that an IP address has in addition for parties: contracts are cheap, too. */
 const PARTIES_SHARE = 0.25;
 /** Pause before a reader with a broken connection reconnects. */
 const RETRY_MS = 2_000;
 
 type Kind = "stranger" | "party";
 
-/** Counts the open streams of this process, of each client and of each caller, and limits them. */
+/** Counts the open streams of this process, of each IP address and of each caller, and limits them. */
 function createStreamLimits(maxStreams: number) {
   const open = createCounts();
-  const ofClient = (share: number) => Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * share));
-  const perClient = { stranger: ofClient(CLIENT_SHARE), party: ofClient(PARTIES_SHARE) };
+  const ofIp = (share: number) => Math.max(LIMITS.streamsPerAgent, Math.floor(maxStreams * share));
+  const perIp = { stranger: ofIp(IP_SHARE), party: ofIp(PARTIES_SHARE) };
   const inAll = { stranger: Math.floor(maxStreams * STRANGERS_SHARE), party: maxStreams };
   let total = 0;
 
-  const isClientFull = (kind: Kind, client: string) => open.count(`${kind} ${client}`) >= perClient[kind];
-  const count = (kind: Kind, caller: string, client: string, number: number): void => {
+  const isIpFull = (kind: Kind, ip: string) => open.count(`${kind} ${ip}`) >= perIp[kind];
+  const count = (kind: Kind, caller: string, ip: string, number: number): void => {
     open.add(caller, number);
-    open.add(`${kind} ${client}`, number);
+    open.add(`${kind} ${ip}`, number);
     total += number;
   };
 
   return {
-    /** Whether a stranger gets no stream. Addresses are free: one client could take every stream with many of them. */
-    isFull: (client: string): boolean => total >= inAll.stranger || isClientFull("stranger", client),
+    /** Whether a stranger gets no stream. Addresses are free: one IP address could take every stream with many of them. */
+    isFull: (ip: string): boolean => total >= inAll.stranger || isIpFull("stranger", ip),
     /** Counts a stream and returns the function that releases it; throws 429 `too_many_streams`, or 503 if the process is full. */
-    open(kind: Kind, caller: string, client: string): () => void {
+    open(kind: Kind, caller: string, ip: string): () => void {
       const own = open.count(caller);
       if (own >= LIMITS.streamsPerAgent) {
         throw new AppError("too_many_streams", {
@@ -92,18 +92,18 @@ function createStreamLimits(maxStreams: number) {
           retryAfterSeconds: 5,
         });
       }
-      if (isClientFull(kind, client)) {
+      if (isIpFull(kind, ip)) {
         const agents = kind === "party" ? "agents with" : "agents without";
         throw new AppError("too_many_streams", {
-          message: `Your IP address has ${perClient[kind]} open streams, the maximum for ${agents} an open contract or a stake. Close one first, or poll GET /v1/events.`,
+          message: `Your IP address has ${perIp[kind]} open streams, the maximum for ${agents} an open contract or a stake. Close one first, or poll GET /v1/events.`,
           retryAfterSeconds: 5,
         });
       }
       if (total >= inAll[kind]) {
         throw unavailable("The service has no free event stream. Poll GET /v1/events, or retry.", 5);
       }
-      count(kind, caller, client, 1);
-      return () => count(kind, caller, client, -1);
+      count(kind, caller, ip, 1);
+      return () => count(kind, caller, ip, -1);
     },
   };
 }
@@ -127,14 +127,14 @@ export function createEventStreams(
     filter,
     signal,
     countedAs = caller,
-    client,
+    ip,
     isSignedIn,
   }: StreamRequest): AsyncGenerator<string, void> {
     // Another process can have sent the reader an event that this one has not seen yet.
     if (after !== null && after > feed.newest()) requireReached(after, await newestPosition(db));
     let at = after ?? feed.newest();
-    const kind = limits.isFull(client) && (await isParty(db, caller)) ? "party" : "stranger";
-    const release = limits.open(kind, countedAs, client);
+    const kind = limits.isFull(ip) && (await isParty(db, caller)) ? "party" : "stranger";
+    const release = limits.open(kind, countedAs, ip);
     const endsAt = performance.now() + lifetimeMs;
     try {
       yield `retry: ${RETRY_MS}\n${heartbeat(at)}`;

@@ -372,7 +372,7 @@ export const recordEndpoints = [
     returns: body("The workload, newest first in each array", WorkloadSchema),
     errors: ["not_found"],
     handle: (deps, { params: { address }, caller, c }) =>
-      inReadQueue({ client: c.get("client"), caller }, () => readWorkload(deps, { address, caller })),
+      inReadQueue({ ip: c.get("ip"), caller }, () => readWorkload(deps, { address, caller })),
   }),
   get("/v1/agents/{address}/record", {
     operationId: "getRecord",
@@ -381,6 +381,6 @@ export const recordEndpoints = [
     params: AddressParamsSchema,
     returns: data("The record; zeros if the address has done nothing", RecordSchema),
     handle: (deps, { params: { address }, caller, c }) =>
-      inReadQueue({ client: c.get("client"), caller }, () => readRecord(deps, address)),
+      inReadQueue({ ip: c.get("ip"), caller }, () => readRecord(deps, address)),
   }),
 ];

@@ -141,7 +141,7 @@ export const voteEndpoints = [
       const read = () => listVotes(deps, caller, query);
       const { contractId, status, majorityOutcome, client, worker } = query;
       const isShort = contractId !== undefined || !(status ?? majorityOutcome ?? client ?? worker);
-      return isShort ? read() : inReadQueue({ client: c.get("client"), caller }, read);
+      return isShort ? read() : inReadQueue({ ip: c.get("ip"), caller }, read);
     },
   }),
 ];

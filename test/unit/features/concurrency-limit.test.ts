@@ -87,11 +87,11 @@ describe("a concurrency limit with patience", () => {
 });
 
 describe("a fair concurrency limit", () => {
-  const options = { maxWaiting: 6, maxWaitingPerClient: 3, refuse: () => new Error("full") };
-  /** Callers `a1` and `a2` share the client `a`. */
+  const options = { maxWaiting: 6, maxWaitingPerIp: 3, refuse: () => new Error("full") };
+  /** Callers `a1` and `a2` share the IP address `a`. */
   const create = (count: number) => {
     const limit = createFairConcurrencyLimit(count, options);
-    return <T>(caller: string, run: () => Promise<T>) => limit({ client: caller.slice(0, 1), caller }, run);
+    return <T>(caller: string, run: () => Promise<T>) => limit({ ip: caller.slice(0, 1), caller }, run);
   };
 
   it("runs one task of each client, so that one with many tasks delays only its own", async () => {

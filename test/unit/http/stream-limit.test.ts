@@ -38,7 +38,7 @@ test("a stream whose filter matches nothing of a busy log has its heartbeats, an
   };
   const { signal } = new AbortController();
   const streams = createEventStreams({ db: {}, feed } as never, { maxStreams: 40, heartbeatMs: 200 });
-  const request = { caller: `0x${"5".repeat(40)}`, after: 0n, client: "192.0.2.1", signal } as const;
+  const request = { caller: `0x${"5".repeat(40)}`, after: 0n, ip: "192.0.2.1", signal } as const;
   const chunks = streams.open({ ...request, filter: { types: ["payout.paid" as EventRow["type"]] } });
   const ids: bigint[] = [];
   for (let count = 0; count < 3; count++) {
