@@ -59,7 +59,7 @@ export function createSigningClient({
 }
 
 /** A full block's transactions take several megabytes, and one batch can request several blocks. */
-const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 128 * 1024 * 1024;
 const EXCERPT = 1_000;
 
 /** Calls in one request, as many as in viem's. */
@@ -71,7 +71,7 @@ export interface RpcTransportOptions {
   timeout?: number;
   /** Whether the calls of one turn of the event loop share a request. */
   batch?: boolean;
-  maxAnswerBytes?: number;
+  maxResponseBytes?: number;
 }
 
 interface RpcCall {
@@ -79,7 +79,7 @@ interface RpcCall {
   params?: unknown;
 }
 
-interface RpcAnswer {
+interface RpcResponse {
   id?: unknown;
   result?: unknown;
   error?: { code: number; message: string; data?: unknown };
@@ -95,14 +95,14 @@ export function rpcTransport(
   rpcUrl: string,
   {
     batch = false,
-    maxAnswerBytes = MAX_ANSWER_BYTES,
+    maxResponseBytes = MAX_RESPONSE_BYTES,
     timeout = 15_000,
     retryCount,
   }: RpcTransportOptions = {},
 ): Transport {
   const { url, headers } = endpointOf(rpcUrl);
 
-  const answersTo = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
+  const responsesTo = async (calls: readonly RpcCall[]): Promise<RpcResponse[]> => {
     const requests = calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call }));
     const body = stringify(batch ? requests : requests[0]);
     const response = await fetch(url, {
@@ -111,16 +111,16 @@ export function rpcTransport(
       body,
       signal: AbortSignal.timeout(timeout),
     });
-    const text = await readWhole(response, maxAnswerBytes);
+    const text = await readWhole(response, maxResponseBytes);
     if (response.ok) return batch ? inOrder(text, calls.length) : [JSON.parse(text)];
     const { status } = response;
-    const answer = batch ? null : errorIn(text);
-    if (answer !== null) return [answer];
+    const failure = batch ? null : errorIn(text);
+    if (failure !== null) return [failure];
     throw new HttpRequestError({ url, status, details: text.slice(0, EXCERPT) || response.statusText });
   };
 
-  const post = (calls: readonly RpcCall[]): Promise<RpcAnswer[]> =>
-    answersTo(calls).catch((cause: Error) => {
+  const post = (calls: readonly RpcCall[]): Promise<RpcResponse[]> =>
+    responsesTo(calls).catch((cause: Error) => {
       if (cause instanceof HttpRequestError) throw cause;
       const body = calls.map(({ method }) => ({ method }));
       throw cause.name === "TimeoutError"
@@ -128,26 +128,27 @@ export function rpcTransport(
         : new HttpRequestError({ url, body, cause });
     });
 
-  let shared: { calls: RpcCall[]; answers: Promise<RpcAnswer[]> } | null = null;
-  const share = async (call: RpcCall): Promise<RpcAnswer | undefined> => {
+  let shared: { calls: RpcCall[]; responses: Promise<RpcResponse[]> } | null = null;
+  const share = async (call: RpcCall): Promise<RpcResponse | undefined> => {
     if (shared === null || shared.calls.length >= MAX_BATCH) {
       const calls: RpcCall[] = [];
-      const answers = setImmediate().then(() => {
+      const responses = setImmediate().then(() => {
         if (shared?.calls === calls) shared = null;
         return post(calls);
       });
-      shared = { calls, answers };
+      shared = { calls, responses };
     }
     const place = shared.calls.push(call) - 1;
-    return (await shared.answers)[place];
+    return (await shared.responses)[place];
   };
 
   return custom(
     {
       async request({ method, params }: RpcCall) {
-        const answer = batch ? await share({ method, params }) : (await post([{ method, params }]))[0];
-        if (answer?.error) throw new RpcRequestError({ url, body: { method }, error: answer.error });
-        return answer?.result;
+        const { error, result } =
+          (batch ? await share({ method, params }) : (await post([{ method, params }]))[0]) ?? {};
+        if (error) throw new RpcRequestError({ url, body: { method }, error });
+        return result;
       },
     },
     { name: "JSON-RPC over HTTP", ...(retryCount !== undefined && { retryCount }) },
@@ -179,21 +180,21 @@ async function readWhole(response: Response, maxBytes: number): Promise<string> 
 }
 
 /** The responses of a batch, each at the place that is its id; throws if any call has none. */
-function inOrder(text: string, count: number): RpcAnswer[] {
-  const answers: unknown = JSON.parse(text);
-  const byId = new Map(Array.isArray(answers) ? answers.map((one) => [one?.id, one]) : []);
+function inOrder(text: string, count: number): RpcResponse[] {
+  const responses: unknown = JSON.parse(text);
+  const byId = new Map(Array.isArray(responses) ? responses.map((one) => [one?.id, one]) : []);
   const ordered = Array.from({ length: count }, (_, id) => byId.get(id));
-  if (!Array.isArray(answers) || answers.length !== count || ordered.includes(undefined))
+  if (!Array.isArray(responses) || responses.length !== count || ordered.includes(undefined))
     throw new Error(`The node did not respond to every call in a batch: ${text.slice(0, EXCERPT)}`);
   return ordered;
 }
 
 /** A JSON-RPC error that came with an HTTP status of failure; null if it is none. */
-function errorIn(text: string): RpcAnswer | null {
+function errorIn(text: string): RpcResponse | null {
   try {
-    const answer = JSON.parse(text) as RpcAnswer | null;
-    const { code, message } = answer?.error ?? {};
-    return typeof code === "number" && typeof message === "string" ? answer : null;
+    const parsed = JSON.parse(text) as RpcResponse | null;
+    const { code, message } = parsed?.error ?? {};
+    return typeof code === "number" && typeof message === "string" ? parsed : null;
   } catch {
     return null;
   }

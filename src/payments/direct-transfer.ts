@@ -42,7 +42,7 @@ import type { PaymentAuthorization } from "./x402.js";
  * did not take it. Throws 503 `settlement_pending` while that transaction is not final: on another branch the money at the
  * escrow can belong to someone else.
  */
-export async function isDirectTransfer(
+export async function isOwedDirectTransfer(
   deps: Deps,
   payment: PaymentAuthorization,
   purpose: "credit" | "refund",
@@ -301,7 +301,7 @@ export async function refundDirectTransfer(
   }
   if ((await findRefund(deps, payment)) !== undefined) return true;
   if ((await unbookedBalance(deps, escrow)) < payment.value) return false;
-  if (!(await isDirectTransfer(deps, payment, "refund"))) return false;
+  if (!(await isOwedDirectTransfer(deps, payment, "refund"))) return false;
   const opening = await readOpening(deps, payment);
   if (opening.deposit === "unmarked") {
     // The escrow would take this one for the deposit, and refund nothing.

@@ -19,7 +19,7 @@ import {
   readOperation,
 } from "../relayer/outbox.js";
 import { assertUnusable } from "./authorization-use.js";
-import { findOpening, holdsAtLeast, isDirectTransfer, refundDirectTransfer } from "./direct-transfer.js";
+import { findOpening, holdsAtLeast, isOwedDirectTransfer, refundDirectTransfer } from "./direct-transfer.js";
 import {
   type AcceptedPayment,
   type Applied,
@@ -103,12 +103,12 @@ async function pay(
   if (!accepted.ok) return refusePayment(deps, { call, payment, action, rejection: accepted });
 
   // A refused credit can still be refunded: by then the service has to know the terms.
-  if (accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
+  if (accepted.isAtEscrow) await call.beforeOperation?.(action, accepted);
   const relayed = { caller: call.caller, kind: action.kind };
-  const gasPolicy = accepted.isDirectTransfer
+  const gasPolicy = accepted.isAtEscrow
     ? await admitCredit(deps, relayed)
     : await admitPaid(deps, relayed, relaying);
-  if (!accepted.isDirectTransfer) await call.beforeOperation?.(action, accepted);
+  if (!accepted.isAtEscrow) await call.beforeOperation?.(action, accepted);
   const fresh = { ...toOperation(deps, { call, action, accepted }), gasPolicy };
   const stored = await storePayment(deps, { action, fresh });
   if (stored.existing) return resume(deps, { call, payment, earlier: stored.operation });
@@ -205,11 +205,11 @@ async function acceptPayment(
     now: deps.clock.now(),
     isReceivable: action.kind !== "stake",
   });
-  if (result.ok) return { ok: true, authorization: result.payment, isDirectTransfer: false };
+  if (result.ok) return { ok: true, authorization: result.payment, isAtEscrow: false };
   if (result.reason !== "authorization_used") return result;
 
   if (!(await isCreditable(deps, action, payment))) return result;
-  return { ok: true, authorization: inTokenForm(payment, deps.deployment), isDirectTransfer: true };
+  return { ok: true, authorization: inTokenForm(payment, deps.deployment), isAtEscrow: true };
 }
 
 /**
@@ -220,7 +220,7 @@ async function isCreditable(deps: Deps, action: PaidAction, payment: PaymentAuth
   const isNew = action.kind === "create";
   if (action.kind === "stake" || (isNew && action.amount === 0n)) return false;
   if (isNew && (await holdsAtLeast(deps, action.payTo, action.amount))) return true;
-  return isDirectTransfer(deps, payment, "credit");
+  return isOwedDirectTransfer(deps, payment, "credit");
 }
 
 /** 402 with the reason; 409 while an authorization that we published can still be used by anyone. */
@@ -287,7 +287,7 @@ function refusalOnChain(rejected: OperationRow, action: PaidAction): AppError | 
 }
 
 function notPerformed(rejected: OperationRow, accepted?: AcceptedPayment): AppError {
-  const fate = accepted?.isDirectTransfer
+  const fate = accepted?.isAtEscrow
     ? " Your payment reached the escrow by a direct transfer."
     : paymentFate(rejected);
   return unavailable(`The operation was not performed.${fate} Retry the identical request.`);

@@ -235,7 +235,7 @@ export interface AcceptedPayment {
   ok: true;
   authorization: AuthorizationArguments;
   /** The money is already at the escrow, so the authorization's expiry no longer matters. */
-  isDirectTransfer: boolean;
+  isAtEscrow: boolean;
 }
 
 /** The outbox entry that takes the payment and performs the action together. */
@@ -244,7 +244,7 @@ export function toOperation(
   { call, action, accepted }: { call: PaidCall; action: PaidAction; accepted: AcceptedPayment },
 ): NewOperation {
   const { caller } = call;
-  const { authorization, isDirectTransfer: directTransfer } = accepted;
+  const { authorization, isAtEscrow: directTransfer } = accepted;
   const facts = { deployment, authorization, requestHash: requestHash(call), ...expiryOf(action, accepted) };
   const onEscrow = { ...facts, escrow: action.payTo, caller };
   switch (action.kind) {
@@ -267,9 +267,9 @@ const LAST_TIME = 8_640_000_000_000;
 /** The chain refuses the operation after the action's deadline, and after the authorization has expired. */
 function expiryOf(
   { lastSecond = Number.POSITIVE_INFINITY }: PaidAction,
-  { authorization: { validBefore }, isDirectTransfer }: AcceptedPayment,
+  { authorization: { validBefore }, isAtEscrow }: AcceptedPayment,
 ): { notAfter?: number } {
-  const notAfter = isDirectTransfer ? lastSecond : Math.min(lastSecond, Number(validBefore) - 1);
+  const notAfter = isAtEscrow ? lastSecond : Math.min(lastSecond, Number(validBefore) - 1);
   return notAfter < LAST_TIME ? { notAfter } : {};
 }
 

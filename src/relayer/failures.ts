@@ -120,7 +120,7 @@ export async function usedPayments(
 }
 
 /** Where the batch's transaction was mined. */
-type Place = Pick<TransactionReceipt, "blockHash" | "blockNumber" | "transactionIndex">;
+type TransactionRef = Pick<TransactionReceipt, "blockHash" | "blockNumber" | "transactionIndex">;
 
 /**
  * Maps each failed operation whose caller's signature or money is at fault to that caller. Excused if the payment had
@@ -130,7 +130,7 @@ type Place = Pick<TransactionReceipt, "blockHash" | "blockNumber" | "transaction
 export async function signersAtFault(
   context: SignerContext,
   failures: ReadonlyMap<bigint, Hex>,
-  place: Place,
+  transaction: TransactionRef,
 ): Promise<Map<bigint, string>> {
   const reasons = new Map([...failures].map(([id, data]) => [id, failureReason(data)]));
   const ids = [...reasons].flatMap(([id, reason]) => (SIGNATURE_FAULTS.has(reason) ? [id] : []));
@@ -144,8 +144,8 @@ export async function signersAtFault(
       const { id, caller } = row;
       const reason = reasons.get(id) ?? "";
       const isExcused =
-        (REFUSED_PAYMENT.has(reason) && (await isBeyondPayer(context, row, place))) ||
-        (reason === "Reverted" && (await isBeforeTarget(context, row, place)));
+        (REFUSED_PAYMENT.has(reason) && (await isBeyondPayer(context, row, transaction))) ||
+        (reason === "Reverted" && (await isBeforeTarget(context, row, transaction)));
       return caller === null || isExcused ? [] : [[id, caller]];
     }),
   );
@@ -156,7 +156,7 @@ export async function signersAtFault(
 const isBeforeTarget = (
   { publicClient }: SignerContext,
   { target }: OperationRow,
-  { blockNumber }: Place,
+  { blockNumber }: TransactionRef,
 ): Promise<boolean> =>
   publicClient.getCode({ address: target, blockNumber: blockNumber - 1n }).then(
     (code) => code === undefined,
@@ -167,7 +167,7 @@ const isBeforeTarget = (
 async function isBeyondPayer(
   { publicClient, deployment }: SignerContext,
   { asset, payer, nonce, notAfter }: OperationRow,
-  { blockHash, blockNumber, transactionIndex }: Place,
+  { blockHash, blockNumber, transactionIndex }: TransactionRef,
 ): Promise<boolean> {
   const token = asset ?? deployment.asset.address;
   const isExpired = async () =>

@@ -116,7 +116,7 @@ const REFUSALS = {
     hint: "Retry the identical request after that time.",
   },
 };
-type Refused = keyof typeof REFUSALS;
+type Purpose = keyof typeof REFUSALS;
 
 /**
  * Admits an operation that carries the agent's signature, if it is not one of {@link LIMITED_KINDS}. Throws
@@ -125,7 +125,7 @@ type Refused = keyof typeof REFUSALS;
  */
 export async function admitSigned(deps: LimitDeps, agent: Address): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, "action");
-  return requireGas(await policyOf(deps, agent, state), { agent, state, refused: "action" });
+  return requireGas(await policyOf(deps, agent, state), { agent, state, purpose: "action" });
 }
 
 /**
@@ -141,17 +141,17 @@ export async function admitCredit(
     ? policyFor(kind, deps.config.gasPolicy)
     : // Money that has arrived cannot be timed: this call fails at most once for each contract.
       await policyOf(deps, caller, { ...state, wasted: 0 });
-  return requireGas(policy, { agent: caller, state, refused: "credit" });
+  return requireGas(policy, { agent: caller, state, purpose: "credit" });
 }
 
 /** Admits by the gas of every account, whatever its history ("Gas accounts"). */
 export async function admitWithinLimits(
   deps: LimitDeps,
   agent: Address,
-  refused: Refused,
+  purpose: Purpose,
 ): Promise<GasPolicy | undefined> {
-  const state = await readState(deps, agent, refused);
-  return requireGas(deps.config.gasPolicy, { agent, state, refused });
+  const state = await readState(deps, agent, purpose);
+  return requireGas(deps.config.gasPolicy, { agent, state, purpose });
 }
 
 /**
@@ -164,14 +164,14 @@ export async function admitDelegation(
 ): Promise<GasPolicy | undefined> {
   const state = await readState(deps, agent, "action", onceKey);
   const policy = state.wasToday ? deps.config.gasPolicy : await policyOf(deps, agent, state);
-  return requireGas(policy, { agent, state, refused: "action" });
+  return requireGas(policy, { agent, state, purpose: "action" });
 }
 
-async function readState({ db, config }: LimitDeps, caller: Address, refused: Refused, registering?: string) {
+async function readState({ db, config }: LimitDeps, caller: Address, purpose: Purpose, registering?: string) {
   const { allowance, budget } = config.gasPolicy;
   const [state] = await readSignerState(db, { caller, allowance, budget, registering: registering ?? null });
   if (state === undefined) throw new Error("A select without a table returned no row");
-  assertNotThrottled(caller, state.failureAge, REFUSALS[refused]);
+  assertNotThrottled(caller, state.failureAge, REFUSALS[purpose]);
   return state;
 }
 
@@ -196,11 +196,11 @@ function requireGas(
   {
     agent,
     state: { gasRefusal: refusal },
-    refused,
-  }: { agent: Address; state: RelayingState; refused?: Refused },
+    purpose,
+  }: { agent: Address; state: RelayingState; purpose?: Purpose },
 ): GasPolicy | undefined {
   if (policy !== undefined && refusal !== null && policy[refusal.limit] > 0)
-    throw gasExhausted(agent, refusal, policy, refused && REFUSALS[refused]);
+    throw gasExhausted(agent, refusal, policy, purpose && REFUSALS[purpose]);
   return policy;
 }
 

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { createChainClients, createSigningClient } from "../../src/chain/clients.js";
 import type { Deps } from "../../src/deps.js";
 import { findUse } from "../../src/payments/authorization-use.js";
-import { isDirectTransfer } from "../../src/payments/direct-transfer.js";
+import { isOwedDirectTransfer } from "../../src/payments/direct-transfer.js";
 import type { PaymentAuthorization } from "../../src/payments/x402.js";
 import { localAccount } from "../../tools/local/network.js";
 import { type RpcAnswer, startRpcProxy } from "../faults/support/rpc-proxy.js";
@@ -152,7 +152,7 @@ describe("a direct transfer by the same authorization", () => {
   const judged = (confirmations: number, publicClient = world.publicClient) => {
     const { db, deployment } = world;
     const deps = { db, publicClient, deployment, config: { confirmations } } as Deps;
-    return isDirectTransfer(deps, payment, "credit");
+    return isOwedDirectTransfer(deps, payment, "credit");
   };
 
   test("is seen once its block is final", async () => {

@@ -66,7 +66,7 @@ export async function startChain(options: ChainOptions) {
   const client = createTestClient({
     mode: "anvil",
     // A long chain's state takes long to dump, and is large.
-    transport: rpcTransport(rpcUrl, { retryCount: 0, timeout: 120_000, maxAnswerBytes: MAX_STATE_BYTES }),
+    transport: rpcTransport(rpcUrl, { retryCount: 0, timeout: 120_000, maxResponseBytes: MAX_STATE_BYTES }),
   });
 
   const supervised = await supervise({

@@ -102,11 +102,11 @@ async function storePaid(
   deps: Deps,
   call: CreateCall,
   attempt: CreationAttempt,
-  { isDirectTransfer }: { isDirectTransfer: boolean },
+  { isAtEscrow }: { isAtEscrow: boolean },
 ): Promise<void> {
   if (attempt.texts === "stored") return;
-  if (!isDirectTransfer) call.limitQuote();
-  await storeAttempt(deps, call, attempt, { needsSlot: !isDirectTransfer && attempt.texts === "new" });
+  if (!isAtEscrow) call.limitQuote();
+  await storeAttempt(deps, call, attempt, { needsSlot: !isAtEscrow && attempt.texts === "new" });
 }
 
 /** The attempt that these bytes were quoted or paid as. */

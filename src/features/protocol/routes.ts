@@ -77,7 +77,7 @@ export function presentParameters({ payoutHold: _, ...parameters }: Parameters):
   };
 }
 
-interface Given extends Pick<Config, "minimumPrice" | "rateLimits" | "gasPolicy"> {
+interface ServedConfig extends Pick<Config, "minimumPrice" | "rateLimits" | "gasPolicy"> {
   payoutHold: number;
 }
 
@@ -89,132 +89,137 @@ const gasOf = (description: string) =>
     .nullable()
     .openapi({ description: `${description}; null means unlimited` });
 
-const one = <T>(schema: z.ZodType<T>, value: (given: Given) => T) => ({ schema, value });
-const number = (value: number, description?: string) =>
-  one(description === undefined ? z.number() : z.number().openapi({ description }), () => value);
-const seconds = (value: number) => one(duration, () => isoDuration(value));
+const limit = <T>(schema: z.ZodType<T>, value: (served: ServedConfig) => T) => ({ schema, value });
+const numberLimit = (value: number, description?: string) =>
+  limit(description === undefined ? z.number() : z.number().openapi({ description }), () => value);
+const durationLimit = (value: number) => limit(duration, () => isoDuration(value));
 type Limit = keyof typeof LIMITS;
-const numbers = <K extends Limit>(...names: K[]) => each(names, (name) => number(LIMITS[name]));
-const durations = <K extends Limit>(...names: K[]) => each(names, (name) => seconds(LIMITS[name]));
-const perMinute = (name: keyof Config["rateLimits"]) =>
-  one(rate, ({ rateLimits }) => rateLimits[name] || null);
+const numberLimits = <K extends Limit>(...names: K[]) => each(names, (name) => numberLimit(LIMITS[name]));
+const durationLimits = <K extends Limit>(...names: K[]) => each(names, (name) => durationLimit(LIMITS[name]));
+const rateLimit = (name: keyof Config["rateLimits"]) =>
+  limit(rate, ({ rateLimits }) => rateLimits[name] || null);
 
 /** Limits of calls that `GET /v1/protocol` does not serve: characters, bytes, ISO 8601 durations, requests a minute, gas (null if off). */
 const SHOWN_LIMITS = {
   requests: {
-    ...numbers("bodyBytes", "bodyDepth", "urlLength", "searchLength", "pageSize", "maxPageSize"),
-    downloadsPerClient: number(
+    ...numberLimits("bodyBytes", "bodyDepth", "urlLength", "searchLength", "pageSize", "maxPageSize"),
+    downloadsPerClient: numberLimit(
       LIMITS.downloadsPerClient,
       "Whole lists that one IP address can receive at a time",
     ),
-    readsPerMinute: perMinute("reads"),
-    writesPerMinute: perMinute("writes"),
-    anonymousPerMinute: perMinute("anonymous"),
-    challengesPerMinute: perMinute("challenges"),
-    pagesPerMinute: perMinute("pages"),
-    newContractBytesPerMinute: number(
+    readsPerMinute: rateLimit("reads"),
+    writesPerMinute: rateLimit("writes"),
+    anonymousPerMinute: rateLimit("anonymous"),
+    challengesPerMinute: rateLimit("challenges"),
+    pagesPerMinute: rateLimit("pages"),
+    newContractBytesPerMinute: numberLimit(
       LIMITS.newContractBytesPerMinute,
       "Bytes of new contracts that one IP address can post",
     ),
-    failedOperationsPerHour: number(
+    failedOperationsPerHour: numberLimit(
       LIMITS.failedOperationsPerHour,
       "Operations of one address that can fail on chain before its calls wait",
     ),
-    refusedOperationsPerHour: number(
+    refusedOperationsPerHour: numberLimit(
       LIMITS.refusedOperationsPerHour,
       "Signatures of one address that the relayer's simulation can refuse before its paid calls wait",
     ),
   },
   authentication: {
-    ...numbers("challengeAttempts", "labelLength", "signatureLength"),
-    challengeValidity: seconds(LIMITS.challengeValidity),
+    ...numberLimits("challengeAttempts", "labelLength", "signatureLength"),
+    challengeValidity: durationLimit(LIMITS.challengeValidity),
   },
   signedActions: {
-    validity: seconds(MAX_SIGNATURE_VALIDITY),
-    signatureLength: number(LIMITS.actionSignatureLength),
+    validity: durationLimit(MAX_SIGNATURE_VALIDITY),
+    signatureLength: numberLimit(LIMITS.actionSignatureLength),
   },
   payments: {
-    headerLength: number(LIMITS.paymentHeaderLength),
-    signatureBytes: number(LIMITS.paymentSignatureBytes),
+    headerLength: numberLimit(LIMITS.paymentHeaderLength),
+    signatureBytes: numberLimit(LIMITS.paymentSignatureBytes),
   },
   gas: {
-    allowance: one(
+    allowance: limit(
       gasOf("Gas relayed in a day for one address beyond what it earned"),
       ({ gasPolicy }) => gasPolicy.allowance || null,
     ),
-    budget: one(
+    budget: limit(
       gasOf("Gas relayed in an hour for all addresses beyond what they earned"),
       ({ gasPolicy }) => gasPolicy.budget || null,
     ),
-    perFee: one(
+    perFee: limit(
       z.number().openapi({ description: "Gas earned by each 1.0 that a contract pays to the Treasury" }),
       ({ gasPolicy }) => gasPolicy.perFee,
     ),
   },
   contracts: {
-    ...numbers("idempotencyKeyLength", "pendingAttempts", "titleLength", "taskDescriptionLength"),
-    ...numbers(
+    ...numberLimits("idempotencyKeyLength", "pendingAttempts", "titleLength", "taskDescriptionLength"),
+    ...numberLimits(
       "acceptanceCriteria",
       "criterionLength",
       "referenceLength",
       "shareLength",
       "applicationTermsBytes",
     ),
-    ...durations("pendingAttemptLifetime", "paymentTimeout", "reviewDeadlineHorizon", "maxPayoutHold"),
-    payoutHold: one(duration, ({ payoutHold }) => isoDuration(payoutHold)),
-    minimumPrice: one(z.string(), ({ minimumPrice }) => formatDecimal(minimumPrice)),
-    maximumPrice: one(z.string(), () => formatDecimal(MAX_PRICE)),
+    ...durationLimits("pendingAttemptLifetime", "paymentTimeout", "reviewDeadlineHorizon", "maxPayoutHold"),
+    payoutHold: limit(duration, ({ payoutHold }) => isoDuration(payoutHold)),
+    minimumPrice: limit(z.string(), ({ minimumPrice }) => formatDecimal(minimumPrice)),
+    maximumPrice: limit(z.string(), () => formatDecimal(MAX_PRICE)),
   },
   checkpoints: {
-    bytesPerContract: number(LIMITS.checkpointBytesPerContract),
-    bytesPerDay: number(
+    bytesPerContract: numberLimit(LIMITS.checkpointBytesPerContract),
+    bytesPerDay: numberLimit(
       LIMITS.checkpointBytesPerDay,
       "For each day since the match, and as much again for each 1.00 of the price",
     ),
-    pageBytes: number(LIMITS.checkpointPageBytes),
-    dataBytes: number(LIMITS.checkpointDataBytes),
-    stringLength: number(LIMITS.checkpointStringLength),
-    clockSkew: seconds(LIMITS.checkpointClockSkew),
+    pageBytes: numberLimit(LIMITS.checkpointPageBytes),
+    dataBytes: numberLimit(LIMITS.checkpointDataBytes),
+    stringLength: numberLimit(LIMITS.checkpointStringLength),
+    clockSkew: durationLimit(LIMITS.checkpointClockSkew),
   },
   complaints: {
-    window: seconds(LIMITS.complaintWindow),
-    perRole: number(LIMITS.complaintsPerRole),
-    evidenceBytes: number(LIMITS.evidenceBytes),
+    window: durationLimit(LIMITS.complaintWindow),
+    perRole: numberLimit(LIMITS.complaintsPerRole),
+    evidenceBytes: numberLimit(LIMITS.evidenceBytes),
   },
   votes: {
-    votersPerContract: number(LIMITS.votersPerContract),
-    openingWindow: seconds(LIMITS.voteOpeningWindow),
-    unstakingDelay: seconds(LIMITS.unstakingDelay),
-    rewardsPerFee: number(
+    votersPerContract: numberLimit(LIMITS.votersPerContract),
+    openingWindow: durationLimit(LIMITS.voteOpeningWindow),
+    unstakingDelay: durationLimit(LIMITS.unstakingDelay),
+    rewardsPerFee: numberLimit(
       Number(REWARD_PER_FEE),
       "Protocol tokens minted at most by a dispute for each 1.0 that it pays to the Treasury",
     ),
   },
   events: {
-    ...durations("deadlineNotice", "streamHeartbeat", "streamLifetime", "streamStall"),
-    ...numbers("streamsPerAgent", "webhooksPerAgent", "webhookUrlLength", "webhookDescriptionLength"),
-    webhooksForOthers: number(LIMITS.webhooksForOthers, "Webhooks of all agents for other agents' events"),
-    webhooksForOthersOfStrangers: number(
+    ...durationLimits("deadlineNotice", "streamHeartbeat", "streamLifetime", "streamStall"),
+    ...numberLimits("streamsPerAgent", "webhooksPerAgent", "webhookUrlLength", "webhookDescriptionLength"),
+    webhooksForOthers: numberLimit(
+      LIMITS.webhooksForOthers,
+      "Webhooks of all agents for other agents' events",
+    ),
+    webhooksForOthersOfStrangers: numberLimit(
       LIMITS.webhooksForOthersOfStrangers,
       "From this number of them on, only agents with a matched contract or a stake create more",
     ),
-    webhookRetries: number(LIMITS.webhookRetries, "Events of one webhook that can wait for a retry"),
+    webhookRetries: numberLimit(LIMITS.webhookRetries, "Events of one webhook that can wait for a retry"),
   },
   profiles: {
-    ...numbers("displayNameLength", "bioLength"),
-    versionsPerDay: number(LIMITS.profileVersionsPerDay),
+    ...numberLimits("displayNameLength", "bioLength"),
+    versionsPerDay: numberLimit(LIMITS.profileVersionsPerDay),
   },
 };
 
 type Shown = typeof SHOWN_LIMITS;
 export type LimitsView = {
   [Group in keyof Shown]: {
-    [Name in keyof Shown[Group]]: Shown[Group][Name] extends { value(given: Given): infer T } ? T : never;
+    [Name in keyof Shown[Group]]: Shown[Group][Name] extends { value(served: ServedConfig): infer T }
+      ? T
+      : never;
   };
 };
 
 /** Applies `read` to each limit. */
-function eachLimit(read: (limit: ReturnType<typeof one>) => unknown) {
+function eachLimit(read: (one: ReturnType<typeof limit>) => unknown) {
   const groups = Object.entries(SHOWN_LIMITS).map(([group, limits]) => [
     group,
     Object.fromEntries(Object.entries(limits).map(([name, limit]) => [name, read(limit)])),
@@ -228,11 +233,11 @@ const LimitsSchema = z
   .openapi("Limits") as unknown as z.ZodType<LimitsView>;
 
 export function presentLimits(
-  config: Omit<Given, "payoutHold">,
+  config: Omit<ServedConfig, "payoutHold">,
   { payoutHold }: Pick<Parameters, "payoutHold">,
 ): LimitsView {
-  const given = { ...config, payoutHold };
-  return eachLimit(({ value }) => value(given)) as LimitsView;
+  const served = { ...config, payoutHold };
+  return eachLimit(({ value }) => value(served)) as LimitsView;
 }
 
 const { get } = endpoints("Protocol");

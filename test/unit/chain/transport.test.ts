@@ -66,7 +66,7 @@ describe("a node's response", () => {
     expect(await client.getCode({ address })).toHaveLength(long.length + 2);
     await node?.stop();
 
-    const limited = await clientOf(answer, { maxAnswerBytes: 1024, retryCount: 0 });
+    const limited = await clientOf(answer, { maxResponseBytes: 1024, retryCount: 0 });
     const failure = await failureOf(limited.getCode({ address }));
     expect(failure).toBeInstanceOf(HttpRequestError);
     expect(failure?.details).toContain("longer than 1024 bytes");

@@ -24,7 +24,7 @@ import { type Command, Option } from "commander";
 import type { Context } from "../context.js";
 import { exitCodeOf, UsageError } from "../errors.js";
 import { readNamed } from "../files.js";
-import { contractOf, given } from "../mcp/results.js";
+import { contractOf, definedOf } from "../mcp/results.js";
 import { describeContract, fields, indented, oneLine, plain, table } from "../terminal.js";
 
 type ContextOf = (command: Command) => Context;
@@ -101,7 +101,7 @@ function addReads(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const { status, client, worker, search, limit, cursor } = options;
       const query = { status, client, worker, q: search, limit: Number(limit), cursor };
-      const page = await (await context.agent()).list(given(query));
+      const page = await (await context.agent()).list(definedOf(query));
       context.out.result(page, () => listText(page.items, page.nextCursor));
     });
   program
@@ -343,7 +343,11 @@ async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
     acceptanceCriteria: options.criterion,
     // A string, because a JSON number could lose digits.
     budgetOrPrice: options.price,
-    ...given({ worker: options.worker, client: options.client, supplementaryMaterials: options.materials }),
+    ...definedOf({
+      worker: options.worker,
+      client: options.client,
+      supplementaryMaterials: options.materials,
+    }),
     ...(options.listing === true && { initiator: "worker" as const }),
     ...(await agent.deadlines({ match, withdrawal, delivery, review })),
   };

@@ -8,8 +8,8 @@ import { statusPattern } from "../commands/contracts.js";
 import {
   ContractIdSchema,
   contractOf,
+  definedOf,
   type Fields,
-  given,
   type Served,
   type Tool,
   termsOf,
@@ -134,7 +134,7 @@ function addContractReads(tool: AddReadTool, { agent, outputs }: Served): void {
     output: z.object({ items: z.array(contract), nextCursor }),
     read({ sort, descending, ...query }) {
       const order = sort === undefined ? {} : { sort: `${descending ? "-" : ""}${sort}` as "createdAt" };
-      return agent.list({ ...given(query), ...order });
+      return agent.list({ ...definedOf(query), ...order });
     },
   });
   tool({
@@ -169,7 +169,7 @@ function addContractReads(tool: AddReadTool, { agent, outputs }: Served): void {
           ...signed
         } = await agent.call(endpoint, {
           path: { id: contractId },
-          query: given(query),
+          query: definedOf(query),
         });
         return { items: data, nextCursor, ...signed };
       },
@@ -197,7 +197,7 @@ function addPrivateTools(tool: AddReadTool, { agent, outputs }: Served): void {
       limit: z.number().int().min(1).max(200).default(50),
     },
     output: outputs("GET /v1/events", "body"),
-    read: (query) => agent.call("GET /v1/events", { query: given(query) }),
+    read: (query) => agent.call("GET /v1/events", { query: definedOf(query) }),
   });
   tool({
     name: "read_reference",
@@ -219,14 +219,14 @@ function addPrivateTools(tool: AddReadTool, { agent, outputs }: Served): void {
       ...page,
     },
     output: z.object({ items: outputs("GET /v1/contracts/{id}/votes"), nextCursor }),
-    read: ({ id: contractId, ...query }) => agent.votes(given({ contractId, ...query })),
+    read: ({ id: contractId, ...query }) => agent.votes(definedOf({ contractId, ...query })),
   });
   tool({
     name: "list_key_releases",
     description: "List who received the keys of a contract's references (its parties)",
     input: { ...id, ...page },
     output: z.object({ items: outputs("GET /v1/contracts/{id}/keys/releases"), nextCursor }),
-    read: ({ id: contractId, ...query }) => agent.keyReleases(contractId, given(query)),
+    read: ({ id: contractId, ...query }) => agent.keyReleases(contractId, definedOf(query)),
   });
 }
 

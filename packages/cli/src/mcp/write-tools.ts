@@ -8,8 +8,8 @@ import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import {
   ContractIdSchema,
+  definedOf,
   type Fields,
-  given,
   refusal,
   type Served,
   type Tool,
@@ -59,7 +59,7 @@ export function addWriteTools(
     description: "Change your own display name or bio; null clears a field",
     input: { displayName: z.string().nullable().optional(), bio: z.string().nullable().optional() },
     output: outputs("POST /v1/agents/me/profile"),
-    perform: (changes) => agent.setProfile(given(changes)),
+    perform: (changes) => agent.setProfile(definedOf(changes)),
   });
 }
 
@@ -89,7 +89,7 @@ function addPartyTools(tool: AddTool, { agent, outputs }: Served): void {
         .describe("true: refuse to deliver if the service could read the reference; false: do not seal it"),
     },
     output: contract,
-    perform: ({ id, reference, ...options }) => agent.deliver(id, reference, given(options)),
+    perform: ({ id, reference, ...options }) => agent.deliver(id, reference, definedOf(options)),
   });
   tool({
     name: "submit_checkpoint",
@@ -139,7 +139,7 @@ function addBackupAgentTools(tool: AddTool, { agent, outputs }: Served): void {
     description: "Open each of your sealed votes that can be opened now",
     input: { id: ContractIdSchema.optional().describe("Only the vote on this contract") },
     output: z.object({ opened: z.array(z.string()).describe("Contract ids") }),
-    perform: async (options) => ({ opened: await agent.openVotes({ ...given(options), wait: false }) }),
+    perform: async (options) => ({ opened: await agent.openVotes({ ...definedOf(options), wait: false }) }),
   });
   const stake = outputs("GET /v1/agents/{address}/stake");
   tool({
@@ -186,9 +186,12 @@ function addingTools(server: McpServer, unfinished: UnfinishedCalls): AddTool {
       const isOdd = outputSchema?.safeParse(result).success === false;
       end(isOdd || signal.aborted);
       if (isOdd)
-        return refusal(new Error("The call succeeded; do not repeat it. Its result does not match the documented schema."), {
-          result: JSON.stringify(result),
-        });
+        return refusal(
+          new Error("The call succeeded; do not repeat it. Its result does not match the documented schema."),
+          {
+            result: JSON.stringify(result),
+          },
+        );
       return toolResult(async () => result);
     } catch (error) {
       const failure = error as Error & { payment?: object; resume?: () => Promise<object> };
@@ -277,7 +280,7 @@ function addPost(
       for (const [old, { until }] of drafts) if (until < Date.now()) drafts.delete(old);
       const earlier = [...drafts].find(([, kept]) => kept.key === key)?.[0];
       const draft: Draft = earlier ?? {
-        ...given(rest),
+        ...definedOf(rest),
         budgetOrPrice: price,
         ...(listing && { initiator: "worker" as const }),
         ...(await agent.deadlines({ match: at(match), ...times })),
