@@ -22,6 +22,7 @@ import {
   resourceId,
   sendJson,
 } from "../../http/endpoint.js";
+import { inReadQueue } from "../../http/read-queue.js";
 import {
   ContractParamsSchema,
   filled,
@@ -365,7 +366,10 @@ export const checkpointEndpoints = [
     params: CheckpointParamsSchema,
     returns: data("The proof", CheckpointProofSchema),
     errors: ["not_found"],
-    handle: (deps, { params }) => proveCheckpoint(deps, params),
+    handle: (deps, { params, c }) => {
+      const reader = { ip: c.get("ip"), caller: c.get("identity") ?? "" };
+      return inReadQueue(reader, () => proveCheckpoint(deps, params));
+    },
   }),
 ];
 

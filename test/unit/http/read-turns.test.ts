@@ -25,6 +25,7 @@ const LONG = [
   `/v1/agents/${CALLER}/workload`,
   `/agents/${CALLER}`,
   `/agents/${CALLER}.json`,
+  `/v1/contracts/${CALLER}/checkpoints/x/proof`,
 ];
 const SHORT = [
   "/v1/votes",
