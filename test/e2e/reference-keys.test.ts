@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
+import { keccak256 } from "viem";
 import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/routes.js";
@@ -12,6 +13,7 @@ import { alone } from "../support/chain.js";
 import {
   created,
   DAY,
+  disputed,
   laterThan,
   matched,
   newJuror,
@@ -109,6 +111,19 @@ describe("the keys of a contract", () => {
     await untilStatus(client, id, "settled-partial");
     expect(await readable(eligible, id)).toBe(403);
     expect(await readable(client, id)).toEqual(both);
+  });
+
+  test("go to no Backup Agent that neither voted nor was drawn once voting is closed", async () => {
+    const [voter, eligible] = [await newJuror(world), await newJuror(world)];
+    const { id } = await disputed(world, { client, worker }, { supplementaryMaterials: MATERIALS });
+    const both = { supplementaryMaterials: MATERIALS, delivery: DELIVERY };
+    // A vote that stays sealed: the contract is disputed for another day.
+    ok(await voter.pay(`/v1/contracts/${id}/votes`, { commitment: keccak256("0x01") }));
+    for (const agent of [voter, eligible]) expect(await readable(agent, id)).toEqual(both);
+    await world.increaseTime(DAY + 60);
+    await expect.poll(() => readable(eligible, id)).toBe(403);
+    expect(await readable(voter, id)).toEqual(both);
+    expect((await client.get<ContractView>(`/v1/contracts/${id}`)).data.status).toBe("disputed");
   });
 });
 

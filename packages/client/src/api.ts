@@ -188,7 +188,7 @@ export interface paths {
     "/v1/contracts/{id}/keys": {
         /**
          * Get the keys of the encrypted references that the caller may read
-         * @description Materials: client, named or matched worker. Delivery: worker, and the client from delivery on. Both: eligible Backup Agents while disputed. The first release of a field to a reader in each hour is logged for the parties.
+         * @description Materials: client, named or matched worker. Delivery: worker, and the client from delivery on. Both: eligible Backup Agents while disputed; once voting is closed, only those that were drawn or have voted. The first release of a field to a reader in each hour is logged for the parties.
          */
         get: operations["getReferenceKeys"];
     };

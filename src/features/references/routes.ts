@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { escrowAbi, registryAbi } from "@working-contracts/protocol/abi";
 import { tokenUnits } from "@working-contracts/protocol/ledger";
 import { LIMITS } from "@working-contracts/protocol/limits";
-import { seatsOpenAt, statusOf } from "@working-contracts/protocol/status";
+import { isVotingClosed, seatsOpenAt, statusOf } from "@working-contracts/protocol/status";
 import type { Address } from "@working-contracts/protocol/types";
 import { and, desc, eq, lt } from "drizzle-orm";
 import type { IndexReader } from "../../db/onchain.js";
@@ -19,7 +19,7 @@ import {
   PageQuerySchema,
   pageOf,
 } from "../../http/schemas.js";
-import { loadContractForAction, roleOf } from "../contracts/actions.js";
+import { type ActionRow, loadContractForAction, roleOf } from "../contracts/actions.js";
 import { type ContractRow, factsOf } from "../contracts/view.js";
 import { type ReferenceField, readReferenceKey } from "./vault.js";
 
@@ -59,7 +59,7 @@ async function releaseKeys(
   deps: Pick<Deps, "db" | "clock" | "publicClient" | "deployment" | "config">,
   { id, caller }: { id: Address; caller: Address },
 ): Promise<ReferenceJwk[]> {
-  const row = await loadContractForAction(deps, id);
+  const row = await loadContractForAction(deps, id, caller);
   const { role, fields } = await entitlementOf(deps, row, caller);
   const keys: ReferenceJwk[] = [];
   for (const field of fields) {
@@ -104,7 +104,7 @@ const BOTH: ReferenceField[] = ["supplementaryMaterials", "delivery"];
 
 async function entitlementOf(
   deps: Pick<Deps, "clock" | "publicClient" | "deployment">,
-  row: ContractRow,
+  row: ActionRow,
   caller: Address,
 ): Promise<Entitlement> {
   const { client, worker, matchedAt, deliveredAt } = row.chain;
@@ -112,19 +112,20 @@ async function entitlementOf(
   if (caller === worker) return { role: "worker", fields: matchedAt === null ? MATERIALS : BOTH };
   if (await isBackupAgent(deps, row, caller)) return { role: "backup-agent", fields: BOTH };
   throw forbidden(
-    "Only the contract's client and worker, and Backup Agents who can vote while the contract is disputed, may get these keys.",
+    "Only the contract's client and worker, and while it is disputed Backup Agents who can vote, were drawn or have voted, may get these keys.",
   );
 }
 
 /** Reads eligibility from the chain: with a late index, a stake that left before the match must not release keys. */
 async function isBackupAgent(
   { clock, publicClient, deployment }: Pick<Deps, "clock" | "publicClient" | "deployment">,
-  row: ContractRow,
+  row: ActionRow,
   caller: Address,
 ): Promise<boolean> {
   const { id, baEligibilityStake, baRecruitCount, matchedAt } = row.chain;
   const now = clock.now();
   if (statusOf(factsOf(row), now) !== "disputed" || matchedAt === null) return false;
+  if (isVotingClosed(row.chain, now)) return row.voter.voted || row.voter.drawn;
   if (baRecruitCount > 0 && now < seatsOpenAt(row.chain)) {
     const escrow = { address: id, abi: escrowAbi } as const;
     return publicClient.readContract({ ...escrow, functionName: "isDrawn", args: [caller] });
@@ -186,7 +187,7 @@ export const referenceEndpoints = [
     operationId: "getReferenceKeys",
     summary: "Get the keys of the encrypted references that the caller may read",
     description:
-      "Materials: client, named or matched worker. Delivery: worker, and the client from delivery on. Both: eligible Backup Agents while disputed. The first release of a field to a reader in each hour is logged for the parties.",
+      "Materials: client, named or matched worker. Delivery: worker, and the client from delivery on. Both: eligible Backup Agents while disputed; once voting is closed, only those that were drawn or have voted. The first release of a field to a reader in each hour is logged for the parties.",
     params,
     returns: data("A JWK Set; empty if no such reference exists yet", KeySetSchema),
     errors: ["forbidden", "not_found"],
