@@ -1,7 +1,7 @@
 /** The event log for the rest of the service ("Events" in docs/decisions.md). */
 import type { EventType, ServiceEventType } from "@working-contracts/protocol/events";
 import type { Address, Hex } from "@working-contracts/protocol/types";
-import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, lte, or, sql } from "drizzle-orm";
 import type { Executor } from "../db/client.js";
 import { event, eventLog } from "../db/schema.js";
 import { invalidField } from "../errors.js";
@@ -34,6 +34,7 @@ export async function stageEvent(
 export type EventRow = typeof event.$inferSelect;
 
 export interface EventFilter {
+  /** A type also stands for the reversals of its events. */
   types?: readonly EventType[] | undefined;
   contractId?: Address | undefined;
   /** Only events that concern this agent. */
@@ -63,11 +64,14 @@ export function toEvent(row: EventRow) {
   };
 }
 
+const revertedType = ({ type, data }: EventRow) => (type === "event.reverted" ? data.type : null);
+const revertedTypeSql = sql`case ${event.type} when 'event.reverted' then ${event.data} ->> 'type' end`;
+
 /** Whether `reader` may see the event and the filter names it. */
 export function matches(row: EventRow, { types, contractId, agent }: EventFilter, reader: Address): boolean {
   return (
     (row.visibleTo === null || row.visibleTo.includes(reader)) &&
-    (types === undefined || types.includes(row.type)) &&
+    (types === undefined || types.some((type) => type === row.type || type === revertedType(row))) &&
     (contractId === undefined || row.contractId === contractId) &&
     (agent === undefined || row.agents.includes(agent))
   );
@@ -109,7 +113,7 @@ export async function readPage(
         gt(event.position, after),
         lte(event.position, end),
         sql`(${event.visibleTo} is null or ${reader} = any(${event.visibleTo}))`,
-        types && inArray(event.type, [...types]),
+        types && or(inArray(event.type, [...types]), inArray(revertedTypeSql, [...types])),
         contractId && eq(event.contractId, contractId),
         agent && sql`${agent} = any(${event.agents})`,
       ),

@@ -117,7 +117,7 @@ export async function readMatchingLag(db: Executor, now: number): Promise<number
 const wants = sql`w.disabled_at is null
   and e.position > w.sent_up_to
   and (w.contract_id is null or w.contract_id = e.contract_id)
-  and (w.types is null or e.type = any(w.types))
+  and (w.types is null or e.type = any(w.types) or e.type = 'event.reverted' and e.data ->> 'type' = any(w.types))
   and (e.visible_to is null or w.owner = any(e.visible_to))`;
 
 /** New `wanted_up_to` of a webhook that was behind, idle or disabled: its own turns then scan the log to the end. */

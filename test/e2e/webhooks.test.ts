@@ -186,15 +186,24 @@ describe("a webhook", () => {
     await register(stranger, { url: everything.url, agent: null });
     await register(stranger, { url: one.url, agent: null, contractId: first.id });
     await register(client, { url: some.url, types: ["payout.paid", "key.*"] });
+    // As after a reorg.
+    for (const type of ["contract.created", "payout.paid"])
+      await world.query(
+        `insert into app.event (type, contract_id, agents, data, occurred_at, source)
+         values ('event.reverted', $1, array[$2], jsonb_build_object('type', $3::text), now(), 'revert:' || $3)`,
+        [first.id, client.address, type],
+      );
 
     const { id } = await delivered(world, { client, worker });
     ok(await client.get(`/v1/contracts/${id}/keys`));
     ok(await client.post(`/v1/contracts/${first.id}/cancel`));
     await eventually(
       "all is sent",
-      async () => typesAt(some).length === 2 && typesAt(everything).length >= 5,
+      async () => typesAt(some).length === 3 && typesAt(everything).length >= 7,
     );
-    expect(typesAt(some).sort()).toEqual(["key.released", "payout.paid"]);
+    expect(typesAt(some).sort()).toEqual(["event.reverted", "key.released", "payout.paid"]);
+    const reverted = some.received.filter(({ event }) => event.type === "event.reverted");
+    expect(reverted.map(({ event }) => event.data)).toEqual([{ type: "payout.paid" }]);
     expect(typesAt(everything), "key releases go to the parties only").not.toContain("key.released");
     await eventually("the one contract is reported", async () => typesAt(one).length >= 3);
     expect(new Set(one.received.map(({ event }) => event.contractId))).toEqual(new Set([first.id]));

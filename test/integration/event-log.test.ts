@@ -1,4 +1,5 @@
 /** Index and event log on a chain with reorgs, with an indexer that restarts, and with several writers. */
+import type { EventType } from "@working-contracts/protocol/events";
 import { asc, eq, isNotNull } from "drizzle-orm";
 import { type Address, type Hex, keccak256 } from "viem";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
@@ -7,6 +8,7 @@ import * as onchain from "../../src/db/onchain.js";
 import { type IndexedTarget, indexProgress, waitForIndexed } from "../../src/db/onchain.js";
 import { event } from "../../src/db/schema.js";
 import { AppError } from "../../src/errors.js";
+import { matches, readPage } from "../../src/events/log.js";
 import { createLogWriter, readLogLag, writeLog } from "../../src/events/log-writer.js";
 import { respondFrom } from "../../src/payments/relayed-call.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
@@ -153,6 +155,17 @@ describe("the event log", () => {
       chainEventId: null,
     });
     expect(accepted?.revertedBy).toBe(reverted?.position);
+    // A filter by type passes the reversals of the events that it passes.
+    const found = async (...types: EventType[]) => {
+      const log = { reader: client.account.address, after: 0n, limit: 10, newest: 1_000n };
+      const { rows } = await readPage(network.db, { ...log, filter: { types, contractId: escrow } });
+      const all = await logOf(escrow);
+      expect(all.filter((row) => matches(row, { types }, log.reader))).toEqual(rows);
+      return rows.map(({ type }) => type);
+    };
+    expect(await found("contract.accepted")).toEqual(["contract.accepted", "event.reverted"]);
+    expect(await found("contract.created")).toEqual(["contract.created"]);
+    expect(await found("event.reverted")).toEqual(["event.reverted"]);
 
     const won = await actors.accept(rival, escrow);
     expect(await reach({ ...won, escrow }), "second match is visible").toBe(true);

@@ -1119,7 +1119,7 @@ export interface components {
             agent?: string | null;
             /** @description Only events of this contract */
             contractId?: string | null;
-            /** @description Types, and prefixes such as `contract.*` */
+            /** @description Types, and prefixes such as `contract.*`. A type also stands for the `event.reverted` of its events */
             types?: string[] | null;
         };
         Webhook: {
@@ -1154,7 +1154,7 @@ export interface components {
             agent?: string | null;
             /** @description Only events of this contract */
             contractId?: string | null;
-            /** @description Types, and prefixes such as `contract.*` */
+            /** @description Types, and prefixes such as `contract.*`. A type also stands for the `event.reverted` of its events */
             types?: string[] | null;
             /** @description `true` disables the webhook; `false` enables it and delivers the events since it was disabled */
             disabled?: boolean;
@@ -1991,7 +1991,7 @@ export interface operations {
                 contractId?: string;
                 /** @description Only events that concern this agent */
                 agent?: string;
-                /** @description Types, and prefixes such as `contract.*`, joined by commas */
+                /** @description Types, and prefixes such as `contract.*`, joined by commas. A type also stands for the `event.reverted` of its events */
                 type?: string;
                 /** @description Only events after this id: `nextAfter` of the previous call, 0 (the default) for the whole log, or `latest` */
                 after?: string;
@@ -2013,7 +2013,7 @@ export interface operations {
                 contractId?: string;
                 /** @description Only events that concern this agent */
                 agent?: string;
-                /** @description Types, and prefixes such as `contract.*`, joined by commas */
+                /** @description Types, and prefixes such as `contract.*`, joined by commas. A type also stands for the `event.reverted` of its events */
                 type?: string;
                 /** @description Where to start without `Last-Event-ID`; now by default */
                 after?: string;

@@ -54,7 +54,8 @@ const EventFilterSchema = z.object({
   contractId: AddressSchema.optional(),
   agent: AddressSchema.optional().openapi({ description: "Only events that concern this agent" }),
   type: EventTypesSchema.optional().openapi({
-    description: "Types, and prefixes such as `contract.*`, joined by commas",
+    description:
+      "Types, and prefixes such as `contract.*`, joined by commas. A type also stands for the `event.reverted` of its events",
   }),
 });
 

@@ -46,7 +46,8 @@ const fields = {
       type: ["array", "null"],
       items: { type: "string" },
       example: ["contract.*", "payout.paid"],
-      description: "Types, and prefixes such as `contract.*`",
+      description:
+        "Types, and prefixes such as `contract.*`. A type also stands for the `event.reverted` of its events",
     }),
 };
 
