@@ -153,7 +153,7 @@ export const delivery = app.table(
     encrypted: text("encrypted").notNull(),
     createdAt: at("created_at").notNull().defaultNow(),
   },
-  (t) => [uniqueIndex("delivery_by_hash").on(t.contractId, t.deliveryHash)],
+  (t) => [uniqueIndex("delivery_by_hash").on(t.contractId, t.deliveryHash, t.worker)],
 );
 
 export const checkpoint = app.table(

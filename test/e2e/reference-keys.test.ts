@@ -2,11 +2,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
-import { keccak256 } from "viem";
+import { keccak256, stringToHex } from "viem";
 import { describe, expect, test } from "vitest";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/routes.js";
-import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
+import { deliveryOf, encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { type MasterKeys, masterKeyId } from "../../src/master-key.js";
 import type { Agent, ApiResponse } from "../support/agent.js";
 import { alone } from "../support/chain.js";
@@ -75,16 +75,36 @@ describe("the keys of a contract", () => {
     const { id } = await matched(world, { client, worker }, { supplementaryMaterials: MATERIALS });
     // The state between storing a delivery and its transaction.
     await world.query(`insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
-      values ('${id}', 'delivery', 'unreadable', 'unknown')`);
+      values ('${id}', '${deliveryOf(worker.address)}', 'unreadable', 'unknown')`);
     expect(await readable(client, id)).toEqual({ supplementaryMaterials: MATERIALS });
   });
 
   test("open a delivery for which an earlier one, now lost, left a key", async () => {
     const { id } = await matched(world, { client, worker });
-    const input = { contractId: id, field: "delivery", masterKey: MASTER_KEY, masterKeysOld: [] } as const;
+    const field = deliveryOf(worker.address);
+    const input = { contractId: id, field, masterKey: MASTER_KEY, masterKeysOld: [] };
     await encryptReference(world.db, { ...input, reference: "ipfs://lost" });
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
     expect(await readable(client, id)).toEqual({ delivery: DELIVERY });
+  });
+
+  test("are those of the Worker's own delivery, if a reorg has made another agent the Worker", async () => {
+    const { id } = await matched(world, { client, worker });
+    // The former Worker delivered the same.
+    await world.query(
+      `insert into app.delivery (contract_id, worker, delivery_hash, encrypted) values ($1, $2, $3, 'unreadable')`,
+      [id, stranger.address, keccak256(stringToHex(DELIVERY))],
+    );
+    ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY }));
+    for (const agent of [client, worker]) expect(await readable(agent, id)).toEqual({ delivery: DELIVERY });
+    await world.query("update app.reference_key set field = replace(field, $2, $3) where contract_id = $1", [
+      id,
+      worker.address,
+      stranger.address,
+    ]);
+    for (const agent of [client, worker]) expect((await keysOf(agent, id)).data.keys).toEqual([]);
+    // A rotation would find it damaged.
+    await world.query("delete from app.reference_key where contract_id = $1", [id]);
   });
 
   test("go to eligible Backup Agents while the contract is disputed", async () => {

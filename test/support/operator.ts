@@ -14,7 +14,7 @@ import {
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect } from "vitest";
-import { encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
+import { deliveryOf, encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
 import { ROOT } from "../../src/root.js";
 import { createConcurrencyLimit } from "../../src/scheduling.js";
@@ -34,6 +34,16 @@ export async function openOperator(world: World) {
   await mined(world, await owner.sendTransaction(setSignerCall(relay, account.address, true)));
   let delegations = 0;
   const inTurn = createConcurrencyLimit(1);
+  /** A stored delivery, and what opens it. */
+  const deliveryIn = async (contractId: string) => {
+    const { rows } = await world.pool.query<{ encrypted: string; worker: string }>(
+      "select encrypted, worker from app.delivery where contract_id = $1",
+      [contractId],
+    );
+    const [{ encrypted, worker } = { encrypted: "", worker: "" }] = rows;
+    const field = deliveryOf(worker);
+    return { contractId, field, masterKey: MASTER_KEY, masterKeysOld: [], encrypted };
+  };
 
   return {
     /** Owner of Relay, factory and token. */
@@ -67,20 +77,16 @@ export async function openOperator(world: World) {
 
     /** Decrypts a stored delivery. */
     async readDelivery(id: string): Promise<string> {
-      const key = await readReferenceKey(world.db, vaultInput(id));
-      const { rows } = await world.pool.query<{ encrypted: string }>(
-        "select encrypted from app.delivery where contract_id = $1",
-        [id],
-      );
-      const { plaintext } = await compactDecrypt(rows[0]?.encrypted as string, key as Uint8Array);
+      const { encrypted, ...input } = await deliveryIn(id);
+      const key = await readReferenceKey(world.db, input);
+      const { plaintext } = await compactDecrypt(encrypted, key as Uint8Array);
       return new TextDecoder().decode(plaintext);
     },
 
     /** Puts another delivery in the place of a stored one. */
     async replaceDelivery(id: string, reference: string): Promise<void> {
-      const encrypted = await world.db.transaction((tx) =>
-        encryptReference(tx, { ...vaultInput(id), reference }),
-      );
+      const input = await deliveryIn(id);
+      const encrypted = await world.db.transaction((tx) => encryptReference(tx, { ...input, reference }));
       await world.pool.query("update app.delivery set encrypted = $2 where contract_id = $1", [
         id,
         encrypted,
@@ -88,9 +94,6 @@ export async function openOperator(world: World) {
     },
   };
 }
-
-const vaultInput = (contractId: string) =>
-  ({ contractId, field: "delivery", masterKey: MASTER_KEY, masterKeysOld: [] }) as const;
 
 /** A Markdown table. */
 export function markdownOf(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -297,7 +297,7 @@ CREATE INDEX "challenge_by_address" ON "app"."challenge" USING btree ("address",
 CREATE INDEX "challenge_disposable" ON "app"."challenge" USING btree ("expires_at") WHERE signature is null;
 CREATE UNIQUE INDEX "checkpoint_by_worker" ON "app"."checkpoint" USING btree ("contract_id","worker","position");
 CREATE INDEX "complaint_by_contract" ON "app"."complaint" USING btree ("contract_id","filed_at","id");
-CREATE UNIQUE INDEX "delivery_by_hash" ON "app"."delivery" USING btree ("contract_id","delivery_hash");
+CREATE UNIQUE INDEX "delivery_by_hash" ON "app"."delivery" USING btree ("contract_id","delivery_hash","worker");
 CREATE UNIQUE INDEX "event_position" ON "app"."event" USING btree ("position");
 CREATE UNIQUE INDEX "event_source" ON "app"."event" USING btree ("source") WHERE reverted_by is null;
 CREATE INDEX "event_staged" ON "app"."event" USING btree ("id") WHERE position is null;

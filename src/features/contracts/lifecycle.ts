@@ -34,7 +34,7 @@ import {
   readLastCheckpoint,
   rootOf,
 } from "../checkpoints/checkpoint-trees.js";
-import { encryptReference, encryptWithNewKey } from "../references/vault.js";
+import { deliveryOf, encryptReference, encryptWithNewKey } from "../references/vault.js";
 import {
   type ActionRequest,
   type ActionRow,
@@ -185,7 +185,7 @@ export async function deliver(
       const input = { row, caller, reference, requestHash };
       const expected = await buildDelivery(deps.db, deps, input);
       const authorized = await authorize(deps, expected, { action: "deliver", headers: actionHeaders });
-      const encrypted = await encryptWithNewKey({ ...vaultInput(deps, id), reference });
+      const encrypted = await encryptWithNewKey({ ...vaultInput(deps, { id, caller }), reference });
       return deps.db.transaction(async (tx) => {
         await lockCheckpoints(tx, id);
         const checkpoints = await storeDelivery(tx, deps, { id, caller, reference, encrypted });
@@ -235,8 +235,10 @@ async function computeOutcomes(db: Executor, by: CheckpointsBy, criteriaCount: n
   return computeCriteria({ criteriaCount, applicationTerms, metrics });
 }
 
-const vaultInput = ({ config: { masterKey, masterKeysOld } }: Deps, contractId: Address) =>
-  ({ contractId, field: "delivery", masterKey, masterKeysOld }) as const;
+const vaultInput = (
+  { config: { masterKey, masterKeysOld } }: Deps,
+  { id: contractId, caller }: { id: Address; caller: Address },
+) => ({ contractId, field: deliveryOf(caller), masterKey, masterKeysOld });
 
 const BY = { id: sql.placeholder("id"), worker: sql.placeholder("worker") };
 /** Stores a delivery and its new key, and counts the Worker's checkpoints; no row if an earlier delivery left a key. */
@@ -245,7 +247,7 @@ const deliveryInsert = prepare<{ checkpoints: number }>(
   sql`
     with key as (
       insert into app.reference_key (contract_id, field, wrapped_key, master_key_id)
-      values (${BY.id}, 'delivery', ${sql.placeholder("wrappedKey")}, ${sql.placeholder("masterKeyId")})
+      values (${BY.id}, ${sql.placeholder("field")}, ${sql.placeholder("wrappedKey")}, ${sql.placeholder("masterKeyId")})
       on conflict do nothing returning contract_id),
     stored as (
       insert into app.delivery (contract_id, worker, delivery_hash, encrypted)
@@ -271,10 +273,11 @@ async function storeDelivery(
   { id, caller, reference, encrypted }: StoredDelivery,
 ): Promise<number> {
   const deliveryHash = hashOf(reference);
-  const [stored] = await deliveryInsert(tx, { id, worker: caller, deliveryHash, ...encrypted });
+  const field = deliveryOf(caller);
+  const [stored] = await deliveryInsert(tx, { id, worker: caller, field, deliveryHash, ...encrypted });
   if (stored !== undefined) return stored.checkpoints;
   const by = { contractId: id, worker: caller };
-  const underStoredKey = await encryptReference(tx, { ...vaultInput(deps, id), reference });
+  const underStoredKey = await encryptReference(tx, { ...vaultInput(deps, { id, caller }), reference });
   await tx
     .insert(delivery)
     .values({ ...by, deliveryHash, encrypted: underStoredKey })

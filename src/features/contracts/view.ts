@@ -150,7 +150,7 @@ export function shownContracts(where?: SQL): SQL {
     from ${w}
     join ${terms} on ${terms.id} = ${w.id}
     left join ${delivery} on ${delivery.contractId} = ${w.id}
-      and ${delivery.deliveryHash} = ${w.deliveryHash}
+      and ${delivery.deliveryHash} = ${w.deliveryHash} and ${delivery.worker} = ${w.worker}
     where ${and(ne(w.phase, "none"), where)}`;
 }
 

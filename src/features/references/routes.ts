@@ -21,9 +21,10 @@ import {
 } from "../../http/schemas.js";
 import { type ActionRow, loadContractForAction, roleOf } from "../contracts/actions.js";
 import { type ContractRow, factsOf } from "../contracts/view.js";
-import { type ReferenceField, readReferenceKey } from "./vault.js";
+import { deliveryOf, readReferenceKey } from "./vault.js";
 
 const FieldSchema = z.enum(["supplementaryMaterials", "delivery"]);
+type ReferenceField = z.infer<typeof FieldSchema>;
 
 /** A symmetric key as a JWK (RFC 7517). */
 const ReferenceKeySchema = z
@@ -63,10 +64,11 @@ async function releaseKeys(
   const { role, fields } = await entitlementOf(deps, row, caller);
   const keys: ReferenceJwk[] = [];
   for (const field of fields) {
-    const key = await readReferenceKey(deps.db, { ...deps.config, contractId: id, field });
+    const stored = field === "delivery" ? deliveryOf(row.chain.worker) : field;
+    const key = await readReferenceKey(deps.db, { ...deps.config, contractId: id, field: stored });
     if (key === null) continue;
     const k = Buffer.from(key).toString("base64url");
-    keys.push({ kty: "oct", alg: "A256GCM", use: "enc", kid: `${id}#${field}`, k, field });
+    keys.push({ kty: "oct", alg: "A256GCM", use: "enc", kid: `${id}#${stored}`, k, field });
   }
   const released = keys.map(({ field }) => field);
   if (released.length > 0) await logRelease(deps, { row, caller, role, fields: released });

@@ -7,12 +7,13 @@ import type { Executor } from "../../db/client.js";
 import { referenceKey } from "../../db/schema.js";
 import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } from "../../master-key.js";
 
-export type ReferenceField = "supplementaryMaterials" | "delivery";
-
 interface ReferenceId {
   contractId: string;
-  field: ReferenceField;
+  field: "supplementaryMaterials" | ReturnType<typeof deliveryOf>;
 }
+
+/** After a reorg another agent can be the Worker, and must not get the key of a former one's delivery. */
+export const deliveryOf = (worker: string | null) => `delivery:${worker}` as const;
 
 const KEY_BYTES = 32;
 
