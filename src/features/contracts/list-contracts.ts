@@ -92,7 +92,7 @@ export async function listContracts(
       key: after?.key,
       id: after?.id,
     });
-  const isShort = words === null && isKept && !isSorted(filter);
+  const isShort = words === null && isKept && !isLong(filter);
   const rows = reader === null || isShort ? await read() : await inReadQueue(reader, read);
 
   // The page ends at the first row that is a walk's last: behind it that walk's rows are missing.
@@ -194,9 +194,32 @@ function isWalkedByPhase(filter: ListQuery): boolean {
   return !isNarrow && (status !== undefined || !sort.endsWith("createdAt"));
 }
 
-/** Whether no index has the list's order, so that all contracts of its party or voter are read. */
-const isSorted = ({ sort, client, worker, backupAgent }: ContractFilter): boolean =>
-  backupAgent !== undefined || ((client ?? worker) !== undefined && fieldOf(sort) !== "createdAt");
+/**
+ * Whether no index has the list's order, so that all contracts of its party or voter are read, or its filter, so that it
+ * walks past contracts that the filter drops.
+ */
+const isLong = ({ sort, client, worker, backupAgent, status, ...filter }: ContractFilter): boolean =>
+  backupAgent !== undefined ||
+  ((client ?? worker) !== undefined && fieldOf(sort) !== "createdAt") ||
+  (filter.awardMethod ?? filter.application ?? filter.initiator) !== undefined ||
+  isRare(status ?? []);
+
+const SETTLED = STATUSES.filter((status) => status.startsWith("settled-"));
+/** Statuses with those that most rows of their partitions can have: with one of them alone, a list walks past these. */
+const BESIDE: Partial<Record<Status, readonly Status[]>> = {
+  resolved: ["under-review"],
+  "settled-all-met": SETTLED,
+  "settled-none-met": SETTLED,
+  "settled-partial": SETTLED,
+  "cancelled-unmatched": ["created"],
+  "cancelled-absent": ["matched"],
+};
+
+/** All closed contracts are in so many partitions that a list of them walks past few rows. */
+function isRare(statuses: readonly Status[]): boolean {
+  const lacks = (status: Status): boolean => !statuses.includes(status);
+  return STATUS_GROUPS.closed.some(lacks) && statuses.some((status) => BESIDE[status]?.some(lacks));
+}
 
 /** Statuses named by a filter: statuses, prefixes (`settled-*`) and groups, joined by commas. Null if one is unknown. */
 export function parseStatuses(text: string): Status[] | null {

@@ -21,6 +21,12 @@ const LONG = [
   `/v1/votes?client=${CALLER}`,
   `/v1/contracts?client=${CALLER}&sort=budgetOrPrice`,
   `/v1/contracts?backupAgent=${CALLER}`,
+  "/v1/contracts?application=usageticket",
+  "/v1/contracts?awardMethod=open_tender",
+  "/v1/contracts?initiator=worker",
+  "/v1/contracts?status=settled-none-met",
+  "/v1/contracts?status=cancelled-absent",
+  "/v1/contracts?status=open,resolved",
   `/v1/agents/${CALLER}/record`,
   `/v1/agents/${CALLER}/workload`,
   `/agents/${CALLER}`,
@@ -33,6 +39,9 @@ const SHORT = [
   `/v1/votes?contractId=${CALLER}&status=resolved`,
   "/v1/contracts?sort=budgetOrPrice",
   `/v1/contracts?client=${CALLER}`,
+  ...["open", "active", "closed", "disputed", "matched", "settled-*"].map(
+    (status) => `/v1/contracts?status=${status}`,
+  ),
 ];
 
 test("long reads of one IP address wait for each other, and for no one else's; short ones never wait", async () => {
