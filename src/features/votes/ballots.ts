@@ -12,7 +12,7 @@ import {
 import { isoTime } from "@working-contracts/protocol/time";
 import type { Address, Hex } from "@working-contracts/protocol/types";
 import { and, eq, sql } from "drizzle-orm";
-import { indexedTime, type VoterFacts, vote } from "../../db/onchain.js";
+import { indexedTime, requireIndex, type VoterFacts, vote } from "../../db/onchain.js";
 import { prepare } from "../../db/statements.js";
 import type { Deps } from "../../deps.js";
 import { AppError, conflict, forbidden, invalidField } from "../../errors.js";
@@ -231,6 +231,8 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
         .select({ commitment: vote.commitment, votes: vote.votes, now: indexedTime })
         .from(vote)
         .where(and(eq(vote.contractId, id), eq(vote.backupAgent, caller)));
+      // The index can have restarted since the row was read.
+      if (!ballot?.now) await requireIndex(deps);
       if (ballot === undefined) throw forbidden("You have not voted on this contract.");
       requireOpeningPeriod(row, Number(ballot.now));
       if (ballot.votes !== null) throw conflict("Your vote is already open.");
