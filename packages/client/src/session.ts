@@ -157,7 +157,6 @@ export async function dataOf<E extends Endpoint>(
   return dataIn(await call(...args));
 }
 
-/** The `data` of a response. */
 export const dataIn = <R extends object>(json: R) => (json as { data: DataOf<R> }).data;
 
 /** Path parameters become lower case. If the operation takes an `Idempotency-Key`, it is random by default. */

@@ -42,7 +42,6 @@ export interface Leg {
   amount: bigint;
 }
 
-/** The Worker Stake for a price. */
 export const workerStake = (price: bigint, { workerStakeRatio }: Pick<Parameters, "workerStakeRatio">) =>
   share(price, workerStakeRatio);
 
@@ -55,7 +54,6 @@ export function depositsOf(terms: Pick<EscrowTerms, "price" | "workerInitiated" 
     : { initiator: price, acceptor: stake };
 }
 
-/** The Dispute Bond for a price. */
 export const disputeBond = (price: bigint, { disputeBondRatio }: Pick<Parameters, "disputeBondRatio">) =>
   share(price, disputeBondRatio);
 

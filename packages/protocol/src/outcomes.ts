@@ -40,7 +40,6 @@ export function unpackOutcomes(packed: number, criteriaCount: number): Outcome[]
 export const outcomeAt = (packed: number, criterion: number): Outcome | null =>
   OUTCOMES[((packed >> (2 * criterion)) & 3) - 1] ?? null;
 
-/** Packs `met` for every criterion. */
 export const allMet = (criteriaCount: number): number => 0x555555 & ((1 << (2 * criteriaCount)) - 1);
 
 /** Counts outcomes. A criterion without an outcome counts as unclear, as in the escrow. */

@@ -58,7 +58,6 @@ export interface StatusFacts {
 const isAhead = (deadline: number, { settled }: StatusFacts, now: number): boolean =>
   now < deadline && !settled;
 
-/** Returns the status at `now`. */
 export function statusOf(facts: StatusFacts, now: number): Status {
   switch (facts.phase) {
     case "created":

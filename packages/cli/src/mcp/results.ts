@@ -129,7 +129,6 @@ export async function contractOf(agent: Agent, id: string): Promise<Contract> {
   };
 }
 
-/** The fields that are not undefined. */
 export function definedOf<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as never;
 }
