@@ -215,7 +215,7 @@ async function factsOf(rpc: Rpc, network: Addresses, contractId: string) {
       const range = { fromBlock: `0x${fromBlock.toString(16)}`, toBlock: `0x${toBlock.toString(16)}` };
       return rpc<Log[]>("eth_getLogs", [{ address: id, topics: [topics], ...range }]);
     };
-    yield* rangesBack({ fromBlock: BigInt(network.startBlock), toBlock }, read, LOG_BLOCKS);
+    yield* rangesBack({ ...network, toBlock }, read, LOG_BLOCKS);
   }
 
   /** An event that an escrow emits once. */

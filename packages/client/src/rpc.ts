@@ -1,6 +1,7 @@
 /** Requests to a node, and what of its URL may be shown. */
 import { ConnectionError, isOutage } from "./errors.js";
 import { fetchWhole, parse, reasonOf } from "./http.js";
+import type { Addresses } from "./types.js";
 import type { Eip1193Provider } from "./wallets.js";
 
 /** A node: its JSON-RPC URL, or an EIP-1193 provider. */
@@ -16,16 +17,20 @@ export interface Range {
   toBlock: bigint;
 }
 
+/** All blocks of a deployment up to one. */
+export type History = Pick<Addresses, "startBlock"> & Pick<Range, "toBlock">;
+
 /**
- * Reads ranges of blocks from the newest backwards. Nodes limit the blocks and results of one request, some to ten blocks:
- * a range that is refused is halved, and so are those before it. Throws what the node says of a single block.
+ * Reads ranges of blocks, backwards to the deployment's first. Nodes limit the blocks and results of one request, some to
+ * ten blocks: a range that is refused is halved, and so are those before it. Throws what the node says of a single block.
  */
 export async function* rangesBack<T>(
-  { fromBlock, toBlock }: Range,
+  { startBlock, toBlock }: History,
   read: (range: Range) => Promise<T>,
-  blocks = toBlock - fromBlock + 1n,
+  blocks?: bigint,
 ): AsyncGenerator<T> {
-  let width = blocks;
+  const fromBlock = BigInt(startBlock);
+  let width = blocks ?? toBlock - fromBlock + 1n;
   for (let to = toBlock; to >= fromBlock; ) {
     const from = to - width < fromBlock ? fromBlock : to - width + 1n;
     try {

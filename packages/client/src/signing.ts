@@ -74,9 +74,6 @@ const FIELDS: [start: string, field: string][] = [
   ["The holder", "operator"],
   ["The operator", "operator"],
   ["Chain ID", "chainId"],
-  ["Nonce", "nonce"],
-  ["Issued At", "issuedAt"],
-  ["Expires At", "expiresAt"],
 ];
 
 /** Throws RefusedToSign unless it is this service's challenge of `since` to `now` (seconds) for this address: others can be logins. */

@@ -25,11 +25,8 @@ export function provenTerms(id: string, served: Terms, network: PinnedNetwork): 
   const { escrowTerms } = served;
   const terms: EscrowTerms = { ...(escrowTerms as unknown as EscrowTerms), price: BigInt(escrowTerms.price) };
   const document = served.document as TermsDocument;
-  if (canonicalTerms(document) !== served.canonicalDocument) {
-    throw new RefusedToSign("terms", "the document does not match its canonical text");
-  }
-  if (termsHash(document) !== terms.termsHash)
-    throw new RefusedToSign("terms", "the document does not match the escrow's terms");
+  if (canonicalTerms(document) !== served.canonicalDocument || termsHash(document) !== terms.termsHash)
+    throw new RefusedToSign("terms", "the document does not match its canonical text, or the escrow's terms");
   // The escrow acts by its terms, the reader by the document.
   if (
     terms.workerInitiated !== (document.initiator === "worker") ||

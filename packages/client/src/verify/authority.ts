@@ -59,7 +59,7 @@ export async function stepsOf(
   { id, escrow, network }: { id: Address; escrow: EscrowOnChain; network: Protocol },
 ): Promise<Step[]> {
   const { terms, events } = escrow;
-  const range = (toBlock: bigint) => ({ fromBlock: BigInt(network.startBlock), toBlock });
+  const upTo = (toBlock: bigint) => ({ ...network, toBlock });
   const matched = events.find(({ name }) => name === "Matched");
   const disputedIn = events.find(({ name }) => name === "Disputed")?.blockNumber ?? 0n;
   const acceptor = lower(matched?.args.counterparty ?? terms.counterparty);
@@ -111,7 +111,7 @@ export async function stepsOf(
     const ofBoth = { address, abi: clientAbi, args: { agent, operator } } as const;
     const changes = await Promise.all(
       (["DelegationRegistered", "DelegationRevoked"] as const).map((eventName) =>
-        inRanges(range(blockNumber), (blocks) =>
+        inRanges(upTo(blockNumber), (blocks) =>
           getContractEvents(client, { ...ofBoth, eventName, ...blocks }),
         ),
       ),
@@ -151,7 +151,7 @@ export async function stepsOf(
   /** Money that was at the address before the opening: only an authorization shows that the initiator agreed. */
   async function openedFromBalance({ blockNumber }: EscrowEvent): Promise<string> {
     const token = { address: network.asset.address as Address, abi: tokenAbi } as const;
-    const transfers = await inRanges(range(blockNumber), (blocks) =>
+    const transfers = await inRanges(upTo(blockNumber), (blocks) =>
       getContractEvents(client, { ...token, eventName: "Transfer", args: { to: id }, ...blocks }),
     );
     const deposit = depositsOf(terms).initiator;

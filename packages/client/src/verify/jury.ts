@@ -24,8 +24,8 @@ export async function juryByRule(
   const before = match.timestamp;
   const required = tokenUnits(terms.parameters.baEligibilityStake);
 
-  const range = { fromBlock: BigInt(network.startBlock), toBlock: draw.blockNumber };
-  const changes = await inRanges(range, (blocks) => getContractEvents(client, { ...registry, ...blocks }));
+  const history = { ...network, toBlock: draw.blockNumber };
+  const changes = await inRanges(history, (blocks) => getContractEvents(client, { ...registry, ...blocks }));
 
   /** As `isEligible` of the registry was then: few nodes still serve the state of that block. */
   async function wasEligible(agent: string): Promise<boolean> {

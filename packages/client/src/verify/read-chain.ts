@@ -4,7 +4,7 @@ import { type Address, type Client, getAddress, type Hex, parseAbi, parseEventLo
 import { getBlock, getCode, getLogs, readContract } from "viem/actions";
 import { clientAbi } from "../abi.js";
 import { termsIn } from "../chain-check.js";
-import { type Range, rangesBack } from "../rpc.js";
+import { type History, type Range, rangesBack } from "../rpc.js";
 import type { Addresses } from "../types.js";
 
 /** EIP-20 and EIP-3009. */
@@ -39,11 +39,11 @@ export async function readEscrow(
   const block = await getBlock(client, blockNumber === undefined ? { blockTag: "latest" } : { blockNumber });
   const terms = termsIn(await getCode(client, { address: id, blockNumber: block.number }));
   if (terms === undefined) throw new Error(`No escrow at ${id} on chain ${network.chainId}.`);
-  const range = { fromBlock: BigInt(network.startBlock), toBlock: block.number };
+  const history = { ...network, toBlock: block.number };
   const state = { address: id, abi: clientAbi, blockNumber: block.number } as const;
   const [logs, transfers, status, jury] = await Promise.all([
-    inRanges(range, (blocks) => getLogs(client, { address: id, ...blocks })),
-    inRanges(range, (blocks) => {
+    inRanges(history, (blocks) => getLogs(client, { address: id, ...blocks })),
+    inRanges(history, (blocks) => {
       const address = network.asset.address as Address;
       return getLogs(client, { address, event: tokenAbi[0], args: { from: id }, ...blocks });
     }),
@@ -81,10 +81,10 @@ export async function readEscrow(
   };
 }
 
-/** All that was found in a range, oldest first, however few blocks the node allows at once. */
-export async function inRanges<T>(range: Range, read: (range: Range) => Promise<T[]>): Promise<T[]> {
+/** All that was found, oldest first, however few blocks the node allows at once. */
+export async function inRanges<T>(history: History, read: (range: Range) => Promise<T[]>): Promise<T[]> {
   const found: T[][] = [];
-  for await (const some of rangesBack(range, read)) found.unshift(some);
+  for await (const some of rangesBack(history, read)) found.unshift(some);
   return found.flat();
 }
 
