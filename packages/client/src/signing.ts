@@ -153,14 +153,7 @@ export const wrongClock = (time: number, source = "the service") =>
   );
 
 /** The contracts of a network, the stablecoin not among them. */
-export const CONTRACTS = [
-  "factory",
-  "implementation",
-  "relay",
-  "delegation",
-  "registry",
-  "protocolToken",
-] as const;
+export const CONTRACTS = ["factory", "implementation", "relay", "registry", "protocolToken"] as const;
 
 /** Addresses in lower case. Throws RefusedToSign for anything but an address: the caller is asked to pay to it. */
 export function lowerCase<N extends Addresses>(network: N): N {

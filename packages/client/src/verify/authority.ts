@@ -107,7 +107,7 @@ export async function stepsOf(
 
   /** The actions that the party had left to an operator before an event, from the text that it signed; null if nothing. */
   async function grantOf(agent: Address, operator: Address, { blockNumber, logIndex }: EscrowEvent) {
-    const address = network.delegation as Address;
+    const address = network.relay as Address;
     const ofBoth = { address, abi: clientAbi, args: { agent, operator } } as const;
     const changes = await Promise.all(
       (["DelegationRegistered", "DelegationRevoked"] as const).map((eventName) =>
