@@ -176,13 +176,13 @@ export function deploymentOf({ deploymentPath: path }: Settings): Deployment | u
     : parseDeployment(readNamed(path, "--deployment or DEPLOYMENT"), path);
 }
 
-/** Throws RefusedToSign if the deployment file has other addresses than this network. */
+/** Throws RefusedToSign if the deployment file differs from this network. */
 function requireDeployed(settings: Settings, network: PinnedNetwork, source: string): void {
   const deployment = deploymentOf(settings);
   if (deployment === undefined) return;
   const own = { ...deployment, asset: deployment.asset.address };
   const named = { ...network, asset: network.asset.address };
-  for (const field of ["chainId", ...CONTRACTS, "asset"] as const)
+  for (const field of ["chainId", "domain", "startBlock", ...CONTRACTS, "asset"] as const)
     if (named[field] !== own[field])
       throw new RefusedToSign(
         field,

@@ -74,7 +74,7 @@ const LED_TO = {
   withdraw: ["cancelled-withdrawn"],
 };
 
-/** Throws RefusedToSign unless chain, implementation and an existing escrow, or the parameters of a new one, are as expected. */
+/** Throws RefusedToSign unless chain, start block, factory and an existing escrow, or a new one's parameters, are as expected. */
 export async function requireOnChain(
   node: ChainNode,
   network: Addresses,
@@ -83,6 +83,9 @@ export async function requireOnChain(
 ): Promise<void> {
   const rpc = requesterOf(node);
   await requireChain(rpc, network);
+  // Events are searched from there on: beyond the head, the node would seem to have none.
+  if (BigInt(await rpc<Hex>("eth_blockNumber", [])) < BigInt(network.startBlock))
+    throw new RefusedToSign("startBlock", `the node has no block ${network.startBlock}`);
   await requireAnswer(rpc, [network.factory, IMPLEMENTATION], {
     isRight: (deployed) => `0x${deployed.slice(-40)}` === network.implementation,
     field: "implementation",

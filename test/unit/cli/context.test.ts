@@ -304,6 +304,8 @@ it("nothing is signed for another network than that of the deployment file, nor 
   for (const [changes, field] of [
     [{ factory: other }, "factory"],
     [{ chainId: 1 }, "chainId"],
+    [{ domain: "x" }, "domain"],
+    [{ startBlock: 1 }, "startBlock"],
     [{ asset: { ...NETWORK.asset, address: other } }, "asset"],
   ] as const) {
     fileWith(changes);

@@ -74,6 +74,18 @@ it("no API key is issued while the node is down", async () => {
   expect(requests).toEqual([]);
 });
 
+it("no API key is issued, and no event searched, from a start block that the node does not have", async () => {
+  const requests: string[] = [];
+  const network = { ...NETWORK, startBlock: 2 ** 40 };
+  const answer = (request: string) => void requests.push(request);
+  const node = fakeNode({ "dependencies()": () => encodeWords(0, 0, NETWORK.relay as Hex) });
+  const refusal = { name: "RefusedToSign", field: "startBlock" };
+  const connecting = agentOf(answer, { node: node as never, network, apiKey: undefined as never });
+  await expect(connecting).rejects.toMatchObject(refusal);
+  expect(requests).toEqual([]);
+  await expect(escrowAt(node, network, servedTerms().id)).rejects.toMatchObject(refusal);
+});
+
 it("a narrower sign-in waits for its registration while the node does not respond", async () => {
   /** The actions that are delegated; null while the node does not respond. */
   let grants: (number | null)[] = [];

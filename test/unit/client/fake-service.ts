@@ -74,6 +74,7 @@ export type NodeCall = { method: string; params: [{ to: string; data: string }] 
 export const fakeNode = (results: Results, codeAt: (address: string) => Hex = () => CODE) => ({
   async request({ method, params: [call] }: NodeCall): Promise<unknown> {
     if (method === "eth_chainId") return toHex(NETWORK.chainId);
+    if (method === "eth_blockNumber") return "0x1";
     if (method === "eth_getBlockByNumber") return { timestamp: "0x1" };
     return method === "eth_getCode" ? codeAt(String(call)) : resultOf(call, results);
   },

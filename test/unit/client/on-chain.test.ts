@@ -28,6 +28,7 @@ async function nodeWith(
   const sent: string[] = [];
   const all: Record<string, unknown> = {
     eth_chainId: toHex(NETWORK.chainId),
+    eth_blockNumber: "0x1",
     eth_getCode: CODE,
     eth_call: "0x",
     eth_getBlockByNumber: BLOCK,
@@ -130,7 +131,6 @@ it("a transaction may use more gas than the node estimated", async () => {
 
 it("a transaction that a node has in spite of its error is waited for", async () => {
   const { url } = await nodeWith({
-    eth_blockNumber: "0x1",
     eth_getTransactionByHash: (hash: string) => ({ hash }),
     eth_getTransactionReceipt: (transactionHash: string) => {
       return { transactionHash, status: "0x1", blockNumber: "0x1", logs: [] };

@@ -149,6 +149,7 @@ describe("with a node, a late vote", () => {
     };
     const answers: Record<string, (params: [{ data: string }]) => unknown> = {
       eth_chainId: () => toHex(NETWORK.chainId),
+      eth_blockNumber: () => "0x1",
       eth_getCode: ([at]) => ((at as unknown) === ID ? state.code : CODE),
       eth_getBlockByNumber: () => ({ number: "0x1", timestamp: toHex(clock), baseFeePerGas: "0x1" }),
       eth_call: ([call]) => resultOf(call, results),
