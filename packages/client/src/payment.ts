@@ -52,7 +52,8 @@ export function readQuote(headers: Headers): QuotedPayment & { error: string; me
   const [quote] = required.accepts ?? [];
   if (quote === undefined) throw new RefusedToSign("quote", "the quote has no payment option");
   const { error = "payment_required", errorMessage } = required;
-  return { quote, required, error, message: errorMessage ?? error };
+  // A reason that is no text fails here: later, its error would lose the payment that was signed.
+  return { quote, required, error, message: String(errorMessage ?? error) };
 }
 
 /** The x402 extension `offer-receipt`: JWS that the key in the service's `did:web` document signed. */

@@ -135,7 +135,8 @@ export function votes(session: Session, toEscrow: ToEscrow) {
               );
             });
           return {
-            votes: data.map((one) => ({ ...one, vote: words[one.criterionIndex] ?? null })),
+            // By what was voted: the service can list anything.
+            votes: entriesOf(words).map((one) => ({ ...data[one.criterionIndex], ...one })) as Vote[],
             salt: ballot.salt,
           };
         },

@@ -80,10 +80,10 @@ export const fakeNode = (results: Results, codeAt: (address: string) => Hex = ()
   },
 });
 
-/** A quote for a call, in the network's stablecoin if it does not say otherwise. */
-export function quoted(path: string, quote: object): Response {
+/** A quote for a call, in the network's stablecoin if it does not say otherwise. `more` is beside its option. */
+export function quoted(path: string, quote: object, more: object = {}): Response {
   const { address: asset, name, version } = NETWORK.asset;
   const offer = { scheme: "exact", network: NETWORK.network, asset, extra: { name, version }, ...quote };
-  const required = { x402Version: 2, resource: { url: NETWORK.baseUrl + path }, accepts: [offer] };
+  const required = { x402Version: 2, resource: { url: NETWORK.baseUrl + path }, accepts: [offer], ...more };
   return Response.json({}, { status: 402, headers: { "payment-required": btoa(JSON.stringify(required)) } });
 }

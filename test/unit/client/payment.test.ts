@@ -51,6 +51,7 @@ describe.concurrent("a payment that was signed and sent", () => {
 
   it.each<[string, (() => Response | Promise<Response>)[]]>([
     ["gets a 402 without a quote", [() => Response.json({}, { status: 402 })]],
+    ["gets a 402 whose reason is no text", [() => quoted(PATH, quote, { errorMessage: { toString: 1 } })]],
     ["gets a 200 without data", [() => Response.json({ data: null })]],
     ["gets no response, and its repetition a refusal", [lost, () => refused(401, "unauthorized")]],
     [

@@ -253,15 +253,18 @@ describe("with a node, a late vote", () => {
   });
 });
 
-/** An agent of a service that takes its vote, and loses the first response if it `isLost`. */
-function voting(add: (id: string) => void, isLost = false) {
+/** An agent of a service that takes its vote and lists `data`, and loses the first response if it `isLost`. */
+function voting(
+  add: (id: string) => void,
+  isLost = false,
+  data: unknown = [{ contractId: ID, criterionIndex: 0, vote: null }],
+) {
   const PATH = `/v1/contracts/${ID}/votes`;
   return agentOf(
     (request, { headers }) => {
       if (request === `GET /v1/contracts/${ID}/terms`) return Response.json({ data: terms });
       if (request !== `POST ${PATH}`) return undefined;
       if (new Headers(headers).has("payment-signature")) {
-        const data = [{ contractId: ID, criterionIndex: 0, vote: null }];
         if (!isLost) return Response.json({ data }, { headers: { "vote-salt": "0x5a; sh #" } });
         isLost = false;
         throw new TypeError("fetch failed");
@@ -277,6 +280,15 @@ it("an entrusted vote keeps its voter's salt, whatever the service returns", asy
   const agent = await voting(() => {});
   expect((await agent.vote(ID, ["met"], { entrust: true, salt: SALT })).salt).toBe(SALT);
 });
+
+it.each([[{}], [[]], [[null]], ["met"], [[{ criterionIndex: 1, vote: "not met" }]]])(
+  "a vote is returned as it was cast, not as the service lists it: %j",
+  async (data) => {
+    const agent = await voting(() => {}, false, data);
+    const { votes } = await agent.vote(ID, ["met"], { salt: SALT });
+    expect(votes).toMatchObject([{ criterionIndex: 0, vote: "met" }]);
+  },
+);
 
 it("a vote that cannot be stored says that it was cast, and what opens it", async () => {
   const agent = await voting(() => {
