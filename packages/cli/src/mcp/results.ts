@@ -10,6 +10,7 @@ import {
   ServiceError,
 } from "@working-contracts/client/index";
 import { formatDecimal } from "@working-contracts/protocol/amounts";
+import { visibleJson } from "@working-contracts/protocol/json";
 import { isoTime } from "@working-contracts/protocol/time";
 import { z } from "zod";
 import { refusalOf } from "../errors.js";
@@ -44,7 +45,7 @@ const TIMEOUT_MS = 30_000;
 /** Reads the document once. Throws if the service does not respond with one. */
 export async function readOutputSchemas(url: string): Promise<OutputSchemas> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const response = await fetch(`${url}/openapi.json`, { signal });
+  const response = await fetch(`${url}/openapi.json`, { redirect: "error", signal });
   if (!response.ok) throw new Error(`${url}/openapi.json responded with ${response.status}`);
   const { paths, components } = JSON.parse(await readText(response, signal)) as Document;
   return (endpoint, part = "data") => {
@@ -57,21 +58,27 @@ export async function readOutputSchemas(url: string): Promise<OutputSchemas> {
   };
 }
 
-/** The structure alone: no result is refused after it was paid for because of a newer service's values or fields. */
+/**
+ * The structure alone: no result is refused after it was paid for because of a newer service's values or fields, and the
+ * model reads no sentence of the service in the description of a tool.
+ */
 function structureOf(schema: JsonSchema, components: Record<string, JsonSchema>): JsonSchema {
   const within = (part: unknown) => structureOf(part as JsonSchema, components);
-  const { $ref, type, properties, required, items, anyOf, additionalProperties: rest, enum: values } = schema;
+  const { $ref, type, properties, required, items, anyOf, additionalProperties: rest } = schema;
   if ($ref !== undefined) return within(components[$ref.split("/").at(-1) as string]);
   return {
     ...(type !== undefined && { type }),
     ...(properties !== undefined && {
-      properties: Object.fromEntries(Object.entries(properties).map(([name, part]) => [name, within(part)])),
+      properties: Object.fromEntries(
+        Object.entries(properties)
+          .filter(([name]) => /^\w+$/.test(name))
+          .map(([name, part]) => [name, within(part)]),
+      ),
     }),
     ...(required !== undefined && { required }),
     ...(items !== undefined && { items: within(items) }),
     ...(anyOf !== undefined && { anyOf: anyOf.map(within) }),
     ...(typeof rest === "object" && { additionalProperties: within(rest) }),
-    ...(values !== undefined && { description: values.join(", ") }),
   } as JsonSchema;
 }
 
@@ -87,7 +94,7 @@ export async function toolResult(perform: () => Promise<object>): Promise<CallTo
   try {
     const result = await perform();
     return {
-      content: [{ type: "text", text: JSON.stringify(result, null, 2) }],
+      content: [{ type: "text", text: visibleJson(result, 2) }],
       structuredContent: result as Record<string, unknown>,
     };
   } catch (error) {
@@ -100,7 +107,7 @@ export function refusal(error: Error, more: Record<string, string> = {}): CallTo
   const { code, ...rest } = refusalOf(error);
   const isServed = error instanceof ServiceError || error instanceof PaymentRejected;
   const text = { error: code, ...(isServed && { from: "the service" }), ...rest, ...more };
-  return { isError: true, content: [{ type: "text", text: JSON.stringify(text) }] };
+  return { isError: true, content: [{ type: "text", text: visibleJson(text) }] };
 }
 
 /** The terms behind a contract's address. Throws RefusedToSign if the service shows others. */
