@@ -58,6 +58,9 @@ export function indented(text: string): string {
 /** Makes text from others safe for a terminal: an escape sequence in a title could rewrite the output. */
 export const plain = visibleText;
 
+/** The service's word, which will be pasted into a shell; undefined if it could be more than a name there. */
+export const pasted = (word: string | null): string | undefined => word?.match(/^\w[\w-]*$/)?.[0];
+
 /** Several lines. No text of another party can look like one of ours. */
 export function describeContract(contract: Contract): string {
   const { criteriaMet } = contract;
@@ -91,25 +94,26 @@ export function describeContract(contract: Contract): string {
 /** Whether a person can be asked. Standard output can be a pipe. */
 export const isInteractive = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
-/** Reads a line without echoing it. Throws UsageError with the message `otherwise` if there is no terminal. */
+/** Reads a line without echoing it. Throws UsageError with the message `otherwise` without a terminal or an answer. */
 export async function askSecret(question: string, otherwise: string): Promise<string> {
   if (!isInteractive()) throw new UsageError(otherwise);
   process.stderr.write(question);
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: process.stdin, output: silent, terminal: true });
   try {
-    return await lines.question("");
+    return await lines.question("").catch(() => Promise.reject(new UsageError(otherwise)));
   } finally {
     lines.close();
     process.stderr.write("\n");
   }
 }
 
-/** Asks on stderr. Only `y` and `yes` confirm. */
+/** Asks on stderr. Only `y` and `yes` confirm; Ctrl-C does not. */
 export async function confirm(question: string): Promise<boolean> {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    return /^y(es)?$/i.test((await lines.question(`${oneLine(question)} [y/N] `)).trim());
+    const answer = await lines.question(`${oneLine(question)} [y/N] `).catch(() => "");
+    return /^y(es)?$/i.test(answer.trim());
   } finally {
     lines.close();
   }

@@ -202,6 +202,23 @@ it.each([
   expect((await commandAt(served, "list")).stdout.trim().split("\n").at(-1)).toContain(last);
 });
 
+it.each([
+  ["7c1e-1", "7c1e-1"],
+  ["x; sh", "(no id)"],
+  ["--yes", "(no id)"],
+])("%s is listed as the id of an API key only if it is safe in a shell", async (id, shown) => {
+  const data = [{ id, label: null, createdAt: "2030", revokedAt: null }];
+  const served = { [KEYS]: () => Response.json({ data, nextCursor: null }) };
+  expect((await commandAt(served, "key", "list")).stdout).toContain(`\n${shown} `);
+});
+
+it("a command names the contract on which it acted, whatever the service names", async () => {
+  const data = { id: `0x${"22".repeat(20)}`, status: "cancelled-by-initiator" };
+  const served = { [`/v1/contracts/${ID}/cancel`]: () => Response.json({ data }) };
+  const { stdout } = await commandAt(served, "cancel", ID);
+  expect(stdout).toBe(`cancelled: ${ID} is cancelled-by-initiator\n`);
+});
+
 it("a payment's payee is printed, and kept before the payment is sent", async () => {
   let kept = "";
   const served = {

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from "node:stream";
 import { run } from "@working-contracts/cli/main";
-import { confirm, createOutput, describeContract, plain } from "@working-contracts/cli/terminal";
+import { askSecret, confirm, createOutput, describeContract, plain } from "@working-contracts/cli/terminal";
 import { beforeEach, expect, it, vi } from "vitest";
 
 /** CSI as one character (C1), DEL, a line separator, an override of the direction, a tag beyond 16 bits. */
@@ -61,4 +61,16 @@ it("a question is one line without control characters", async () => {
   vi.spyOn(process, "stderr", "get").mockReturnValue(stderr as never);
   expect(await confirm(`Pay ${HOSTILE}\nas the Client?`).finally(() => vi.restoreAllMocks())).toBe(true);
   expect(printed).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+});
+
+it("a question that Ctrl-C ends is not confirmed, and a password is missing", async () => {
+  const terminal = <S extends object>(stream: S) => Object.assign(stream, { isTTY: true }) as never;
+  const stdin = vi.spyOn(process, "stdin", "get");
+  vi.spyOn(process, "stderr", "get").mockReturnValue(terminal(new PassThrough()));
+  stdin.mockReturnValue(terminal(Readable.from(["\u0003"])));
+  const isConfirmed = await confirm("Pay?").catch(String);
+  stdin.mockReturnValue(terminal(Readable.from(["\u0003"])));
+  const password = await askSecret("Password: ", "Set WC_PASSWORD.").catch(String);
+  vi.restoreAllMocks();
+  expect([isConfirmed, password]).toEqual([false, "UsageError: Set WC_PASSWORD."]);
 });

@@ -25,7 +25,7 @@ import type { Context } from "../context.js";
 import { exitCodeOf, UsageError } from "../errors.js";
 import { readNamed } from "../files.js";
 import { contractOf, definedOf } from "../mcp/results.js";
-import { describeContract, fields, indented, oneLine, plain, table } from "../terminal.js";
+import { describeContract, fields, indented, oneLine, pasted, plain, table } from "../terminal.js";
 
 type ContextOf = (command: Command) => Context;
 
@@ -136,7 +136,7 @@ function addActions(program: Command, contextOf: ContextOf): void {
       .action(async (id: string, _: unknown, command: Command) => {
         const context = contextOf(command);
         const agent = await context.agent();
-        showContract(context, await context.untilOutcome(() => agent[name](id)), done);
+        showContract(context, { ...(await context.untilOutcome(() => agent[name](id))), id }, done);
       });
   }
   program
@@ -147,7 +147,8 @@ function addActions(program: Command, contextOf: ContextOf): void {
     .action(async (id: string, reference: string, { sealed }: { sealed?: boolean }, command: Command) => {
       const context = contextOf(command);
       const options = sealed === undefined ? {} : { seal: sealed };
-      showContract(context, await (await context.agent()).deliver(id, reference, options), "delivered");
+      const delivered = await (await context.agent()).deliver(id, reference, options);
+      showContract(context, { ...delivered, id }, "delivered");
     });
   program
     .command("share <id>")
@@ -327,12 +328,13 @@ async function postAlone(context: Context, agent: Agent, draft: Draft): Promise<
   const contract = await agent
     .waitUntil(find, (found) => found !== null, { timeoutMs: settings.patienceMs })
     .catch(() => null);
-  if (contract !== null) return showContract(context, contract, "posted");
+  if (contract !== null) return showContract(context, { ...contract, id }, "posted");
   out.result({ id, transactionHash }, () => `posted: ${id}, which the service does not show yet`);
 }
 
+/** With the id that was acted on: the service can name another contract. */
 function showContract({ out }: Context, contract: Contract, done: string): void {
-  out.result(contract, () => `${done}: ${addressOf(contract)} is ${contract.status}`);
+  out.result(contract, () => `${done}: ${contract.id} is ${contract.status}`);
 }
 
 async function draftOf(agent: Agent, options: PostOptions): Promise<Draft> {
@@ -378,13 +380,15 @@ async function readable(agent: Agent, { id, delivery, client }: Contract) {
   return { references, unopened: failure ? `${failure.message}. ${advice}` : undefined };
 }
 
-/** The service's word, which will be pasted into a shell. */
-const addressOf = ({ id }: Contract): string => (/^0x[0-9a-f]{40}$/.test(id) ? id : "(no address)");
-
 function listText(contracts: readonly Contract[], nextCursor: string | null): string {
-  const rows = contracts.map((one) => [addressOf(one), one.status, one.budgetOrPrice, plain(one.title)]);
-  // Pasted as well.
-  const more = /^[\w-]+$/.test(nextCursor ?? "") ? [`Next page: --cursor ${nextCursor}`] : [];
+  const rows = contracts.map((one) => [
+    pasted(one.id) ?? "(no address)",
+    one.status,
+    one.budgetOrPrice,
+    plain(one.title),
+  ]);
+  const cursor = pasted(nextCursor);
+  const more = cursor === undefined ? [] : [`Next page: --cursor ${cursor}`];
   return [table(["id", "status", "price", "title"], rows), ...more].join("\n");
 }
 

@@ -4,7 +4,7 @@ import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { type Context, loadAccount } from "../context.js";
 import { UsageError } from "../errors.js";
 import { addressOf, writeKeystore } from "../keystore.js";
-import { askSecret, plain, table } from "../terminal.js";
+import { askSecret, pasted, plain, table } from "../terminal.js";
 
 /** Adds `key` and its commands. Only `list` and `revoke` call the service. */
 export function addKeyCommands(program: Command, contextOf: (command: Command) => Context): void {
@@ -52,7 +52,7 @@ export function addKeyCommands(program: Command, contextOf: (command: Command) =
       const { agent, out } = contextOf(command);
       const keys = await (await agent()).apiKeys();
       const rows = keys.map((one) => [
-        one.id,
+        pasted(one.id) ?? "(no id)",
         plain(one.label ?? ""),
         one.createdAt,
         one.revokedAt ?? "active",
