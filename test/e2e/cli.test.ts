@@ -301,6 +301,16 @@ describe.concurrent("verify", () => {
       expect.stringMatching(/^settlement\.\S+ to /),
     ]);
     expect(await text).toEqual(expect.arrayContaining(["text of the terms, hash", "title in the terms"]));
+
+    const hiding = await openMiddle(world, {
+      change(called, data) {
+        if (called === `${path}/settlement`) data.legs = [];
+      },
+    });
+    await client.run("--url", hiding.url, "list");
+    const { code, stdout } = await client.run("--url", hiding.url, "verify", id);
+    hiding.close();
+    expect([code, stdout]).toEqual([1, expect.stringMatching(/DIFFERS +settlement\.legs, count/)]);
   });
 
   it("needs no service and no key, signs in to none, and says what it could not compare", async () => {

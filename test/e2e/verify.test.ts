@@ -1,5 +1,6 @@
 /** `verify` notices what a service does not show, or inserts. */
 import type { Agent } from "@working-contracts/client/index";
+import { selectorOf } from "@working-contracts/protocol/hex";
 import type { Address } from "viem";
 import { describe, expect, test } from "vitest";
 import { draftOf, lying, newAgent as newAgentIn } from "../support/client-agents.js";
@@ -75,6 +76,8 @@ test("a response that cannot be compared is a difference, or named as not compar
   expect(wrong).toEqual(["title in the terms"]);
 });
 
+const IS_VALID_SIGNATURE = selectorOf("isValidSignature(bytes32,bytes)");
+
 describe.concurrent("a complaint", () => {
   const insert = (id: string, signed: object | null) =>
     world.pool.query(
@@ -95,6 +98,24 @@ describe.concurrent("a complaint", () => {
     // The operator has signatures of the party, for other complaints.
     await insert(id, signed);
     expect(await rowsOf(client, id, "complaint", { tries: 1 })).toEqual([false, true, true, null, false]);
+  });
+
+  test("whose wallet the node cannot ask is named as not compared, and ends no comparison", async () => {
+    const client = await newAgent();
+    const id = await deliveredTo(client);
+    await worker.complain(id, { what: "vague" });
+    const [{ signed = null } = {}] = await client.complaints(id);
+    await insert(id, signed);
+    const request = async ({ method, params }: { method: string; params?: unknown }) => {
+      if (JSON.stringify([params]).includes(IS_VALID_SIGNATURE)) throw new Error("intrinsic gas too low");
+      return world.publicClient.request({ method, params } as never);
+    };
+    const { equal, fields, notCompared } = await client.verify(id, {
+      tries: 1,
+      nodes: [{ request } as never],
+    });
+    expect([equal, notCompared]).toEqual([true, [expect.stringMatching(/^complaints: /)]]);
+    expect(fields.length).toBeGreaterThan(20);
   });
 });
 

@@ -9,6 +9,9 @@ export const CHALLENGE_VALIDITY = 5 * MINUTE;
 /** Characters of a delivery or of supplementary materials (docs/rules.md 23). */
 export const REFERENCE_LENGTH = 4_096;
 
+/** In a header: room for a multisig of dozens of owners, within Node's limit of all headers. */
+export const ACTION_SIGNATURE_LENGTH = 8_192;
+
 /** Lengths in characters, sizes in bytes, durations in seconds. */
 export const LIMITS = {
   bodyBytes: 256 * 1024,
@@ -42,8 +45,7 @@ export const LIMITS = {
   criterionLength: 1_000,
   /** Contract wallets' signatures have no fixed length; this leaves room for a large multisig. */
   signatureLength: 16_384,
-  /** In a header: room for a multisig of dozens of owners, within Node's limit of all headers. */
-  actionSignatureLength: 8_192,
+  actionSignatureLength: ACTION_SIGNATURE_LENGTH,
   referenceLength: REFERENCE_LENGTH,
   /** Of a reference that a party encrypted for a Backup Agent; base64url, with its header. */
   shareLength: 8_192,

@@ -38,7 +38,8 @@ it.each([
   { signed: {} },
   { signed: { nonce: "x", signature: "0x12", deadline: 1 } },
   { signed: { nonce: "0", signature: "12", deadline: 1 } },
+  { signed: { nonce: "0", signature: `0x${"22".repeat(4096)}`, deadline: 1 } },
   { evidence: JSON.parse("1e999") },
-])("a complaint that cannot be read is signed by no one, and ends no comparison: %j", async (change) => {
-  expect(await signerBy("0x", change)).toBe("unreadable");
+])("a complaint that cannot be read is signed by no one, and no node is asked: case %#", async (change) => {
+  expect(await signerBy(`0x1626ba7e${"00".repeat(28)}`, change)).toBe("unreadable");
 });

@@ -40,7 +40,8 @@ export function addVerifyCommand(program: Command, contextOf: (command: Command)
 
 function textOf({ fields, steps }: Verification): string {
   const cell = (value: unknown): string => {
-    const text = plain(typeof value === "string" ? value : JSON.stringify(value)).replaceAll("\n", " ");
+    // A field that one side leaves out has no JSON.
+    const text = plain(typeof value === "string" ? value : `${JSON.stringify(value)}`).replaceAll("\n", " ");
     return text.length > 44 ? `${text.slice(0, 41)}...` : text;
   };
   const compared = table(

@@ -1,6 +1,7 @@
 /** Names the party whose signature allowed each step of a contract, from the chain alone. */
 import { encodeWords } from "@working-contracts/protocol/hex";
 import { depositsOf } from "@working-contracts/protocol/ledger";
+import { ACTION_SIGNATURE_LENGTH } from "@working-contracts/protocol/limits";
 import { bondNonce } from "@working-contracts/protocol/outcomes";
 import {
   type AgentAction,
@@ -228,7 +229,8 @@ export function signersOf(
           );
         };
         const hash = await hashOf().catch(() => null);
-        if (hash === null || !isHex(signature)) return "unreadable";
+        if (hash === null || !isHex(signature) || signature.length > ACTION_SIGNATURE_LENGTH)
+          return "unreadable";
         const key = await recoverAddress({ hash, signature }).catch(() => null);
         if (key !== null && lower(key) === lower(agent)) return filer;
         const wallet = { address: agent, abi: walletAbi, functionName: "isValidSignature" } as const;
