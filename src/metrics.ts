@@ -159,7 +159,7 @@ export function createMetrics({
   };
   read(
     "working_contracts_late_settlements",
-    "Settlements due for five minutes, and tallies and openings of entrusted votes, that are not in the outbox",
+    "Settlements due for five minutes, and tallies and openings of entrusted votes, without a pending operation",
     () => atIndexTime(countLate),
   );
   read(

@@ -84,6 +84,8 @@ interface Round {
   /** Seconds on the chain's clock. */
   now: number;
   positions: Positions;
+  /** 0 finds what was rejected a moment ago as well. */
+  patience?: 0 | 1;
 }
 
 /** Yields actions due, kind by kind, oldest first ("The keeper's scope"); `positions` keeps where the next round continues. */
@@ -102,13 +104,14 @@ const COUNTED_PAGES = 20;
 
 /**
  * How many settlements have been due for {@link LATE_SECONDS} at `now`, and how many tallies and openings of entrusted votes
- * are due, that are not in the outbox: among the first 20 times {@link CANDIDATES} of each kind. Ends with the page that
- * completes {@link CANDIDATES}: a scrape has no time to count more.
+ * are due, for which no operation is pending: among the first 20 times {@link CANDIDATES} of each kind. Those that the
+ * relayer refuses count between their tries as well, or no alert would last. Ends with the page that completes
+ * {@link CANDIDATES}: a scrape has no time to count more.
  */
 export async function countLate(db: Executor, now: number): Promise<number> {
   let count = 0;
   for (const { find } of [findOpenings, findTallies, ...findSettlements]) {
-    const round = { now: now - LATE_SECONDS, positions: new Map<string, string[]>() };
+    const round: Round = { now: now - LATE_SECONDS, positions: new Map(), patience: 0 };
     for (let page = 0; page < COUNTED_PAGES; page++) {
       count += (await find(db, round)).length;
       if (count >= CANDIDATES) return count;
@@ -127,6 +130,7 @@ interface Kind<Due = NewOperation> {
 
 /** SQL: seconds on the chain's clock. */
 const NOW = sql.placeholder("now");
+const PATIENCE = sql.placeholder("patience");
 /** Sorts before every key. */
 const START = { numeric: "-1", text: "" };
 /** Columns and their types. */
@@ -171,10 +175,11 @@ function walk<Row extends object, Due = NewOperation>(
         order by ${columns} limit ${CANDIDATES}) ${as} ${joins}
       order by ${columns}`,
   );
-  const find: Kind<Due>["find"] = async (db, { now, positions }) => {
+  const find: Kind<Due>["find"] = async (db, { now, positions, patience = 1 }) => {
     const after = positions.get(name) ?? Object.values(key).map((type) => START[type]);
     const rows = await read(db, {
       now,
+      patience,
       ...Object.fromEntries(Object.keys(key).map((column, i) => [column, after[i]])),
     });
     const last = rows.at(-1);
@@ -348,8 +353,8 @@ function notTried(
   return sql`(
     select o.id from app.operation o where o.once_key = ${onceKey} and o.state <> 'rejected' limit 1) is null
     and coalesce((
-      select max(r.created_at) + make_interval(secs => least(${retrySeconds} * power(2, greatest(
-        count(*) filter (where ${lengthens}) - 1, 0)), ${maxSeconds}))
+      select max(r.created_at) + make_interval(secs => ${PATIENCE} * least(${retrySeconds} * power(
+        2, greatest(count(*) filter (where ${lengthens}) - 1, 0)), ${maxSeconds}))
       from (
         select created_at, reason from app.operation where once_key = ${onceKey} and state = 'rejected'
         order by id desc limit ${MAX_RETRY_DOUBLINGS}

@@ -10,7 +10,7 @@ import { type ChainClock, createChainClock } from "../../src/chain/clients.js";
 import { createNotifications, migrate, type Notifications } from "../../src/db/client.js";
 import { waitForIndexed } from "../../src/db/onchain.js";
 import { entrustedVote, operation } from "../../src/db/schema.js";
-import { createKeeper } from "../../src/keeper/keeper.js";
+import { countLate, createKeeper } from "../../src/keeper/keeper.js";
 import { drawOperation, settleOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
 import type { Loop } from "../../src/scheduling.js";
@@ -225,6 +225,20 @@ describe("the keeper", { timeout: 300_000 }, () => {
       .values(Array.from({ length: 10 }, () => ({ ...rejected, createdAt: ago })));
     await actors.approveDelivery(client, escrow);
     await settles(escrow, SETTLED_ALL_MET);
+  });
+
+  it("counts a settlement that is refused again and again as late, also while it waits for its next try", async () => {
+    const escrow = await delivered("refused for good");
+    const rejected = { ...settleOperation({ escrow }), state: "rejected", reason: "OutOfGas" } as const;
+    await network.db.insert(operation).values(Array.from({ length: 10 }, () => rejected));
+    await actors.approveDelivery(client, escrow);
+    const endedAt = async () => Number((await network.rowOf(escrow))?.endedAt ?? 0);
+    await untilTrue(async () => (await endedAt()) > 0);
+    expect(await countLate(network.db, (await endedAt()) + 299)).toBe(0);
+    expect(await countLate(network.db, (await endedAt()) + 300)).toBe(1);
+    // Several rounds of the keepers.
+    await delay(1000);
+    expect(await operationsFor(`settle:${escrow}`)).toHaveLength(10);
   });
 
   it("retries a payout that the token rejected, but not continuously", async () => {
