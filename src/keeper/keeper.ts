@@ -326,6 +326,17 @@ const readPresent = prepare<Record<string, true | null>>(
   )}`,
 );
 
+/**
+ * SQL: whether a dispute from before the release of the stake `s` awaits its agent's vote: without the stake the seat would
+ * stay empty. Later disputes do not count, or one after another could hold the stake.
+ */
+const IS_AWAITED = sql`(
+  select c.id from (select * from onchain.draw where backup_agent = s.agent limit ${CANDIDATES}) d
+  join lateral (select * from onchain.working_contract one where one.id = d.contract_id offset 0) c on true
+  where c.phase = 'disputed' and c.disputed_at < s.releasable_at and not ${HAS_VOTING_CLOSED} and (
+    select v.position from onchain.vote v where v.contract_id = c.id and v.backup_agent = s.agent) is null
+  limit 1) is not null`;
+
 type Stake = { agent: Address; onceKey: string };
 /** Stakes of this service's agents whose unbonding has ended. The key includes the time, so a later stake of the same agent gets a new key. */
 const STAKE_KEY = sql`'withdraw-stake:' || s.agent || ':' || s.releasable_at`;
@@ -337,7 +348,8 @@ const findStakes = walk<Stake, Stake>("stakes", {
   isDue: sql`coalesce(${lockedUntil(sql`s.agent`, sql`s.releasable_at`)}, 0) <= ${NOW}
     and ${notTried(STAKE_KEY)}
     and exists (select 1 from app.operation o where o.caller = s.agent and (
-      (o.kind = 'stake' and o.state in ('mined', 'final')) or o.kind = 'request-unstake'))`,
+      (o.kind = 'stake' and o.state in ('mined', 'final')) or o.kind = 'request-unstake'))
+    and not ${IS_AWAITED}`,
   toOperation: (stake) => stake,
 });
 

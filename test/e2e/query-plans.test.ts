@@ -35,7 +35,7 @@ const TERMS = {
 };
 
 const { deploymentPath } = sharedStack();
-const database = await useLargeDatabase(["working_contract", "vote", "deferred_payout", "stake"]);
+const database = await useLargeDatabase(["working_contract", "vote", "draw", "deferred_payout", "stake"]);
 const growing = await useLargeDatabase([]);
 await fill();
 
@@ -148,6 +148,56 @@ it("finds the due ones among 40,000 contracts by reading little more than those"
   expect(due.filter((kind) => kind === "settle")).toHaveLength(OPEN);
   expect(due.filter((kind) => kind === "claim")).toHaveLength(OPEN / 4);
   expect(read).toBeLessThan(OPEN * 50);
+});
+
+it("finds the stakes that are due beside 20,000 draws of their agents, but none whose agent a dispute awaits", async () => {
+  const [awaited, free]: Address[] = [`0x${"a1".repeat(20)}`, `0x${"a2".repeat(20)}`];
+  const agents = `'{${awaited},${free}}'::text[]`;
+  const id = "'0x7' || lpad(to_hex(i), 39, '0')";
+  await database.insert("onchain.working_contract", 1, {
+    id,
+    phase: "'disputed'",
+    settled: "false",
+    created_at: "1",
+    disputed_at: String(NOW - 100),
+    ba_voting_window: "3600",
+    ba_recruit_count: "3",
+    drawn: "true",
+    sealed_votes: "1",
+    opened_votes: "0",
+  });
+  await database.insert("onchain.draw", 1, { contract_id: id, backup_agent: `'${awaited}'` });
+  await database.insert("onchain.draw", ROWS, {
+    contract_id: "'0x' || lpad(to_hex(i), 40, '0')",
+    backup_agent: `(${agents})[1 + i % 2]`,
+  });
+  const backup_agent = `(${agents})[i]`;
+  await database.insert("onchain.stake", 2, {
+    agent: backup_agent,
+    amount: "1",
+    since: "1",
+    releasable_at: String(NOW - 50),
+  });
+  await database.insert("app.operation", 2, {
+    kind: "'request-unstake'",
+    caller: backup_agent,
+    target: "'0x'",
+    data: "'0x'",
+    gas_limit: "100000",
+    state: "'final'",
+  });
+  await database.pool.query("analyze");
+  const round = { now: NOW, deployment: readDeployment(deploymentPath), positions: new Map() };
+  const due: (string | null | undefined)[] = [];
+  const find = async () => {
+    for await (const { kind, caller } of findDue(database.db, round)) {
+      if (kind === "withdraw-stake") due.push(caller);
+    }
+  };
+  // In addition a thousand draws of each agent, with their contracts.
+  expect(await rowsRead(find)).toBeLessThan(OPEN * 50 + 4_500);
+  expect(due).toEqual([free]);
+  await database.pool.query("delete from onchain.stake");
 });
 
 it("walks a bounded part of the due escrows of strangers, and still finds its own contracts", async () => {

@@ -11,7 +11,7 @@ import { createNotifications, migrate, type Notifications } from "../../src/db/c
 import { waitForIndexed } from "../../src/db/onchain.js";
 import { entrustedVote, operation } from "../../src/db/schema.js";
 import { countLate, createKeeper } from "../../src/keeper/keeper.js";
-import { drawOperation, settleOperation } from "../../src/relayer/operations.js";
+import { drawOperation, requestUnstakeOperation, settleOperation } from "../../src/relayer/operations.js";
 import { createRelayer } from "../../src/relayer/relayer.js";
 import type { Loop } from "../../src/scheduling.js";
 import { pauseBlocks, resumeBlocks } from "../support/blocks.js";
@@ -27,6 +27,7 @@ const CANCELLED_BY_INITIATOR = 10;
 const CANCELLED_ABSENT = 12;
 
 const HOUR = 3600;
+const DAY = 24 * HOUR;
 
 const network = await useIndexerNetwork();
 const actors = await createActors(network, 8);
@@ -72,21 +73,21 @@ describe("the keeper", { timeout: 300_000 }, () => {
     serial += 1;
   });
 
-  const create = (name: string, { isOurs = true } = {}) => {
+  const create = (name: string, { isOurs = true, matchIn = HOUR } = {}) => {
     const title = `${serial} ${name}`;
     const { db } = network;
     const hold = (escrow: Address) => holdTerms(db, { escrow, title, caller: client.account.address });
-    return actors.create({ title, initiator: client, ...(isOurs && { onAddress: hold }) });
+    return actors.create({ title, initiator: client, matchIn, ...(isOurs && { onAddress: hold }) });
   };
 
-  async function matched(name: string): Promise<Address> {
-    const escrow = await create(name);
+  async function matched(name: string, options?: { matchIn: number }): Promise<Address> {
+    const escrow = await create(name, options);
     await actors.accept(worker, escrow);
     return escrow;
   }
 
-  async function delivered(name: string): Promise<Address> {
-    const escrow = await matched(name);
+  async function delivered(name: string, options?: { matchIn: number }): Promise<Address> {
+    const escrow = await matched(name, options);
     await actors.deliver(worker, escrow);
     return escrow;
   }
@@ -284,5 +285,36 @@ describe("the keeper", { timeout: 300_000 }, () => {
     await setPaused(false);
     for (const escrow of [first, ...others])
       await untilTrue(async () => (await bookedAt(escrow)) === 0n && (await statesOf(escrow)) === "final");
+  });
+
+  it("pays out no agent that a dispute from before its release awaits; a later dispute does not hold its stake", async () => {
+    const [, leaver] = voters as [Wallet, Wallet];
+    const agent = addressOf(leaver);
+    const { db, deployment } = network;
+    await pass(1);
+    await actors.setParameters({ baRecruitCount: voters.length, baVotingWindow: 7 * DAY });
+    const early = await delivered("disputed before the release");
+    const late = await delivered("disputed after the release", { matchIn: 60 * HOUR });
+    await actors.setParameters({ baRecruitCount: 0, baVotingWindow: DAY });
+    await actors.requestUnstake(leaver);
+    const request = requestUnstakeOperation({ deployment, agent, onceKey: "the leaver's request" });
+    await db.insert(operation).values({ ...request, state: "final" });
+    await actors.dispute(client, early);
+    await untilTrue(() => isDrawn(early));
+
+    await pass(2 * DAY + HOUR);
+    await actors.dispute(client, late);
+    await untilTrue(() => isDrawn(late));
+    for (const escrow of [early, late]) {
+      const drawn = { ...actors.escrowAt(escrow), functionName: "isDrawn", args: [agent] } as const;
+      expect(await network.publicClient.readContract(drawn)).toBe(true);
+    }
+    // Several rounds of the keepers.
+    await delay(1000);
+    expect(await operationsFor(`withdraw-stake:${agent}`)).toEqual([]);
+
+    await pass(5 * DAY);
+    await untilTrue(async () => (await operationsFor(`withdraw-stake:${agent}`))[0]?.state === "final");
+    expect((await network.rowOf(late))?.phase).toBe("disputed");
   });
 });

@@ -131,7 +131,7 @@ export interface paths {
     "/v1/agents/me/unstake": {
         /**
          * Withdraw the whole stake
-         * @description Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign. It is paid back automatically after 48 hours. Refused while a vote of the caller is open.
+         * @description Your address can sign this action (`Action-Signature` and `Action-Deadline`). It must if its sign-in did not delegate the action: without a signature the response is then 403, and `details.sign` is the typed data to sign. It is paid back automatically after 48 hours, or later if the caller is drawn for a dispute before that. Refused while a vote of the caller is open.
          */
         post: operations["unstake"];
     };

@@ -223,7 +223,8 @@ export const stakeEndpoints = [
   post("/v1/agents/me/unstake", {
     operationId: "unstake",
     summary: "Withdraw the whole stake",
-    description: "It is paid back automatically after 48 hours. Refused while a vote of the caller is open.",
+    description:
+      "It is paid back automatically after 48 hours, or later if the caller is drawn for a dispute before that. Refused while a vote of the caller is open.",
     signable: true,
     returns: stored("The stake, with the time after which it is paid back", StakeSchema),
     errors: ["forbidden", "conflict"],
