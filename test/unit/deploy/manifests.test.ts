@@ -251,6 +251,15 @@ describe("the layout", () => {
     }
   });
 
+  test("gives every container the folder that DATABASE_URL can name a CA in", () => {
+    const configMap = { name: "working-contracts-deployment" };
+    const mount = { name: "deployment", mountPath: "/config", readOnly: true };
+    for (const pod of pods) {
+      expect(pod.volumes).toContainEqual({ name: mount.name, configMap });
+      for (const { name, volumeMounts } of pod.containers) expect(volumeMounts, name).toContainEqual(mount);
+    }
+  });
+
   test("selects pods that exist", () => {
     const labels = deployments.map(({ spec }) => spec.template?.metadata.labels);
     for (const { kind, metadata, spec } of manifests) {
