@@ -87,6 +87,14 @@ describe("commands", () => {
 });
 
 describe("settings", () => {
+  test("a changed one restarts the same processes on Compose and Kubernetes, and never the indexer", () => {
+    const [, onCompose] =
+      /^docker compose -f deploy\/compose\.yaml up (.*)$/m.exec(read("docs/runbook.md")) ?? [];
+    const [, onKubernetes] = /^kubectl rollout restart deployment (.*)$/m.exec(read("docs/runbook.md")) ?? [];
+    expect(onCompose).toBe("--detach --no-deps api relayer worker");
+    expect(onKubernetes?.replaceAll("working-contracts-", "")).toBe("api relayer worker");
+  });
+
   test.each(envFiles)("%s is a valid configuration of the service, apart from the secrets", (path) => {
     const settings = settingsOf(path);
     for (const [name] of settings) expect(known, path).toContain(name);
