@@ -1,4 +1,4 @@
-/** Standard Webhooks: secrets, their rotation, and the headers that authenticate a message. */
+/** Standard Webhooks: secrets, and the headers that authenticate a message. */
 import { randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { type MasterKeys, masterKeyId, unwrapSecret, wrappingKey, wrapSecret } from "../master-key.js";
