@@ -33,7 +33,6 @@ interface AppErrorOptions {
   hint?: string;
   /** Whether a retry can succeed, served as `error.retryable`; true by default with `retryAfterSeconds`. */
   retryable?: boolean;
-  /** Sets the Retry-After header. */
   retryAfterSeconds?: number;
   headers?: Record<string, string>;
   cause?: unknown;

@@ -46,7 +46,6 @@ export const parameterSet = onchain.table("parameter_set", columns.parameterSet(
 /** A contract's columns. Large integers are as Postgres sends them, or parsed. */
 export type Loose<T> = { [K in keyof T]: bigint extends T[K] ? T[K] | string : T[K] };
 
-/** The facts that determine status and outcomes. */
 export function statusFacts(
   row: Loose<Pick<typeof workingContract.$inferSelect, keyof StatusFacts>>,
 ): StatusFacts {

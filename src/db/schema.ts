@@ -542,7 +542,6 @@ export const webhook = app.table(
     slowUntil: at("slow_until"),
     /** After failures, no attempt before this time. */
     pausedUntil: at("paused_until"),
-    /** Claimed by a process until this time. */
     claimedUntil: at("claimed_until"),
     disabledAt: at("disabled_at"),
     disabledReason: text("disabled_reason"),

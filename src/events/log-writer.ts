@@ -329,7 +329,6 @@ async function revert(log: Log, rows: readonly EventRow[], occurredAt: Date): Pr
   }
 }
 
-/** The row of the log's next event. */
 function nextRow({ state }: Log, draft: EventDraft): NewEvent {
   state.lastPosition += 1n;
   return { ...draft, position: state.lastPosition };

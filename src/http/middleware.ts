@@ -219,7 +219,6 @@ export function createRateLimiter(limit: number, now: () => number = () => perfo
         resetSeconds: Math.max(1, Math.ceil((window.endsAt - time) / 1000)),
       };
     },
-    /** Takes back one counted request of `key`. */
     giveBack(key: string): void {
       const window = windows.get(key);
       if (window !== undefined) window.count = Math.max(0, window.count - 1);

@@ -29,7 +29,6 @@ const ErrorSchema = z
   })
   .openapi("Error");
 
-/** Schema of a successful body around `schema`. */
 const dataOf = <T extends z.ZodType>(schema: T) => z.object({ data: schema });
 
 /** OpenAPI response of a successful call. */

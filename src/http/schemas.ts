@@ -215,7 +215,6 @@ export const AddressSchema = z
   .transform((address) => address.toLowerCase() as Address)
   .openapi({ type: "string", pattern: "^0[xX][0-9a-fA-F]{40}$", example: EXAMPLE });
 
-/** An address in a response. */
 export const AddressViewSchema = z
   .string()
   .regex(/^0x[0-9a-f]{40}$/)

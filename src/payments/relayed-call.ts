@@ -134,7 +134,6 @@ export async function respondFrom<T>(
   throw isGone ? settlementPending() : made.reason;
 }
 
-/** The block in which an operation was mined. */
 export function inclusionOf({ id, blockNumber, blockHash }: OperationRow) {
   if (blockNumber === null || blockHash === null) throw new Error(`The mined operation ${id} has no block`);
   return { blockNumber, blockHash: blockHash };

@@ -137,7 +137,6 @@ export async function readDebtors(
   return rows.filter(({ owed }) => owed > 0);
 }
 
-/** SQL: what an account owes now. */
 function owedNow({ allowance, budget }: Record<"allowance" | "budget", number | SQL | Placeholder>): SQL {
   return sql`greatest(least(account.owed, 0),
     account.owed - extract(epoch from now() - account.owed_at) * case account.address

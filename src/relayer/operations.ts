@@ -112,7 +112,6 @@ export function revokeDelegationOperation(action: AccountAction & { challengeId:
 /** Prepared: the selector is hashed once. */
 const create = prepareEncodeFunctionData({ abi: factoryAbi, functionName: "create" });
 
-/** Once-key of an escrow's creation. */
 export const creationKey = (escrow: Address): string => `create:${escrow}`;
 
 /** Deploys the escrow for `terms` and pays the initiator's deposit into it. */

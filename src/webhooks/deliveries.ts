@@ -17,7 +17,6 @@ const MAX_PAUSE_SECONDS = 600;
 const MAX_GIVEN_UP = 100;
 /** In milliseconds, the precision of a Date, because a claim is identified by its end. */
 const claimEnd = sql`date_trunc('milliseconds', now() + interval '60 seconds')`;
-/** SQL: whether our claim on the webhook holds. */
 const isClaimed = ({ id, claimedUntil }: WebhookRow): SQL =>
   sql`(id = ${id} and claimed_until = ${claimedUntil?.toISOString() ?? null}::timestamptz)`;
 const GONE = 410;
@@ -126,7 +125,6 @@ export const wakeSql = sql`greatest(wanted_up_to, (select coalesce(max(last_posi
 /** A webhook without a success yet, failing, or recently slow is served in the slow lane. */
 export type Lane = "fast" | "slow";
 
-/** SQL: due, and not claimed. */
 const isDue = sql`disabled_at is null and next_attempt_at <= now() and (claimed_until is null or claimed_until < now())`;
 const IN_LANE = {
   fast: sql`failures = 0 and last_success_at is not null and coalesce(slow_until <= now(), true)`,

@@ -60,7 +60,6 @@ export async function startBed({ isApart = false }: { isApart?: boolean } = {}) 
   const { publicClient, chain } = createChainClients({ rpcUrl, chainId: deployment.chainId });
   const testClient = createTestClient({ mode: "anvil", transport: http(rpcUrl) });
   const owner = createSigningClient({ rpcUrl, chain, account: localAccount(0) });
-  /** Switches how the chain mines. */
   const mine = async (mining: Mining): Promise<void> => {
     // Each call switches the other mode off.
     if (mining === "automine") {

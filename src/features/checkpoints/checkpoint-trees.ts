@@ -82,7 +82,6 @@ export async function countCheckpoints(db: Executor, by: CheckpointsBy): Promise
   return last === null ? 0 : last.position + 1;
 }
 
-/** The newest checkpoint. */
 export async function readLastCheckpoint(db: Executor, by: CheckpointsBy): Promise<CheckpointRow | null> {
   const [last] = await db
     .select()

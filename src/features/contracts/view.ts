@@ -159,7 +159,6 @@ const contractById = prepareShared<ShownRow>(
   forEachCall({ id: "text" }, shownContracts(sql`${w.id} = call.id`)),
 );
 
-/** `not_found` for an id without a contract. */
 export function noContract(id: Address): AppError {
   return notFound(`Contract not found: ${id}`);
 }
@@ -181,7 +180,6 @@ export function factsOf({ chain }: { chain: ShownChain }) {
   return { ...statusFacts(chain), endedAt: chain.endedAt === null ? null : Number(chain.endedAt) };
 }
 
-/** The parameter snapshot of a contract. */
 export function parametersOf({ chain }: Pick<ContractRow, "chain">): Parameters {
   return eachParameter((name) => Number(chain[name]));
 }
@@ -265,7 +263,6 @@ interface Partition {
   settled: boolean;
 }
 
-/** The partitions that hold the rows of a status. */
 export function partitionsOf(statuses: readonly Status[]): Partition[] {
   return [false, true].flatMap((settled) =>
     phasesOf(statuses.filter((status) => ROWS_OF[status].settled !== !settled)).map((phase) => ({

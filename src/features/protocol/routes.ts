@@ -218,7 +218,6 @@ export type LimitsView = {
   };
 };
 
-/** Applies `read` to each limit. */
 function eachLimit(read: (one: ReturnType<typeof limit>) => unknown) {
   const groups = Object.entries(SHOWN_LIMITS).map(([group, limits]) => [
     group,

@@ -44,7 +44,6 @@ export function watchIndex(options: IndexWatchOptions): { stop(): void } {
   let standing: { checkpoint: string; since: number; head: bigint } | undefined;
   /** Whether the index has advanced, or was catching up, since its last start: a starting indexer does neither. */
   let hasMoved = false;
-  /** The newest block that the index shows. */
   let indexed = 0n;
   let gone: Gone | undefined;
   /** The newest block that the indexer counts as final, as the node had it, and consecutive looks that found another. */

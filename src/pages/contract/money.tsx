@@ -127,7 +127,6 @@ function Balance({ ledger: { asOfBlock, balance, held, unbooked } }: { ledger: L
   );
 }
 
-/** The payments of the settlement. */
 export function Settlement({ data: { settlement } }: { data: ContractPageData }) {
   const { ending, legs, endedAt, settledAt, heldUntil } = settlement;
   if (ending === null) return null;

@@ -7,7 +7,6 @@ import { complaintsCloseAt } from "@working-contracts/protocol/status";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
 import { type Account, ask, onSubmit, submittedBy, tell } from "./account.js";
 
-/** Fields of a form, by name. */
 type Fields = (name: string) => string;
 
 interface Action {
