@@ -4,9 +4,10 @@ import { sql } from "drizzle-orm";
 import { compactDecrypt, decodeProtectedHeader, importJWK, type JWK } from "jose";
 import { keccak256, stringToHex } from "viem";
 import { describe, expect, test } from "vitest";
+import { referenceKey } from "../../src/db/schema.js";
 import type { ContractView } from "../../src/features/contracts/view.js";
 import type { KeyReleaseView, ReferenceJwk } from "../../src/features/references/routes.js";
-import { deliveryOf, encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
+import { deliveryOf, encryptWithNewKey, readReferenceKey } from "../../src/features/references/vault.js";
 import { type MasterKeys, masterKeyId } from "../../src/master-key.js";
 import type { Agent, ApiResponse } from "../support/agent.js";
 import { alone } from "../support/chain.js";
@@ -81,9 +82,9 @@ describe("the keys of a contract", () => {
 
   test("open a delivery for which an earlier one, now lost, left a key", async () => {
     const { id } = await matched(world, { client, worker });
-    const field = deliveryOf(worker.address);
-    const input = { contractId: id, field, masterKey: MASTER_KEY, masterKeysOld: [] };
-    await encryptReference(world.db, { ...input, reference: "ipfs://lost" });
+    const key = { contractId: id, field: deliveryOf(worker.address) } as const;
+    const lost = await encryptWithNewKey({ ...key, masterKey: MASTER_KEY, reference: "ipfs://lost" });
+    await world.db.insert(referenceKey).values({ ...key, ...lost });
     expect((await worker.post(`/v1/contracts/${id}/delivery`, { delivery: DELIVERY })).status).toBe(200);
     expect(await readable(client, id)).toEqual({ delivery: DELIVERY });
   });

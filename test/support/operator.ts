@@ -14,7 +14,7 @@ import {
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect } from "vitest";
-import { deliveryOf, encryptReference, readReferenceKey } from "../../src/features/references/vault.js";
+import { deliveryOf, encryptWithStoredKey, readReferenceKey } from "../../src/features/references/vault.js";
 import { encodeBatch } from "../../src/relayer/transaction.js";
 import { ROOT } from "../../src/root.js";
 import { createConcurrencyLimit } from "../../src/scheduling.js";
@@ -86,7 +86,7 @@ export async function openOperator(world: World) {
     /** Puts another delivery in the place of a stored one. */
     async replaceDelivery(id: string, reference: string): Promise<void> {
       const input = await deliveryIn(id);
-      const encrypted = await world.db.transaction((tx) => encryptReference(tx, { ...input, reference }));
+      const encrypted = await world.db.transaction((tx) => encryptWithStoredKey(tx, { ...input, reference }));
       await world.pool.query("update app.delivery set encrypted = $2 where contract_id = $1", [
         id,
         encrypted,

@@ -34,7 +34,7 @@ import {
   readLastCheckpoint,
   rootOf,
 } from "../checkpoints/checkpoint-trees.js";
-import { deliveryOf, encryptReference, encryptWithNewKey } from "../references/vault.js";
+import { deliveryOf, encryptWithNewKey, encryptWithStoredKey } from "../references/vault.js";
 import {
   type ActionRequest,
   type ActionRow,
@@ -277,7 +277,7 @@ async function storeDelivery(
   const [stored] = await deliveryInsert(tx, { id, worker: caller, field, deliveryHash, ...encrypted });
   if (stored !== undefined) return stored.checkpoints;
   const by = { contractId: id, worker: caller };
-  const underStoredKey = await encryptReference(tx, { ...vaultInput(deps, { id, caller }), reference });
+  const underStoredKey = await encryptWithStoredKey(tx, { ...vaultInput(deps, { id, caller }), reference });
   await tx
     .insert(delivery)
     .values({ ...by, deliveryHash, encrypted: underStoredKey })

@@ -17,25 +17,7 @@ export const deliveryOf = (worker: string | null) => `delivery:${worker}` as con
 
 const KEY_BYTES = 32;
 
-/** Compact JWE (`dir`, `A256GCM`) of a reference under its own key, which is created and stored if there is none. */
-export async function encryptReference(
-  db: Executor,
-  input: ReferenceId & MasterKeys & { reference: string },
-): Promise<string> {
-  const { contractId, field } = input;
-  const { encrypted, ...key } = await encryptWithNewKey(input);
-  const inserted = await db
-    .insert(referenceKey)
-    .values({ contractId, field, ...key })
-    .onConflictDoNothing()
-    .returning({ field: referenceKey.field });
-  if (inserted.length > 0) return encrypted;
-  const existing = await readReferenceKey(db, input);
-  if (existing === null) throw new Error(`The ${field} key of ${contractId} vanished`);
-  return encryptWith(existing, input);
-}
-
-/** As {@link encryptReference}, but the caller stores the new key. */
+/** Compact JWE (`dir`, `A256GCM`) of a reference under a new key, which the caller stores. */
 export async function encryptWithNewKey(
   input: ReferenceId & { masterKey: Hex; reference: string },
 ): Promise<{ encrypted: string; wrappedKey: string; masterKeyId: string }> {
@@ -46,6 +28,16 @@ export async function encryptWithNewKey(
     wrapSecret(key, { masterKey, boundTo: { contractId, field } }),
   ]);
   return { encrypted, wrappedKey, masterKeyId: masterKeyId(masterKey) };
+}
+
+/** As {@link encryptWithNewKey}, but under the key that is stored. */
+export async function encryptWithStoredKey(
+  db: Executor,
+  input: ReferenceId & MasterKeys & { reference: string },
+): Promise<string> {
+  const key = await readReferenceKey(db, input);
+  if (key === null) throw new Error(`The ${input.field} key of ${input.contractId} is missing`);
+  return encryptWith(key, input);
 }
 
 function encryptWith(
