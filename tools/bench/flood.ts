@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { createKey } from "../../src/http/key-owners.js";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
-import { describeLoad, type Load, report, runLoad, send } from "./load.js";
+import { describeLoad, get, type Load, report, runLoad } from "./load.js";
 
 export interface FloodResult {
   flood: string;
@@ -36,9 +36,7 @@ export async function measureFloods(bed: Bed, seconds: number): Promise<FloodRes
   const read = async () => {
     const { apiKey } = victims[turn++ % victims.length] as Agent;
     await delay(PAUSE_MS);
-    const startedAt = performance.now();
-    const { status } = await send(`${api.url}${LIST}`, { headers: { authorization: `Bearer ${apiKey}` } });
-    return { ms: performance.now() - startedAt, failure: status === 200 ? null : String(status) };
+    return get(`${api.url}${LIST}`, apiKey);
   };
   const floods: Record<string, Omit<FloodOrder, "url"> | null> = {
     none: null,

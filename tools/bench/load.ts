@@ -124,6 +124,13 @@ const PATIENCE_MS = 20_000;
 
 const connections = new Agent({ keepAlive: true, maxSockets: 1024, keepAliveMsecs: 30_000 });
 
+/** One read; any status but 200 counts as failed. */
+export async function get(url: string, apiKey: string): Promise<Outcome> {
+  const startedAt = performance.now();
+  const { status } = await send(url, { headers: { authorization: `Bearer ${apiKey}` } });
+  return { ms: performance.now() - startedAt, failure: status === 200 ? null : String(status) };
+}
+
 /** One HTTP request on kept connections; cheaper than `fetch`, which would be measured with the server. */
 export function send(
   url: string,

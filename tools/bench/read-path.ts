@@ -4,7 +4,7 @@ import pg from "pg";
 import type { Agent } from "../../test/support/agent.js";
 import type { Bed } from "./bed.js";
 import { type FloodResult, measureFloods } from "./flood.js";
-import { describeLoad, type Load, percentiles, report, runLoad, send } from "./load.js";
+import { describeLoad, get, type Load, percentiles, report, runLoad } from "./load.js";
 import { createContract } from "./write-path.js";
 
 export interface ReadResult extends Load {
@@ -41,10 +41,7 @@ export async function measureReading(
   await bed.mine("automine");
   const { failure } = await createContract(bed, reader);
   if (failure !== null) throw new Error(failure);
-  const listed = await fetch(`${bed.service.url}/v1/contracts?limit=1`, {
-    headers: { authorization: `Bearer ${reader.apiKey}` },
-  });
-  const { data } = (await listed.json()) as { data: { id: string }[] };
+  const { data } = await reader.get<{ id: string }[]>("/v1/contracts?limit=1");
   const reads = await measureReads(bed, { id: data[0]?.id ?? "", reader, seconds });
   return { freshness, reads, floods: await measureFloods(bed, seconds) };
 }
@@ -55,7 +52,6 @@ async function measureReads(
   { id, reader, seconds }: { id: string; reader: Agent; seconds: number },
 ): Promise<ReadResult[]> {
   const ids = await seed(bed, id);
-  const headers = { authorization: `Bearer ${reader.apiKey}` };
   const paths = {
     Get: "/{id}",
     ...Object.fromEntries(
@@ -65,11 +61,9 @@ async function measureReads(
   const bare = await bed.startBare();
   let calls = 0;
   const measure = (url: string, path: string) =>
-    runLoad({ concurrency: CONCURRENCY, seconds }, async () => {
+    runLoad({ concurrency: CONCURRENCY, seconds }, () => {
       const called = path.replace("{id}", ids[calls++ % ids.length] ?? "");
-      const startedAt = performance.now();
-      const { status } = await send(`${url}/v1/contracts${called}`, { headers });
-      return { ms: performance.now() - startedAt, failure: status === 200 ? null : String(status) };
+      return get(`${url}/v1/contracts${called}`, reader.apiKey);
     });
   const results: ReadResult[] = [];
   for (const [call, path] of Object.entries(paths)) {

@@ -8,6 +8,7 @@ import { domainOf, payloadOf, signAuthorization } from "../../test/support/payme
 import type { Bed, Mining } from "./bed.js";
 import {
   describeLoad,
+  get,
   type Load,
   type Outcome,
   perSuccess,
@@ -216,7 +217,6 @@ const WARM_UP_OF_EACH = 5;
 export async function measureProcesses(bed: Bed, seconds: number): Promise<ProcessesResult[]> {
   const agents = await bed.newAgents(PAYERS);
   const [reader] = agents as [Agent];
-  const headers = { authorization: `Bearer ${reader.apiKey}` };
   const urls = [bed.service.url];
   const further: Awaited<ReturnType<Bed["startApi"]>>[] = [];
   const of = (caller: number) => urls[caller % urls.length] as string;
@@ -233,13 +233,10 @@ export async function measureProcesses(bed: Bed, seconds: number): Promise<Proce
     const payments = await runLoad({ concurrency: PAYERS, seconds }, (payer) =>
       createContract(bed, agents[payer] as Agent, of(payer)),
     );
-    const { text } = await send(`${bed.service.url}/v1/contracts?limit=1`, { headers });
-    const [{ id }] = JSON.parse(text).data;
-    const gets = await runLoad({ concurrency: READERS, seconds }, async (caller) => {
-      const startedAt = performance.now();
-      const { status } = await send(`${of(caller)}/v1/contracts/${id}`, { headers });
-      return { ms: performance.now() - startedAt, failure: status === 200 ? null : String(status) };
-    });
+    const { data } = await reader.get<{ id: string }[]>("/v1/contracts?limit=1");
+    const gets = await runLoad({ concurrency: READERS, seconds }, (caller) =>
+      get(`${of(caller)}/v1/contracts/${data[0]?.id}`, reader.apiKey),
+    );
     report(`${processes} processes, payments: ${describeLoad(payments)}`);
     report(`${processes} processes, Get: ${describeLoad(gets)}`);
     results.push({ processes, payments, gets });
