@@ -1,6 +1,7 @@
 /** Issues, revokes and lists an agent's API keys. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { z } from "@hono/zod-openapi";
 import { delegationAbi } from "@working-contracts/protocol/abi";
 import type { Permission } from "@working-contracts/protocol/signatures";
 import type { Address, Hex } from "@working-contracts/protocol/types";
@@ -12,7 +13,7 @@ import type { Deps } from "../../deps.js";
 import { AppError, invalidField, unavailable } from "../../errors.js";
 import { createKey } from "../../http/key-owners.js";
 import { unauthorized } from "../../http/middleware.js";
-import { type PageQuery, pageOf } from "../../http/schemas.js";
+import { type PageQuery, pageOf, shown } from "../../http/schemas.js";
 import { deriveSecret } from "../../master-key.js";
 import { admitWithinLimits } from "../../relayer/limits.js";
 import { delegateOperation, revokeDelegationOperation } from "../../relayer/operations.js";
@@ -234,6 +235,13 @@ async function isDelegated(db: Executor, { address, grant }: AddressProof): Prom
   );
 }
 
+export const KeySchema = z.object({
+  id: z.string(),
+  label: z.string().nullable(),
+  createdAt: z.iso.datetime(),
+  revokedAt: z.iso.datetime().nullable(),
+});
+
 /** Keys of a response without `limit`. */
 const MAX_LISTED = 1_000;
 
@@ -253,11 +261,6 @@ export async function listKeys(db: Executor, address: Address, { limit = MAX_LIS
     .where(and(isOwn, after))
     .orderBy(asc(apiKey.createdAt), asc(apiKey.id))
     .limit(limit + 1);
-  const keys = rows.map(({ id, label, createdAt, revokedAt }) => ({
-    id,
-    label,
-    createdAt: createdAt.toISOString(),
-    revokedAt: revokedAt?.toISOString() ?? null,
-  }));
+  const keys = rows.map((row) => shown(KeySchema, row));
   return pageOf(keys, limit);
 }

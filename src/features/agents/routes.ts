@@ -19,7 +19,7 @@ import {
   textUpTo,
 } from "../../http/schemas.js";
 import { requestChallenge } from "./challenge.js";
-import { issueKey, listKeys, revokeKeys } from "./keys.js";
+import { issueKey, KeySchema, listKeys, revokeKeys } from "./keys.js";
 
 const ChallengeSchema = z
   .object({
@@ -78,14 +78,7 @@ const RevokedKeysSchema = z
   .object({ address: z.string(), revokedCount: z.number().int() })
   .openapi("RevokedKeys");
 
-const KeyListSchema = listOf(
-  z.object({
-    id: z.string(),
-    label: z.string().nullable(),
-    createdAt: z.iso.datetime(),
-    revokedAt: z.iso.datetime().nullable(),
-  }),
-).openapi("KeyList");
+const KeyListSchema = listOf(KeySchema).openapi("KeyList");
 
 /** Throws `invalid_request` if the end is not in the future. */
 function permissionOf(
