@@ -224,12 +224,8 @@ async function submitCheckpoint(
 
 /** A stored delivery has fixed its root, even if it is not on chain yet. */
 async function requireNoDelivery(tx: Transaction, id: Address): Promise<void> {
-  const [row] = await tx
-    .select({ id: operation.id })
-    .from(operation)
-    .where(and(eq(operation.escrow, id), eq(operation.kind, "deliver"), ne(operation.state, "rejected")))
-    .limit(1);
-  if (row === undefined) return;
+  const isDelivery = and(eq(operation.escrow, id), eq(operation.kind, "deliver"));
+  if ((await tx.$count(operation, and(isDelivery, ne(operation.state, "rejected")))) === 0) return;
   throw conflict("A delivery is pending; no checkpoint can be added after it.");
 }
 
