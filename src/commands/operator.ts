@@ -299,10 +299,8 @@ async function rewrapSecrets(
 }
 
 function listed(values: readonly (PgColumn | string)[]): SQL {
-  return sql.join(
-    values.map((value) => sql`${value}`),
-    sql`, `,
-  );
+  const list = values.map((value) => sql`${value}`);
+  return sql.join(list, sql`, `);
 }
 
 /**

@@ -176,10 +176,8 @@ export async function insertRows<T extends PgTable>(
     Object.fromEntries(columns.map(([key, { name }]) => [name, row[key]])),
   );
   const json = JSON.stringify(named, (_, value) => (typeof value === "bigint" ? value.toString() : value));
-  const names = sql.join(
-    columns.map(([, { name }]) => sql.identifier(name)),
-    sql`, `,
-  );
+  const identifiers = columns.map(([, { name }]) => sql.identifier(name));
+  const names = sql.join(identifiers, sql`, `);
   await db.execute(sql`
     insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${json}::json)`);
 }

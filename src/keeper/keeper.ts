@@ -6,7 +6,7 @@ import type { BaseLogger } from "pino";
 import type { ChainClock } from "../chain/clients.js";
 import type { Database, Executor } from "../db/client.js";
 import { lockedUntil, openingEndsAtSql, votingClosesAtSql } from "../db/onchain.js";
-import { prepare } from "../db/statements.js";
+import { prepare, selected } from "../db/statements.js";
 import { AppError } from "../errors.js";
 import { TOO_EARLY } from "../relayer/failures.js";
 import { MAX_QUEUED } from "../relayer/limits.js";
@@ -320,10 +320,7 @@ const KINDS = [findOpenings, ...findSettlements, findDraws, findTallies, ...find
 /** Which kinds have candidates: most rounds find none, and each statement wakes this process and Postgres. */
 const readPresent = prepare<Record<string, true | null>>(
   "keeper_present",
-  sql`select ${sql.join(
-    KINDS.map(({ name, isPresent }) => sql`(${isPresent}) as ${sql.identifier(name)}`),
-    sql`, `,
-  )}`,
+  sql`select ${selected(Object.fromEntries(KINDS.map(({ name, isPresent }) => [name, sql`(${isPresent})`])))}`,
 );
 
 /**
