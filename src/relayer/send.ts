@@ -55,7 +55,8 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
     if (ready !== null && ready.passed.length > 0)
       isSent = await signAndSend(context, ready.passed, { fees, ...ready });
   } finally {
-    if (!isSent) await release(context, claimed);
+    // Otherwise they would block until their claims lapse.
+    if (!isSent) await storeUnsent(context, { failed: [], released: claimed }).catch(() => undefined);
   }
   return isSent;
 }
@@ -115,11 +116,6 @@ async function isOnOurBranch(
   const near = blocks.filter(({ blockNumber }) => head.number < blockNumber + REORG_DEPTH);
   const areAncestors = await Promise.all(near.map((block) => isAncestor(context, block, head)));
   return !areAncestors.includes(false);
-}
-
-/** Releases what is still claimed; otherwise it would block until the claims lapse. */
-async function release(context: SignerContext, rows: OperationRow[]): Promise<void> {
-  await storeUnsent(context, { failed: [], released: rows }).catch(() => undefined);
 }
 
 type Judged = Unsent & { passed: OperationRow[] };
