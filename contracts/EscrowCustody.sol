@@ -65,7 +65,7 @@ abstract contract EscrowCustody is EscrowState {
     {
         bytes memory t = _terms();
         Facts memory f = _facts;
-        // Before opening, money here belongs to the initiator alone: `open` credits or refunds it.
+        // Before opening, money here belongs to the initiator alone: `open` books it as the deposit.
         require(f.phase != Phase.None, WrongStatus({actual: Status.None, expected: Status.Created}));
         if (msg.sender != OPERATOR) {
             // Anyone can sign an authorization to this escrow and cancel it, so strangers come last.

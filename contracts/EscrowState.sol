@@ -17,7 +17,8 @@ import {AgentAction, Outcome, Phase, Status, Terms} from "./types/Types.sol";
 abstract contract EscrowState is IWorkingContractEscrow, AgentSignatures, ReentrancyGuardTransient {
     using TermsCodec for bytes;
 
-    /// @dev One storage slot. Every lifecycle step writes it; without a dispute or a refused payout it is the only one.
+    /// @dev One storage slot. Every lifecycle step writes it; without a dispute, a direct transfer or a refused payout
+    /// it is the only one.
     struct Facts {
         /// The party that matched the initiator.
         address counterparty;

@@ -6,9 +6,10 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {AgentDelegation} from "./AgentDelegation.sol";
 import {IRelay} from "./interfaces/IRelay.sol";
 
-/// @notice The operator that the escrows know. Holds no money and has only the power that agents delegate to it. Keeps
-/// these delegations itself: an escrow that asks for one calls an address that the transaction has already paid to
-/// access.
+/// @notice The operator that the escrows know. Holds no money. Does what agents delegate to it, carries payments that
+/// they signed, and says which direct transfers to credit or refund ({IWorkingContractEscrow.refundDirectTransfer} has
+/// a warning). Keeps the delegations itself: an escrow that asks for one calls an address that the transaction has
+/// already paid to access.
 contract Relay is IRelay, AgentDelegation, Ownable2Step {
     /// @dev Gas that the loop needs on top of an operation's own: the call, the copy and the event.
     uint256 private constant OVERHEAD = 12_000;

@@ -6,6 +6,7 @@ import {AgentAction, Delegation} from "../types/Types.sol";
 /// @notice The operators that each agent has authorized to carry out its contract actions, how far and until when,
 /// proven by the agent's signature over its API-key challenge.
 interface IAgentDelegation {
+    /// @notice A valid delegation was shown. If it is older than the one in force ({grants}), it changed nothing.
     event DelegationRegistered(address indexed agent, address indexed operator, uint40 issuedAt);
     event DelegationRevoked(address indexed agent, address indexed operator);
 

@@ -34,7 +34,8 @@ interface IBackupAgentRegistry is IAgentSignatures {
     ///
     /// Pays by the agent's signed authorization, or from its allowance if the agent itself calls with an empty
     /// signature. Adding to a stake makes the agent eligible only for contracts that are matched later. The agent joins
-    /// the pool that panels are drawn from once its stake reaches the eligibility stake in force at that moment.
+    /// the pool that panels are drawn from if its stake then reaches the factory's eligibility stake of that moment. If
+    /// that is lowered later, the agent joins only when it stakes more: until then it is eligible but never drawn.
     ///
     /// Requirements:
     /// - The caller is the agent or the operator's Relay.
@@ -47,15 +48,17 @@ interface IBackupAgentRegistry is IAgentSignatures {
     /// vote on contracts that were matched before.
     ///
     /// Requirements:
-    /// - The caller is the agent, or the Relay it delegated to, or the agent signed the call ({withSignature}).
+    /// - The caller is the agent, or an account to which it delegated this ({IAgentDelegation}), or the agent signed
+    /// the call ({withSignature}).
     /// - The agent has a stake that is not yet unbonding.
     function requestUnstake(address agent) external;
 
-    /// @notice Refunds the whole stake to `agent`. Anyone can call.
+    /// @notice Refunds the whole stake to `agent`. Anyone can call. An agent that has not voted can then no longer
+    /// vote, even if it was drawn.
     ///
     /// Requirements:
     /// - The agent requested it at least 48 hours ago.
-    /// - No vote of the agent is open.
+    /// - 24 hours have passed since the end of each voting window in which it voted, even if the tally came earlier.
     function withdrawStake(address agent) external;
 
     /// @notice Checks that `agent` is eligible to vote and locks its stake until `until`.

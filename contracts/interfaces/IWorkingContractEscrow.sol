@@ -22,13 +22,13 @@ struct Dependencies {
 /// @notice The escrow of one Working Contract: its money, its facts and its rules.
 ///
 /// A party acts itself. Anyone can act for it with its signature for the action ({withSignature}); so can the
-/// operator's Relay with the party's payment signature, or if the party delegated the action to it. Anyone can trigger
-/// time-outs, the tally, settlement and claims.
+/// operator's Relay with the party's payment signature, and any account to which the party delegated the action
+/// ({IAgentDelegation}). Anyone can trigger time-outs, the tally, settlement and claims.
 ///
 /// A direct transfer is money that reached the escrow outside its own calls, for example because someone broadcast a
 /// payer's authorization at the token. The escrow's balance beyond {booked} is called unbooked.
 interface IWorkingContractEscrow is IAgentSignatures {
-    /// @dev One storage slot, empty without a dispute.
+    /// @dev One storage slot, empty without a dispute or a refused payout.
     struct Jury {
         uint40 disputedAt;
         /// Block whose hash seeds the draw.
@@ -97,7 +97,7 @@ interface IWorkingContractEscrow is IAgentSignatures {
     /// @notice Locks the initiator's deposit: the price, or the Worker Stake of a listing. Anyone can call.
     ///
     /// Uses money already at the address, otherwise `deposit`. Once the match deadline has passed, money already here
-    /// can only be refunded.
+    /// can only be refunded, by {settle}.
     ///
     /// Requirements:
     /// - The escrow has not been opened.
@@ -168,7 +168,8 @@ interface IWorkingContractEscrow is IAgentSignatures {
     ///
     /// Seats go to agents that were in the pool before the match and are still eligible. The draw looks at up to four
     /// slots of the pool per seat, each once. Someone who sees the seed can change nothing but their own place, and pay
-    /// out agents that have unbonded ({IBackupAgentRegistry.withdrawStake}), which removes these from the draw.
+    /// out agents that have unbonded ({IBackupAgentRegistry.withdrawStake}). Before the draw that removes these from
+    /// it; after the draw, until they have voted, it empties their seats.
     ///
     /// Warning: whoever builds the seed's block can choose among the hashes it can reach, and so among panels.
     function draw() external;
@@ -177,8 +178,9 @@ interface IWorkingContractEscrow is IAgentSignatures {
     ///
     /// Requirements:
     /// - Status is Disputed and the voting window is open.
-    /// - The caller is the Backup Agent, or the Relay. A bond's authorization signs the votes only if its nonce is
-    /// keccak256 of their commitment; otherwise `validAfter` must not be 1, and the Relay needs the delegation to vote.
+    /// - If the nonce of the bond's authorization is keccak256 of the commitment, it signs the votes, and the caller is
+    /// the Backup Agent or the Relay. Otherwise `validAfter` is not 1, and the caller is the Backup Agent or an account
+    /// to which it delegated voting.
     /// - The agent is eligible, is not a party and has not voted.
     /// - With a recruit count, the agent was drawn or the first half of the window has passed, and a seat is free.
     /// - `commitment` is at least 2^27, so that it cannot be read as opened votes.
@@ -231,10 +233,15 @@ interface IWorkingContractEscrow is IAgentSignatures {
 
     /// @notice Refunds a direct transfer made with `payer`'s authorization to `payer`.
     ///
+    /// If the escrow was opened from its balance, the initiator's first authorization of exactly the deposit counts as
+    /// the one that paid for the opening: the call marks it as credited, emits {DirectTransferCredited} and pays
+    /// nothing.
+    ///
     /// Requirements:
     /// - The payer signed the authorization, to this escrow and for `amount`. It is used, and neither credited nor
     ///   refunded yet.
-    /// - The contract has been opened: before that, money here is the initiator's, and {open} credits or refunds it.
+    /// - The contract has been opened: before that, money here is the initiator's. {open} books it as the deposit,
+    /// which {settle} refunds if the match deadline has passed.
     /// - The caller is the operator's Relay, which has seen the transfer. Anyone else must wait until a week after the
     ///   review deadline if `payer` has money booked here, otherwise two weeks.
     ///

@@ -57,7 +57,8 @@ interface IWorkingContractFactory {
 
     /// @notice Parameters of future contracts.
     function parameters() external view returns (Parameters memory);
-    /// @notice Receives fees and the Treasury's share of slashed stakes, at the moment an escrow pays.
+    /// @notice Receives fees, the Treasury's share of slashed stakes, and bonds and remainders of votes that go to no
+    /// voter, at the moment an escrow pays.
     function treasury() external view returns (address);
     /// @notice The account that may release held payouts early.
     function reviewer() external view returns (address);
