@@ -21,38 +21,79 @@ const PANELS = [3, 5, 7, 15, 31];
 
 /** The tables, in Markdown. */
 export function report(): string {
-  return [ownership(), turnout(), bribery(), choosing(), stalling(), farming()].join("\n\n");
+  return [ownership(), ownDisputes(), turnout(), bribery(), choosing(), stalling(), farming()].join("\n\n");
 }
 
 /** A seat in the pool costs its eligibility stake; farming is the cheapest way to get tokens that anyone can use. */
 function ownership(): string {
   const seat = parameters.baEligibilityStake * cheapestToken();
-  const rows = [20, 50, 100, 500].map((honest) => {
+  const pools = [
+    [20, CRITERIA],
+    [50, 1],
+    [50, CRITERIA],
+    [50, 10],
+    [100, CRITERIA],
+    [500, CRITERIA],
+  ] as const;
+  const rows = pools.map(([honest, criteria]) => {
     const everySize = Array.from({ length: 2 * honest }, (_, i) => i + 1);
-    const chance = (own: number, panel: number) => majorityChance({ honest, own, panel });
-    const even = everySize.find((own) => chance(own, 5) >= 0.5) ?? 0;
-    const worthIt = PANELS.map((panel) =>
-      money(Math.floor(Math.min(...everySize.map((own) => (own * seat) / chance(own, panel))))),
-    );
-    return [String(honest), `${even} (${money(even * seat)})`, ...worthIt];
+    const even = everySize.find((own) => majorityGain({ honest, own, panel: 5 }, () => 1) >= 0.5) ?? 0;
+    const worthIt = PANELS.map((panel) => {
+      const gain = (own: number) =>
+        majorityGain({ honest, own, panel }, (others) => 1 + bondsOf(others, criteria));
+      return money(Math.floor(Math.min(...everySize.map((own) => (own * seat) / gain(own)))));
+    });
+    return [String(honest), String(criteria), `${even} (${money(even * seat)})`, ...worthIt];
   });
   const head = [
     "Honest agents in the pool",
+    "Criteria",
     "Seats for an even chance in a panel of 5",
     ...PANELS.map((panel) => `panel of ${panel}`),
   ];
-  return `Buying a jury, at ${money(seat)} a seat. The table shows the total price of disputed contracts above which an attacker's seats pay for themselves. Seats are kept, so a later dispute costs only the bonds.\n\n${markdownTable(head, rows)}`;
+  return `Buying a jury, at ${money(seat)} a seat. A majority decides who gets the price, and takes the bonds of the honest minority. The table shows the total price of disputed contracts above which an attacker's seats pay for themselves. Seats are kept, and the majority's own bonds come back.\n\n${markdownTable(head, rows)}`;
 }
 
-/** Hypergeometric: the chance that more than half of the drawn seats are own ones. */
-function majorityChance({ honest, own, panel }: { honest: number; own: number; panel: number }): number {
+/** Client, Worker and voters of one attacker, which votes falsely only in panels that it owns. */
+function ownDisputes(): string {
+  const honest = 50;
+  // If all criteria end as not met. The draw is public before anyone votes, and a delivery's reference can then still
+  // show good work or none, so both kinds of panels can end like that.
+  const cost = farm(100, 5, "not met").paid / 100;
+  const rows = [5, 10, 20, 30, 50].map((own) => {
+    const seats = own * parameters.baEligibilityStake * cheapestToken();
+    const cells = [CRITERIA, 10].flatMap((criteria) => {
+      const gain = majorityGain({ honest, own, panel: 5 }, (others) => bondsOf(others, criteria)) - cost;
+      return [percent(gain), gain > 0 ? money(Math.floor(seats / gain)) : "never"];
+    });
+    return [`${own} (${money(seats)})`, ...cells];
+  });
+  const head = [
+    `Own seats, with ${honest} honest ones`,
+    ...[CRITERIA, 10].flatMap((criteria) => [`${criteria} criteria: gain`, "seats are paid back after"]),
+  ];
+  return `Disputes with oneself, panel of 5: the average gain of one, as a share of its price, if ${percent(cost)} of the price goes to the Treasury, the least possible (no criterion is met); and the total price of such disputes after which the seats are paid back.\n\n${markdownTable(head, rows)}`;
+}
+
+/** Bonds of honest voters against whom a majority votes, as a share of the price. */
+function bondsOf(voters: number, criteria: number): number {
+  return (voters * criteria * parameters.backupAgentBondRatio) / 10_000;
+}
+
+/** Hypergeometric: what draws are worth on average, if only a majority of own seats is worth anything. */
+function majorityGain(
+  { honest, own, panel }: { honest: number; own: number; panel: number },
+  worth: (others: number) => number,
+): number {
   const seats = Math.min(panel, honest + own);
-  let chance = 0;
+  let gain = 0;
   for (let mine = Math.floor(seats / 2) + 1; mine <= Math.min(seats, own); mine++) {
-    if (seats - mine > honest) continue;
-    chance += Math.exp(lnChoose(own, mine) + lnChoose(honest, seats - mine) - lnChoose(own + honest, seats));
+    const others = seats - mine;
+    if (others > honest) continue;
+    const chance = lnChoose(own, mine) + lnChoose(honest, others) - lnChoose(own + honest, seats);
+    gain += Math.exp(chance) * worth(others);
   }
-  return chance;
+  return gain;
 }
 
 function lnChoose(n: number, k: number): number {
@@ -112,7 +153,7 @@ function choosing(): string {
   const wait = (HASHES * BLOCK_SECONDS) / 3_600;
   const waits = Math.floor(parameters.baVotingWindow / 2 / (HASHES * BLOCK_SECONDS));
   const rows = [5, 10, 20, 30, 50].map((own) => {
-    const chance = majorityChance({ honest, own, panel: 5 });
+    const chance = majorityGain({ honest, own, panel: 5 }, () => 1);
     const extra = Math.max(0, Math.ceil(Math.log(0.5) / Math.log(1 - chance) - 1e-9) - 1);
     return [
       String(own),

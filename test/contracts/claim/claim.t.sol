@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
 import {IProtocolToken} from "../../../contracts/interfaces/IProtocolToken.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {Terms} from "../../../contracts/types/Types.sol";
+import {Parameters, Status, Terms} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract ClaimTest is BaseTest {
@@ -130,6 +130,35 @@ contract ClaimTest is BaseTest {
         }
     }
 
+    /// A dispute with oneself, which the documents price: nothing tells it from one between strangers.
+    function test_GivenPartiesAndMajorityOfPanelAreOne() public {
+        Parameters memory p = _defaultParameters();
+        p.baRecruitCount = 5;
+        _setParameters(p);
+        _stakeAgents(5);
+        escrow = _disputed(_newTerms());
+        vm.roll(vm.getBlockNumber() + 2);
+        vm.setBlockhash(vm.getBlockNumber() - 1, keccak256("seed"));
+        escrow.draw();
+        _voteFrom(0, 2, ALL_MET);
+        _voteFrom(2, 5, NONE_MET);
+        _assertGains({others: 2, voters: 5, gain: 14_499_994});
+        assertBalance(treasury, 500_006, "treasury");
+        assertEq(token.balanceOf(agents[2]), 18e18, "reward");
+    }
+
+    /// The number of sealed votes is public, and the window's last second is part of it.
+    function test_GivenNoPanel_WhenOneMoreThanAllOthersVotesLast() public {
+        _stakeAgents(7);
+        escrow = _disputed(_newTerms());
+        _voteFrom(0, 3, ALL_MET);
+        vm.warp(_now() + 24 hours - 1);
+        assertEq(escrow.jury().sealedVotes, 3, "votes of others");
+        _voteFrom(3, 7, NONE_MET);
+        _assertGains({others: 3, voters: 7, gain: 22e6});
+        assertBalance(treasury, 500_000, "treasury");
+    }
+
     function test_GivenNoRewardDue() public {
         escrow = _talliedBy(_newTerms(), _ballots(ALL_MET, ALL_MET, NONE_MET));
         vm.expectCall(address(token), abi.encodeWithSelector(IProtocolToken.mintReward.selector), 0);
@@ -138,6 +167,31 @@ contract ClaimTest is BaseTest {
         escrow.claim(agents[2]);
         _expectNothing(agents[2]);
         escrow.claim(agents[2]);
+    }
+
+    function _voteFrom(uint256 first, uint256 end, uint24 votes) private {
+        for (uint256 i = first; i < end; ++i) {
+            _vote(escrow, agents[i], votes);
+        }
+    }
+
+    /// @dev The first `others` voters lose their bonds to the rest, who belong to one group with client and worker.
+    function _assertGains(uint256 others, uint256 voters, uint256 gain) private {
+        vm.warp(_now() + 24 hours);
+        for (uint256 i = 0; i < voters; ++i) {
+            _openVote(escrow, agents[i], i < others ? ALL_MET : NONE_MET);
+        }
+        escrow.tally();
+        escrow.settle();
+        assertStatus(escrow, Status.SettledNoneMet);
+        uint256 group = usd.balanceOf(client) + usd.balanceOf(worker);
+        for (uint256 i = 0; i < voters; ++i) {
+            escrow.claim(agents[i]);
+            if (i < others) assertBalance(agents[i], FUNDS - VOTE_BOND, "other voter");
+            else group += usd.balanceOf(agents[i]);
+        }
+        assertEq(group, (2 + voters - others) * FUNDS + gain, "group");
+        assertBalance(address(escrow), 0, "escrow");
     }
 
     function _expectNothing(address agent) private {
