@@ -15,10 +15,22 @@ import { FULL_PERMISSION } from "@working-contracts/protocol/signatures";
 import { type Address, encodeFunctionData, type Hex, keccak256, zeroHash } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { localAccount } from "../../tools/local/network.js";
 import type { Agent } from "../support/agent.js";
-import { alone, isDelegated, mined, recruit, tokensOf, walletOf } from "../support/chain.js";
+import { alone, isDelegated, mined, paidBy, recruit, tokensOf, walletOf } from "../support/chain.js";
 import { changing, makeJuror, newAgent } from "../support/client-agents.js";
-import { ballot, DAY, draft, matched, newJuror, newPair, ok, posted, vote } from "../support/contracts.js";
+import {
+  ballot,
+  DAY,
+  disputed,
+  draft,
+  matched,
+  newJuror,
+  newPair,
+  ok,
+  posted,
+  vote,
+} from "../support/contracts.js";
 import { expectShown, markdownOf, openOperator } from "../support/operator.js";
 import { authorize, quoteOf, version2 } from "../support/payment.js";
 import { lazy, useWorld } from "../support/world.js";
@@ -121,6 +133,8 @@ async function encryptionKeyOf({ address }: StrictAgent): Promise<string> {
 
 describe("votes", () => {
   let id: Address;
+  /** A contract whose only vote is entrusted to the service. */
+  let lost: Address;
   let plain: Agent;
   let careful: Strict;
   let plainSalt: Hex;
@@ -150,6 +164,8 @@ describe("votes", () => {
     ({ id } = await matched<{ id: Address }>(world, { client, worker }));
     ok(await worker.post(`/v1/contracts/${id}/delivery`, { delivery: REFERENCE }));
     ok(await client.pay(`/v1/contracts/${id}/dispute`));
+    ({ id: lost } = await disputed<{ id: Address }>(world, { client, worker }));
+    await vote(plain, lost, ...WORDS);
     ({ salt: plainSalt } = await vote(plain, id, ...WORDS));
     ({ salt: carefulSalt } = await careful.vote(id, WORDS));
   });
@@ -199,7 +215,7 @@ describe("votes", () => {
   });
 
   test("are opened with no other votes, and by their voter if the operator withholds the opening", async () => {
-    await world.pool.query("delete from app.entrusted_vote where contract_id = $1", [id]);
+    await world.pool.query("delete from app.entrusted_vote where contract_id in ($1, $2)", [id, lost]);
     await world.increaseTime(DAY);
     const open = (voter: string, salt: Hex) => {
       const args = [voter as Address, OTHERS, salt] as const;
@@ -223,6 +239,13 @@ describe("votes", () => {
     });
     expect(opened).toBe(2n);
     rows.push(["withhold the opening of its vote", ...Array(2).fill("it opens on chain")]);
+
+    await world.increaseTime(DAY);
+    const party = await alone(world, client);
+    await unlessDone("WrongStatus", party.tally(lost));
+    await party.settle(lost);
+    // The fee on half of the price, and the bond.
+    expect(await paidBy(world, lost, localAccount(9).address)).toBe(1_250_000n + 7_500_000n);
   });
 });
 
