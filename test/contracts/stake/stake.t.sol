@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {ERC3009} from "@openzeppelin/contracts/token/ERC20/extensions/draft-ERC3009.sol";
 import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IProtocolToken} from "../../../contracts/interfaces/IProtocolToken.sol";
-import {Authorization} from "../../../contracts/types/Types.sol";
+import {Authorization, Parameters} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract StakeTest is BaseTest {
@@ -92,6 +92,28 @@ contract StakeTest is BaseTest {
         registry.stake(agent, 1, _noAuthorization());
         assertEq(registry.poolSize(_now() + 1), 1, "pool");
         assertEq(registry.poolAt(0, _now() + 1), agent, "first of the pool");
+    }
+
+    /// The owner can keep a stake out of every draw by raising the threshold for a moment.
+    function test_GivenThresholdIsLoweredLater() public {
+        Parameters memory p = _defaultParameters();
+        p.baEligibilityStake = 1001;
+        _setParameters(p);
+        vm.startPrank(agent);
+        token.approve(address(registry), AMOUNT + 1);
+        registry.stake(agent, AMOUNT, _noAuthorization());
+        vm.stopPrank();
+        _setParameters(_defaultParameters());
+        vm.warp(_now() + 1);
+        assertTrue(registry.isEligible(agent, AMOUNT, _now()), "eligible");
+        assertEq(registry.poolSize(_now()), 0, "pool");
+        (,,,, uint40 poolSlot) = registry.stakes(agent);
+        assertEq(poolSlot, 0, "what the agent sees");
+
+        vm.prank(agent);
+        registry.stake(agent, 1, _noAuthorization());
+        assertEq(registry.poolSize(_now() + 1), 1, "pool after one more unit");
+        assertFalse(registry.isEligible(agent, AMOUNT, _now()), "eligible for an earlier match");
     }
 
     function test_RevertWhen_AuthorizationBroadcastAtTheToken() public {
