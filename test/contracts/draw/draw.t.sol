@@ -3,8 +3,9 @@ pragma solidity 0.8.37;
 
 import {Vm} from "forge-std/Vm.sol";
 import {WorkingContractEscrow} from "../../../contracts/WorkingContractEscrow.sol";
+import {IBackupAgentRegistry} from "../../../contracts/interfaces/IBackupAgentRegistry.sol";
 import {IWorkingContractEscrow} from "../../../contracts/interfaces/IWorkingContractEscrow.sol";
-import {Parameters, Status} from "../../../contracts/types/Types.sol";
+import {Authorization, Parameters, Status} from "../../../contracts/types/Types.sol";
 import {BaseTest} from "../Base.t.sol";
 
 contract DrawTest is BaseTest {
@@ -185,6 +186,30 @@ contract DrawTest is BaseTest {
         vm.prank(leaver);
         registry.requestUnstake(leaver);
         assertEq(keccak256(abi.encode(_draw())), drawn, "the same jury");
+    }
+
+    /// It asked for its stake after the match, so it is drawn; until it has voted, anyone can pay it out.
+    function test_GivenDrawnAgentIsPaidOut() public {
+        _stakeAgents(3);
+        escrow = _matched(_newTerms());
+        address leaver = agents[0];
+        vm.prank(leaver);
+        registry.requestUnstake(leaver);
+        vm.warp(_now() + 40 hours);
+        _deliver(escrow, 0);
+        _dispute(escrow);
+        _seed(0);
+        assertEq(_draw().length, 3, "drawn");
+
+        vm.warp(_now() + 8 hours);
+        vm.prank(stranger);
+        registry.withdrawStake(leaver);
+        assertTrue(escrow.isDrawn(leaver), "its seat");
+        Authorization memory bond = _authorize(leaver, address(escrow), _voteBondOf(escrow.terms()));
+        bytes32 commitment = _commitment(escrow, leaver, ALL_MET);
+        vm.expectRevert(abi.encodeWithSelector(IBackupAgentRegistry.NotEligible.selector, leaver, 0, ELIGIBILITY_STAKE));
+        vm.prank(leaver);
+        escrow.vote(leaver, commitment, bond);
     }
 
     function test_GivenAnotherSeed() public {
