@@ -14,8 +14,6 @@ export interface Results {
   write: WriteResult[];
   /** A fixed number of payments, each tried once, many at the same moment. */
   waves: WriteResult[];
-  /** As `write`, of many payers, with API and relayer as two processes. */
-  apart: WriteResult[];
   processes: ProcessesResult[];
   read: {
     reads: ReadResult[];
@@ -42,7 +40,6 @@ export interface Results {
 const TABLES: { [P in keyof Results]: (results: Results[P]) => string } = {
   write: writeTable,
   waves: waveTable,
-  apart: writeTable,
   processes: processesTable,
   read: readTables,
   start: startTable,

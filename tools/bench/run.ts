@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: measures on this machine, prints tables and writes them to docs/benchmarks.md. `-- waves`, `write`,
- * `apart`, `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness
+ * `processes`, `read`, `start` and `soak` each measure one part; `read` covers Get and List, floods, freshness
  * and idle use.
  * `-- --seconds 3` shortens every load, for a first look. `soak` runs only if named: `-- soak --minutes 180 --agents 50`.
  */
@@ -18,7 +18,7 @@ import { type Bed, startBed } from "./bed.js";
 import { round } from "./load.js";
 import { measureReading } from "./read-path.js";
 import { PAGE, PARTS, type Results, writePage } from "./results.js";
-import { measureMany, measureProcesses, measureWaves, measureWrites } from "./write-path.js";
+import { measureProcesses, measureWaves, measureWrites } from "./write-path.js";
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
@@ -40,7 +40,6 @@ const IDLE_MS = 30_000;
 const MEASURES: { [P in keyof Results]: () => Promise<Results[P]> } = {
   write: () => onBed((bed) => measureWrites(bed, seconds)),
   waves: () => onBed(measureWaves),
-  apart: () => onBed((bed) => measureMany(bed, seconds), { isApart: true }),
   processes: () => onBed((bed) => measureProcesses(bed, seconds)),
   read: () =>
     onBed(async (bed) => {
@@ -60,11 +59,8 @@ async function measure<P extends keyof Results>(part: P): Promise<void> {
 }
 
 /** Measures one part on a new bed: the contracts and blocks of one would slow down another. */
-async function onBed<T>(
-  measure: (bed: Bed) => Promise<T>,
-  options?: Parameters<typeof startBed>[0],
-): Promise<T> {
-  const bed = await startBed(options);
+async function onBed<T>(measure: (bed: Bed) => Promise<T>): Promise<T> {
+  const bed = await startBed();
   try {
     return await measure(bed);
   } finally {

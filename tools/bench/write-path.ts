@@ -29,7 +29,10 @@ export interface WriteResult extends Load {
 
 const CONCURRENCIES = [1, 8, 32, 128, 512, 1024] as const;
 /** On automine one process is the limit long before this many payers. */
-const AUTOMINE_CONCURRENCIES = CONCURRENCIES.slice(0, 4);
+const LOADS = [
+  ["1 s blocks", CONCURRENCIES],
+  ["automine", CONCURRENCIES.slice(0, 4)],
+] as const;
 /** Payments in {@link measureWaves}, or one wave if that is more. */
 const WAVE_PAYMENTS = 256;
 /** Sequential payments before a process is measured, then seconds of the load that is measured. */
@@ -43,21 +46,10 @@ export const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce
 type Prepare = (agent: Agent) => Promise<() => Promise<Outcome>>;
 
 /** Measures all systems at all concurrencies on one chain, one after another. */
-export const measureWrites = (bed: Bed, seconds: number): Promise<WriteResult[]> =>
-  measureLoads(bed, seconds, { "1 s blocks": CONCURRENCIES, automine: AUTOMINE_CONCURRENCIES });
-
-/** As {@link measureWrites}, of many payers on 1 s blocks. */
-export const measureMany = (bed: Bed, seconds: number): Promise<WriteResult[]> =>
-  measureLoads(bed, seconds, { "1 s blocks": CONCURRENCIES.slice(-3) });
-
-async function measureLoads(
-  bed: Bed,
-  seconds: number,
-  loads: Partial<Record<Mining, readonly number[]>>,
-): Promise<WriteResult[]> {
+export async function measureWrites(bed: Bed, seconds: number): Promise<WriteResult[]> {
   const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
   const results: WriteResult[] = [];
-  for (const [mining, concurrencies] of Object.entries(loads) as [Mining, readonly number[]][]) {
+  for (const [mining, concurrencies] of LOADS) {
     for (const concurrency of concurrencies) {
       const measured = await compareSystems(bed, { mining, concurrency, agents }, (prepare) =>
         runLoad({ concurrency, seconds }, async (loop) => (await prepare(agents[loop] as Agent))()),
@@ -213,7 +205,7 @@ const READERS = 32;
 /** Payments to each process before it is measured. */
 const WARM_UP_OF_EACH = 5;
 
-/** API processes on one database, with callers spread evenly; the first one also relays, and writes the event log. */
+/** API processes on one database, with callers spread evenly; another process relays, and writes the event log. */
 export async function measureProcesses(bed: Bed, seconds: number): Promise<ProcessesResult[]> {
   const agents = await bed.newAgents(PAYERS);
   const [reader] = agents as [Agent];
