@@ -4,7 +4,7 @@ import { deferredPayout, draw, escrowEvent, parameterSet, stake, vote, workingCo
 import { priceBand } from "@working-contracts/protocol/amounts";
 import { unpackTerms } from "@working-contracts/protocol/terms";
 import { ZERO_ADDRESS } from "@working-contracts/protocol/types";
-import { decodeEventLog, parseAbi } from "viem";
+import { decodeAbiParameters } from "viem";
 
 ponder.on("Factory:WorkingContractDeployed", async ({ event, context }) => {
   const { escrow, packedTerms } = event.args;
@@ -91,16 +91,14 @@ onEscrow("WorkingContractSettled", ({ block, args: { treasury, payout } }) => ({
 onEscrow("DirectTransferCredited");
 onEscrow("DirectTransferRefunded");
 
-const drawnAbi = parseAbi(["event BackupAgentsDrawn(address[] backupAgents)"]);
-
 ponder.on("Escrow:BackupAgentsDrawn", async ({ event, context }) => {
-  const { address, data, topics } = event.log;
+  const { address, data } = event.log;
   if ((await context.db.find(workingContract, { id: address })) === null) return;
-  // Ponder's own decoder reads the array as one address once a stranger has emitted a truncated one.
-  const drawn = decodeEventLog({ abi: drawnAbi, data, topics }).args;
-  const args = { context, event: { ...event, args: drawn } };
+  // Once a stranger has emitted a truncated one, every ABI that shares Ponder's parsed parameters reads one address.
+  const [backupAgents] = decodeAbiParameters([{ type: "address[]" }], data);
+  const args = { context, event: { ...event, args: { backupAgents } } };
   await recordEvent(args, "BackupAgentsDrawn", () => ({ drawn: true }));
-  for (const backupAgent of drawn.backupAgents) {
+  for (const backupAgent of backupAgents) {
     await context.db.insert(draw).values({ contractId: address, backupAgent });
   }
 });
