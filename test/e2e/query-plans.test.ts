@@ -33,6 +33,15 @@ const TERMS = {
   initiator: "'client'",
   escrow_terms: "'{}'",
 };
+/** The columns of a contract in a dispute with one vote, which is not opened. */
+const DISPUTED = {
+  phase: "'disputed'",
+  settled: "false",
+  created_at: "1",
+  ba_voting_window: "3600",
+  sealed_votes: "1",
+  opened_votes: "0",
+};
 
 const { deploymentPath } = sharedStack();
 const database = await useLargeDatabase(["working_contract", "vote", "draw", "deferred_payout", "stake"]);
@@ -156,15 +165,10 @@ it("finds the stakes that are due beside 20,000 draws of their agents, but none 
   const id = "'0x7' || lpad(to_hex(i), 39, '0')";
   await database.insert("onchain.working_contract", 1, {
     id,
-    phase: "'disputed'",
-    settled: "false",
-    created_at: "1",
+    ...DISPUTED,
     disputed_at: String(NOW - 100),
-    ba_voting_window: "3600",
     ba_recruit_count: "3",
     drawn: "true",
-    sealed_votes: "1",
-    opened_votes: "0",
   });
   await database.insert("onchain.draw", 1, { contract_id: id, backup_agent: `'${awaited}'` });
   await database.insert("onchain.draw", ROWS, {
@@ -319,15 +323,10 @@ it("finds an entrusted vote that is due in the first round beside 5,000 that wer
   const id = "'0xf' || lpad(to_hex(i), 39, '0')";
   await database.insert("onchain.working_contract", 1, {
     id,
-    phase: "'disputed'",
-    settled: "false",
-    created_at: "1",
+    ...DISPUTED,
     disputed_at: String(NOW - 3600),
-    ba_voting_window: "3600",
     ba_recruit_count: "0",
     drawn: "false",
-    sealed_votes: "1",
-    opened_votes: "0",
   });
   await database.insert("onchain.vote", 1, { contract_id: id, ...vote, ...unclaimed });
   await database.insert("app.entrusted_vote", 1, {
