@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createKey, hashKey, isWellFormedKey } from "../../../../src/http/key-owners.js";
+import { createKey, hashKey, isWellFormedKey } from "../../../src/http/key-owners.js";
 
 it("makes keys of a fixed length whose hash is the SHA-256 of the text", () => {
   const keys = new Set<string>();
