@@ -344,7 +344,7 @@ export async function broadcast(
 async function nextNonce({ db, signer }: SignerContext, chainNonce: number): Promise<number | null> {
   const { rows } = await db.execute<{ account_nonce: string; state: string }>(sql`
     select account_nonce::text, state from app.batch where signer = ${signer} and account_nonce >= ${chainNonce}
-    order by account_nonce limit ${MAX_KNOWN_NONCES}`);
+    order by batch.account_nonce limit ${MAX_KNOWN_NONCES}`);
   if (rows.some(({ state }) => state !== "sent" && state !== "quarantined")) return null;
   let nonce = chainNonce;
   for (const row of rows) {

@@ -35,6 +35,25 @@ describe("the relayer's queue", () => {
     }
   });
 
+  it("sends one batch behind another although account nonces get one more digit", async () => {
+    const clients = await network.agents(3);
+    const signer = network.signer(31);
+    const address = network.addressOf(signer);
+    await network.testClient.setNonce({ address, nonce: 9 });
+    await network.producer.pause();
+    const rows = [];
+    for (const client of clients) rows.push(await network.store(await network.creation(client)));
+    network.startRelayer({ signer, options: { maxBatchSize: 1 } });
+
+    await untilTrue(async () => (await network.batchesOf(signer)).length === clients.length);
+
+    network.producer.resume();
+    expect((await Promise.all(rows.map((row) => network.outcome(row)))).map(fate)).toEqual(
+      rows.map(() => "applied"),
+    );
+    expect((await network.batchesOf(signer)).map(({ accountNonce }) => accountNonce)).toEqual([9, 10, 11]);
+  });
+
   it("finds a receipt as soon as the index has its block, however rarely it polls", async () => {
     const [client] = await network.agents(1);
     const row = await network.store(await network.creation(client));
