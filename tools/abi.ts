@@ -56,7 +56,7 @@ const CLIENT_CALLS = {
 
 const sections = Object.entries(CONTRACTS).map(([name, contract]) => {
   const { abi: compiled } = readArtifact(contract);
-  assertComplete(contract, compiled, signaturesOf(compiled));
+  requireComplete(contract, compiled, signaturesOf(compiled));
   return declarationOf(name, compiled);
 });
 const HEAD = `// Generated from contracts/ by \`npm run abi\`.\nimport { parseAbi } from "viem";\n\n`;
@@ -183,7 +183,7 @@ function structsOf(compiled: Item[]): string[] {
 }
 
 /** Names, indexed flags and members of structs survive, so that calls, events and errors decode as compiled. */
-function assertComplete(contract: string, compiled: Item[], signatures: string[]): void {
+function requireComplete(contract: string, compiled: Item[], signatures: string[]): void {
   if (!isDeepStrictEqual(plain(parseAbi(signatures)), plain(compiled)))
     throw new Error(`The signatures of ${contract} do not parse to its compiled ABI.`);
 }

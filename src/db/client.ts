@@ -133,7 +133,7 @@ export async function migrate(pool: pg.Pool): Promise<void> {
   });
   try {
     await connection.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrations]);
-    await assertKnownRelease(connection);
+    await requireKnownRelease(connection);
     await applyMigrations(drizzle(connection), MIGRATIONS);
   } catch (cause) {
     if (!hasSqlState(cause, SQLSTATE.insufficientPrivilege)) throw cause;
@@ -145,7 +145,7 @@ export async function migrate(pool: pg.Pool): Promise<void> {
 }
 
 /** A newer release's database passes: it contains the initial migration of this one. */
-async function assertKnownRelease(connection: pg.Client): Promise<void> {
+async function requireKnownRelease(connection: pg.Client): Promise<void> {
   const { rows: tables } = await connection.query<{ name: string }>(
     "select tablename as name from pg_tables where schemaname = 'app'",
   );

@@ -24,7 +24,7 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
   }
   const body = value as Record<string, unknown>;
   for (const [key, member] of Object.entries(body)) {
-    assertText(key, "");
+    requireStorable(key, "");
     // The parser defines even `__proto__` as an ordinary property, which an assignment changes.
     body[key] = TEXT_NUMBERS.has(key) && isLosslessNumber(member) ? member.value : convert(member, key, 2);
   }
@@ -53,7 +53,7 @@ const TOO_DEEP = `is nested deeper than ${LIMITS.bodyDepth} levels`;
 
 /** Replaces LosslessNumbers in place, and refuses values that could not be stored as given. */
 function convert(value: unknown, path: string, depth: number): unknown {
-  if (typeof value === "string") return assertText(value, path);
+  if (typeof value === "string") return requireStorable(value, path);
   if (typeof value !== "object" || value === null) return value;
   if (isLosslessNumber(value)) {
     const number = Number(value.value);
@@ -67,7 +67,7 @@ function convert(value: unknown, path: string, depth: number): unknown {
   }
   const object = value as Record<string, unknown>;
   for (const [key, member] of Object.entries(object)) {
-    assertText(key, path);
+    requireStorable(key, path);
     object[key] = convert(member, `${path}.${key}`, depth + 1);
   }
   return object;
@@ -76,7 +76,7 @@ function convert(value: unknown, path: string, depth: number): unknown {
 /** In a regular expression with `u`, only a surrogate without its other half matches. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-function assertText(text: string, path: string): string {
+function requireStorable(text: string, path: string): string {
   if (text.includes("\0") || LONE_SURROGATE.test(text)) {
     throw fault(path, "contains a NUL character or half of a surrogate pair");
   }

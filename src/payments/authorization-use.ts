@@ -44,7 +44,7 @@ const pauses = new WeakMap<object, Map<Address, number>>();
 const TOO_MUCH_ASKED: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
 
 /** Throws 409 `conflict` while anyone could still use a payment that was published and not used. */
-export async function assertUnusable(
+export async function requireUnusable(
   deps: UseDeps & Pick<Deps, "clock">,
   published: { payer: Address; token: Address; nonce: Hex; notAfter: number | null },
 ): Promise<void> {

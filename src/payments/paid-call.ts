@@ -18,7 +18,7 @@ import {
   queueFull,
   readOperation,
 } from "../relayer/outbox.js";
-import { assertUnusable } from "./authorization-use.js";
+import { requireUnusable } from "./authorization-use.js";
 import { findOpening, holdsAtLeast, isOwedDirectTransfer, refundDirectTransfer } from "./direct-transfer.js";
 import {
   type AcceptedPayment,
@@ -165,7 +165,7 @@ async function findOffer(
   });
   if (state.unreported !== null) return { unreported: state.unreported, action };
   const ofCaller = { payer: call.caller, token: assetOf(deps, call).address };
-  for (const published of state.published ?? []) await assertUnusable(deps, { ...ofCaller, ...published });
+  for (const published of state.published ?? []) await requireUnusable(deps, { ...ofCaller, ...published });
   await admitPaid(deps, { caller: call.caller, kind }, state);
   if (!state.hasRoom) throw queueFull();
   await call.beforeQuote?.(action);

@@ -171,7 +171,7 @@ async function readState({ db, config }: LimitDeps, caller: Address, purpose: Pu
   const { allowance, budget } = config.gasPolicy;
   const [state] = await readSignerState(db, { caller, allowance, budget, registering: registering ?? null });
   if (state === undefined) throw new Error("A select without a table returned no row");
-  assertNotThrottled(caller, state.failureAge, REFUSALS[purpose]);
+  requireNotThrottled(caller, state.failureAge, REFUSALS[purpose]);
   return state;
 }
 
@@ -213,12 +213,12 @@ export async function admitPaid(
   { caller, kind }: { caller: Address; kind: OperationKind },
   state: RelayingState,
 ): Promise<GasPolicy | undefined> {
-  assertNotThrottled(caller, state.failureAge, { fate: "This call used no payment." });
+  requireNotThrottled(caller, state.failureAge, { fate: "This call used no payment." });
   if (!LIMITED_KINDS.has(kind)) return admitSigned(deps, caller);
   return requireGas(policyFor(kind, deps.config.gasPolicy), { agent: caller, state });
 }
 
-function assertNotThrottled(
+function requireNotThrottled(
   caller: Address,
   failureAge: number | null,
   { fate, hint }: { fate: string; hint?: string },

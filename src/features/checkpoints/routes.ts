@@ -205,7 +205,7 @@ async function submitCheckpoint(
     const added = { ...draft, contractId: id, id: checkpointId, createdAt: new Date(now * 1000) };
     const accepted = toCheckpoint(added);
     const totalBytes = (previous?.totalBytes ?? 0) + Buffer.byteLength(JSON.stringify(accepted));
-    assertCapacity(totalBytes, checkpointCapacity(row.chain, now));
+    requireWithinCapacity(totalBytes, checkpointCapacity(row.chain, now));
     await tx
       .insert(checkpoint)
       .values({ ...added, worker: caller, position, totalBytes, leaf: checkpointLeaf(accepted) });
@@ -239,7 +239,7 @@ export function checkpointCapacity(
   return Math.min(Math.floor(perDay * days), LIMITS.checkpointBytesPerContract);
 }
 
-function assertCapacity(totalBytes: number, maximum: number): void {
+function requireWithinCapacity(totalBytes: number, maximum: number): void {
   if (totalBytes <= maximum) return;
   const isFinal = maximum === LIMITS.checkpointBytesPerContract;
   throw conflict(

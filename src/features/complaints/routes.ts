@@ -89,7 +89,7 @@ async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<Complaint
     throw conflict("The contract was never matched: there is no counterparty to complain about.");
   }
   requireOpenWindow(row, clock.now());
-  await assertBelowLimit(db, id, role);
+  await requireBelowLimit(db, id, role);
   const signed = await authorizeComplaint(deps, call);
 
   return db.transaction(async (tx) => {
@@ -100,7 +100,7 @@ async function fileComplaint(deps: Deps, call: ComplaintCall): Promise<Complaint
     requireOpenWindow(row, now);
     const same = signed && (await findSigned(tx, { contractId: id, filedBy: caller, evidence, signed }));
     if (same) return same;
-    await assertBelowLimit(tx, id, role);
+    await requireBelowLimit(tx, id, role);
     const by = { contractId: id, filedBy: caller, filedByRole: role };
     // The chain's time, but later than every earlier complaint's, so the list is in the order of filing.
     const filedAt = sql`greatest(to_timestamp(${now}),
@@ -166,7 +166,7 @@ function requireOpenWindow({ chain }: ContractRow, now: number): void {
   });
 }
 
-async function assertBelowLimit(db: Executor, contractId: string, role: Role): Promise<void> {
+async function requireBelowLimit(db: Executor, contractId: string, role: Role): Promise<void> {
   const ofRole = and(eq(complaint.contractId, contractId), eq(complaint.filedByRole, role));
   if ((await db.$count(complaint, ofRole)) < LIMITS.complaintsPerRole) return;
   throw new AppError("too_many_complaints", {

@@ -28,7 +28,12 @@ import {
 } from "../../payments/relayed-call.js";
 import type { HeaderReader } from "../../payments/x402.js";
 import { encryptWithNewKey } from "../references/vault.js";
-import { type ContractDraft, checkDeadlines, checkDraft, counterpartyOf } from "./schema.js";
+import {
+  type ContractDraft,
+  counterpartyOf,
+  requirePartiesAndPrice,
+  requireTimelyDeadlines,
+} from "./schema.js";
 import { toWords, wordsOf } from "./text-search.js";
 import { viewContract } from "./view.js";
 
@@ -71,7 +76,7 @@ type CreateAction = PaidAction & { attempt: CreationAttempt };
 
 async function checkCreation(deps: Deps, call: CreateCall): Promise<CreateAction> {
   const { draft } = call;
-  checkDraft(draft, call.caller, deps.config.minimumPrice);
+  requirePartiesAndPrice(draft, call.caller, deps.config.minimumPrice);
   const attempt = await findAttempt(deps, call);
   const { id, escrowTerms } = attempt;
 
@@ -159,7 +164,7 @@ async function wasReorganized({ publicClient }: Deps, id: Address): Promise<bool
 
 function newAttempt(deps: Deps, call: CreateCall, parameters: Parameters): CreationAttempt {
   const { caller, draft } = call;
-  checkDeadlines(draft, deps.clock.now());
+  requireTimelyDeadlines(draft, deps.clock.now());
   const document = documentOf(call);
   const { matchDeadline, withdrawalDeadline, deliveryDeadline, reviewDeadline } = draft;
   const escrowTerms: EscrowTerms = {

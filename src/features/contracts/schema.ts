@@ -151,7 +151,7 @@ export type ContractDraft = z.output<typeof CreateBodySchema>;
 const DEADLINES = ["matchDeadline", "withdrawalDeadline", "deliveryDeadline", "reviewDeadline"] as const;
 
 /** Throws `invalid_request` if the draft names the wrong parties for this caller, or if its price is too low. */
-export function checkDraft(draft: ContractDraft, caller: Address, minimumPrice: bigint): void {
+export function requirePartiesAndPrice(draft: ContractDraft, caller: Address, minimumPrice: bigint): void {
   const { initiator, awardMethod, worker, client } = draft;
   const isOffer = initiator === "worker";
   const isTender = !isOffer && awardMethod === "open_tender";
@@ -170,7 +170,7 @@ export function checkDraft(draft: ContractDraft, caller: Address, minimumPrice: 
 }
 
 /** Throws `invalid_request` if the deadlines are out of order, in the past, or too far ahead of `now`. */
-export function checkDeadlines(draft: ContractDraft, now: number): void {
+export function requireTimelyDeadlines(draft: ContractDraft, now: number): void {
   const latest = now + LIMITS.reviewDeadlineHorizon;
   const step =
     'Count deadlines from the time of GET /v1/network (client library: deadlines(), with clock "service"; wcontract: --clock service)';

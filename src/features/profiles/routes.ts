@@ -94,7 +94,7 @@ async function updateProfile(
     await lock(tx, `profile:${agent}`);
     const [first] = await tx.select().from(profile).where(eq(profile.requestId, requestId));
     if (first !== undefined) return toVersion(first);
-    await assertBelowLimit(tx, agent);
+    await requireBelowLimit(tx, agent);
     const current = await newestProfile(tx, agent);
     const [stored] = await tx
       .insert(profile)
@@ -115,7 +115,7 @@ function toVersion({ agent, displayName, bio, createdAt }: typeof profile.$infer
   return { agentId: agent, displayName, bio, createdAt: createdAt.toISOString() };
 }
 
-async function assertBelowLimit(tx: Transaction, agent: Address): Promise<void> {
+async function requireBelowLimit(tx: Transaction, agent: Address): Promise<void> {
   const [recent] = await tx
     .select({
       versions: count(),

@@ -72,7 +72,7 @@ export async function createWebhook(
         retryable: false,
       });
     }
-    if (draft.agent !== caller) await assertMayWatchOthers(tx, caller);
+    if (draft.agent !== caller) await requireRoomForWatcher(tx, caller);
     const position = await newestPosition(tx);
     await tx
       .insert(webhook)
@@ -82,7 +82,7 @@ export async function createWebhook(
 }
 
 /** Throws 429 `too_many_webhooks` if no more webhooks can watch others, or no more of strangers and the caller is one. */
-async function assertMayWatchOthers(tx: Transaction, caller: Address): Promise<void> {
+async function requireRoomForWatcher(tx: Transaction, caller: Address): Promise<void> {
   const { webhooksForOthers, webhooksForOthersOfStrangers } = LIMITS;
   const { rows } = await tx.execute<{ count: number }>(sql`
     select count(*)::int as count from (
@@ -117,7 +117,7 @@ export async function updateWebhook(
       const stored = await loadWebhook(tx, { owner: caller, id });
       const isWatcher = stored.agent !== caller && stored.disabledAt === null;
       const { agent } = { ...stored, ...draft };
-      if (!isWatcher && agent !== caller) await assertMayWatchOthers(tx, caller);
+      if (!isWatcher && agent !== caller) await requireRoomForWatcher(tx, caller);
     }
     await tx
       .update(webhook)
@@ -188,7 +188,7 @@ export async function replayWebhook(
     if (hook.status === "disabled") throw conflict("The webhook is disabled; enable it first.");
     let moved = {};
     if ("eventId" in replay) {
-      assertRoomForRetry(hook);
+      requireRoomForRetry(hook);
       await sendAgain(tx, id, replay.eventId);
     } else moved = await rewind(tx, id, { after: replay.after, newest });
     await tx
@@ -199,7 +199,7 @@ export async function replayWebhook(
   });
 }
 
-function assertRoomForRetry({ pendingRetries }: WebhookView): void {
+function requireRoomForRetry({ pendingRetries }: WebhookView): void {
   if (pendingRetries < LIMITS.webhookRetries) return;
   throw new AppError("rate_limited", {
     message: `This webhook has ${pendingRetries} events waiting for a retry, the maximum. Wait until some are delivered, or replay everything after an event.`,
