@@ -302,7 +302,7 @@ export const operation = app.table(
     tries: integer("tries").notNull().default(0),
     /** With `held`: time of the next try. */
     retryAt: at("retry_at"),
-    /** Signer that is simulating or has sent it. The claim on an unsent operation lapses at `claimedUntil`. */
+    /** Signer that is simulating or has sent it. The lease of an unsent operation lapses at `claimedUntil`. */
     signer: text("signer"),
     claimedUntil: at("claimed_until"),
     /** When it was first signed for broadcast; never unset. Since then only the chain knows its fate. */

@@ -37,7 +37,7 @@ export interface GasRefusal {
 
 /**
  * SQL: for a `with` of the whole statement, the gas limits of unfinished operations by caller, and their sum: read once for
- * all calls that share the statement. Sent operations are found by their batches, as in claim.ts.
+ * all calls that share the statement. Sent operations are found by their batches, as in lease.ts.
  */
 export const PENDING_GAS = sql`
   pending_gas (caller, gas) as materialized (

@@ -10,7 +10,6 @@ import type { ChainClock } from "../chain/clients.js";
 import type { Database } from "../db/client.js";
 import { INDEX_CHANGED } from "../db/onchain.js";
 import { createLoop, createPause, type Loop, type Wakers } from "../scheduling.js";
-import { readWork, rejectExpired } from "./claim.js";
 import {
   createMemory,
   OWNED_SIGNERS,
@@ -26,6 +25,7 @@ import {
   takeOwnership,
 } from "./context.js";
 import { followBatches, isBehindGap } from "./follow.js";
+import { readWork, rejectExpired } from "./lease.js";
 import { WATCH_TIME } from "./results.js";
 import { fillGap, sendNext } from "./send.js";
 

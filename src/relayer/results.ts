@@ -5,7 +5,6 @@ import { type Hex, parseEventLogs, type TransactionReceipt } from "viem";
 import type { Transaction } from "../db/client.js";
 import { APPLIED, type BatchRow, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
-import { notifyDone } from "./claim.js";
 import { fenced, type Head, type SignerContext } from "./context.js";
 import {
   FAILED_TRIES,
@@ -16,6 +15,7 @@ import {
   signersAtFault,
 } from "./failures.js";
 import { recordBatch } from "./gas-accounts.js";
+import { notifyDone } from "./lease.js";
 import type { OperationRow } from "./outbox.js";
 import { findReceipt, isAncestor } from "./transaction.js";
 

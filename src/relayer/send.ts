@@ -1,4 +1,4 @@
-/** From the queue to the node: claim, simulate, sign, commit, broadcast, strictly in this order. */
+/** From the queue to the node: lease, simulate, sign, commit, broadcast, strictly in this order. */
 import { eq, sql } from "drizzle-orm";
 import { type Hex, keccak256, parseTransaction } from "viem";
 import { isCanonical } from "../chain/clients.js";
@@ -6,9 +6,9 @@ import { isPaused } from "../chain/token.js";
 import { REORG_DEPTH } from "../db/onchain.js";
 import { type BatchAttempt, type BatchRow, batch, operation } from "../db/schema.js";
 import { isOneOf } from "../db/statements.js";
-import { type Claim, claimOperations, storeUnsent, type Unsent } from "./claim.js";
 import { fenced, type Head, raiseAlarm, readHead, type SignerContext } from "./context.js";
 import { canPass, failureReason, PAYMENT_USED, TOKEN_PAUSED, usedPayments } from "./failures.js";
+import { type Lease, leaseOperations, storeUnsent, type Unsent } from "./lease.js";
 import { PAYS_OUT } from "./operations.js";
 import type { OperationRow } from "./outbox.js";
 import { recordAbandoned } from "./results.js";
@@ -45,35 +45,35 @@ export async function sendNext(context: SignerContext, head: Head): Promise<bool
     return false;
   }
 
-  await crashPoint?.("before_claim");
-  const claim = await claimOperations(context, head);
-  const claimed = claim.operations;
-  if (claimed.length === 0) return false;
+  await crashPoint?.("before_lease");
+  const lease = await leaseOperations(context, head);
+  const leased = lease.operations;
+  if (leased.length === 0) return false;
   let isSent = false;
   try {
-    const ready = await prepareBatch(context, claim, { seen: head, fees });
+    const ready = await prepareBatch(context, lease, { seen: head, fees });
     if (ready !== null && ready.passed.length > 0)
       isSent = await signAndSend(context, ready.passed, { fees, ...ready });
   } finally {
-    // Otherwise they would block until their claims lapse.
-    if (!isSent) await storeUnsent(context, { failed: [], released: claimed }).catch(() => undefined);
+    // Otherwise they would block until their leases lapse.
+    if (!isSent) await storeUnsent(context, { failed: [], released: leased }).catch(() => undefined);
   }
   return isSent;
 }
 
 /**
- * Judges claimed operations by a simulation on the newest head, and stores the outcome of those that cannot be sent.
+ * Judges leased operations by a simulation on the newest head, and stores the outcome of those that cannot be sent.
  * Returns null, and stores nothing, if the signer cannot pay, or if that head is not on our branch or is reorganized
  * meanwhile.
  */
 async function prepareBatch(
   context: SignerContext,
-  { operations, standsOn }: Claim,
+  { operations, standsOn }: Lease,
   { seen, fees }: { seen: Head; fees: Fees },
 ): Promise<{ passed: OperationRow[]; head: Head; chainNonce: number } | null> {
   const { publicClient, memory, crashPoint, logger, signer } = context;
   const cost = batchGas(operations) * fees.maxFeePerGas;
-  // Read the head again: the claim's dependencies could be newer than `seen`, and would be missing from its state.
+  // Read the head again: the lease's dependencies could be newer than `seen`, and would be missing from its state.
   const [head, isPayable] = await Promise.all([
     readHead(publicClient),
     canPay(context, cost, memory.committed),

@@ -1,4 +1,4 @@
-/** Deliveries as rows. One reader of the log serves all webhooks; a claimed one is written only while the claim holds. */
+/** Deliveries as rows. One reader of the log serves all webhooks; a leased one is written only while the lease holds. */
 import { LIMITS } from "@working-contracts/protocol/limits";
 import { and, asc, eq, gte, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm";
 import { ADVISORY_LOCKS, type Database, type Executor } from "../db/client.js";
@@ -15,15 +15,15 @@ const RETRY_SECONDS = RETRY_DELAYS.reduce<number>((sum, delay) => sum + delay, 0
 const MAX_PAUSE_SECONDS = 600;
 /** Maximum abandoned events that stay listed; older ones are deleted. */
 const MAX_GIVEN_UP = 100;
-/** In milliseconds, the precision of a Date, because a claim is identified by its end. */
-const claimEnd = sql`date_trunc('milliseconds', now() + interval '60 seconds')`;
-const isClaimed = ({ id, claimedUntil }: WebhookRow): SQL =>
+/** In milliseconds, the precision of a Date, because a lease is identified by its end. */
+const leaseEnd = sql`date_trunc('milliseconds', now() + interval '60 seconds')`;
+const isLeased = ({ id, claimedUntil }: WebhookRow): SQL =>
   sql`(id = ${id} and claimed_until = ${claimedUntil?.toISOString() ?? null}::timestamptz)`;
 const GONE = 410;
 const READER = "webhooks";
 /** Postgres channel: webhooks have something new to send. */
 export const WEBHOOKS_DUE = "webhooks_due";
-/** Due webhooks looked at per claim. */
+/** Due webhooks looked at per lease. */
 const MAX_DUE = 1_000;
 /** A response that takes this long is slow, and marks its webhook as slow for this time. */
 const SLOW_SECONDS = 1;
@@ -130,11 +130,11 @@ const IN_LANE = {
   fast: sql`failures = 0 and last_success_at is not null and coalesce(slow_until <= now(), true)`,
   slow: sql`(failures > 0 or last_success_at is null or slow_until > now())`,
 };
-const claimIn = (lane: Lane) =>
+const leaseIn = (lane: Lane) =>
   prepare<Record<string, unknown>>(
-    `webhooks_claim_${lane}`,
+    `webhooks_lease_${lane}`,
     sql`
-      update app.webhook set claimed_until = ${claimEnd}
+      update app.webhook set claimed_until = ${leaseEnd}
       where id in (
         select id from app.webhook where ${isDue} and id in (
           select id from (
@@ -147,18 +147,18 @@ const claimIn = (lane: Lane) =>
         for update skip locked)
       returning ${columnsOf(webhook)}`,
   );
-const claims = { fast: claimIn("fast"), slow: claimIn("slow") };
+const leases = { fast: leaseIn("fast"), slow: leaseIn("slow") };
 
 /** SQL: the webhook's events that wait for a retry. */
 const isPendingOf = ({ id }: WebhookRow) =>
   and(eq(webhookRetry.webhookId, id), isNotNull(webhookRetry.nextAttemptAt));
 
-/** Claims due webhooks of a lane, longest waiting first: at most one of each owner, and none of those in `except`. */
-export async function claimDue(
+/** Leases due webhooks of a lane, longest waiting first: at most one of each owner, and none of those in `except`. */
+export async function leaseDue(
   db: Database,
   { lane, limit, except }: { lane: Lane; limit: number; except: readonly string[] },
 ): Promise<WebhookRow[]> {
-  const rows = await claims[lane](db, { limit, except });
+  const rows = await leases[lane](db, { limit, except });
   return rows.map((row) => rowOf(webhook, row));
 }
 
@@ -196,11 +196,11 @@ export async function nextTask(db: Database, hook: WebhookRow): Promise<Task | n
   if (row !== undefined) return { row, attempts: null };
   // The scanned part of the log has nothing for this webhook. A replay continues in another turn.
   const pausedUntil = page.hasMore ? sql`now() + interval '1 second'` : hook.pausedUntil;
-  await holdClaim(db, hook, { sentUpTo: page.end, pausedUntil });
+  await holdLease(db, hook, { sentUpTo: page.end, pausedUntil });
   return null;
 }
 
-/** Stores the outcome of an attempt. Returns the seconds that the webhook now pauses; null if the claim was lost. */
+/** Stores the outcome of an attempt. Returns the seconds that the webhook now pauses; null if the lease was lost. */
 export async function recordOutcome(
   db: Database,
   hook: WebhookRow,
@@ -212,13 +212,13 @@ export async function recordOutcome(
   const failures = outcome.ok ? 0 : hook.failures + 1;
   const rest = restSeconds(outcome, failures);
   return db.transaction(async (tx) => {
-    // Also if the claim was lost: any change by the owner ends it.
+    // Also if the lease was lost: any change by the owner ends it.
     if (outcome.seconds >= SLOW_SECONDS)
       await tx
         .update(webhook)
         .set({ slowUntil: sql`now() + ${SLOW_TIME}` })
         .where(eq(webhook.id, hook.id));
-    const held = await holdClaim(tx, hook, {
+    const held = await holdLease(tx, hook, {
       ...moved,
       failures,
       lastStatus: outcome.status,
@@ -248,7 +248,7 @@ export async function recordOutcome(
 }
 
 /** Releases a webhook and schedules its next turn. */
-export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void> {
+export async function releaseLease(db: Database, hook: WebhookRow): Promise<void> {
   await db.execute(sql`
     update app.webhook w set claimed_until = null,
       next_attempt_at = greatest(
@@ -259,7 +259,7 @@ export async function releaseClaim(db: Database, hook: WebhookRow): Promise<void
         case when w.wanted_up_to > w.sent_up_to
           or exists (select 1 from app.webhook_retry r where r.webhook_id = w.id and r.next_attempt_at is not null)
           then w.paused_until end)
-    where ${isClaimed(hook)}`);
+    where ${isLeased(hook)}`);
 }
 
 /** Releases a webhook without an attempt. It is due again in a second; in the slow lane, whose calls take long, in 2 to 10. */
@@ -268,17 +268,17 @@ export async function postpone(db: Database, hook: WebhookRow, lane: Lane): Prom
   await db
     .update(webhook)
     .set({ claimedUntil: null, nextAttemptAt: sql`now() + make_interval(secs => ${seconds})` })
-    .where(isClaimed(hook));
+    .where(isLeased(hook));
 }
 
 type Changes = Parameters<ReturnType<Database["update"]>["set"]>[0];
 
-/** Writes and extends the claim if it still holds, and updates `hook` in place. Returns whether it held. */
-async function holdClaim(db: Executor, hook: WebhookRow, changes: Changes): Promise<boolean> {
+/** Writes and extends the lease if it still holds, and updates `hook` in place. Returns whether it held. */
+async function holdLease(db: Executor, hook: WebhookRow, changes: Changes): Promise<boolean> {
   const [held] = await db
     .update(webhook)
-    .set({ ...changes, claimedUntil: claimEnd })
-    .where(and(isClaimed(hook), isNull(webhook.disabledAt)))
+    .set({ ...changes, claimedUntil: leaseEnd })
+    .where(and(isLeased(hook), isNull(webhook.disabledAt)))
     .returning();
   if (held === undefined) return false;
   Object.assign(hook, held);

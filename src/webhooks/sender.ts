@@ -8,14 +8,14 @@ import { EVENTS_APPENDED, toEvent } from "../events/log.js";
 import type { MasterKeys } from "../master-key.js";
 import { createConcurrencyLimit, createCounts, createLoop, type Loop, type Wakers } from "../scheduling.js";
 import {
-  claimDue,
   createMatching,
   type DeliveryResult,
   type Lane,
+  leaseDue,
   nextTask,
   postpone,
   recordOutcome,
-  releaseClaim,
+  releaseLease,
   type Task,
   WEBHOOKS_DUE,
   type WebhookRow,
@@ -44,7 +44,7 @@ interface SenderDeps {
   logger: Pick<BaseLogger, "warn">;
 }
 
-/** The loop that sends webhooks. Any number of processes can run it: each claims those that are due. */
+/** The loop that sends webhooks. Any number of processes can run it: each leases those that are due. */
 export function createWebhookSender(deps: SenderDeps): Loop {
   const { db, notifications, logger } = deps;
   const turns = { fast: new Set<Promise<void>>(), slow: new Set<Promise<void>>() };
@@ -72,7 +72,7 @@ export function createWebhookSender(deps: SenderDeps): Loop {
   const begin = async (lane: Lane, stopping: AbortSignal): Promise<boolean> => {
     const limit = CONCURRENCY[lane] - turns[lane].size;
     if (limit <= 0) return false;
-    const hooks = await claimDue(db, { lane, limit, except: ofOwner.at(PER_OWNER) });
+    const hooks = await leaseDue(db, { lane, limit, except: ofOwner.at(PER_OWNER) });
     for (const hook of hooks) {
       if (ofOwner.count(hook.owner) >= PER_OWNER) {
         await postpone(db, hook, lane);
@@ -139,7 +139,7 @@ async function takeTurn(deps: SenderDeps, hook: WebhookRow, turn: Turn): Promise
     const rest = await recordOutcome(deps.db, hook, { task, outcome });
     if (rest === null || rest > 0) break;
   }
-  await releaseClaim(deps.db, hook);
+  await releaseLease(deps.db, hook);
 }
 
 /** Rejects if no master key opens the webhook's secret: that is no fault of its target. */

@@ -8,14 +8,14 @@ import type { Deps } from "../../src/deps.js";
 import { readEarnings } from "../../src/features/records/routes.js";
 import { viewStake } from "../../src/features/stakes/routes.js";
 import { countLate, findDue } from "../../src/keeper/keeper.js";
-import { claimOperations, readWork } from "../../src/relayer/claim.js";
 import { createMemory, type Head, type SignerContext } from "../../src/relayer/context.js";
 import { followBatches } from "../../src/relayer/follow.js";
+import { leaseOperations, readWork } from "../../src/relayer/lease.js";
 import { readOutboxState } from "../../src/relayer/limits.js";
 import { readOpenOperations } from "../../src/relayer/outbox.js";
 import { readUnattended } from "../../src/relayer/relayer.js";
 import { recordAbandoned } from "../../src/relayer/results.js";
-import { claimDue } from "../../src/webhooks/deliveries.js";
+import { leaseDue } from "../../src/webhooks/deliveries.js";
 import { sharedStack } from "../support/world.js";
 import { useLargeDatabase } from "./index-tables.js";
 
@@ -343,7 +343,7 @@ it("finds an entrusted vote that is due in the first round beside 5,000 that wer
   expect(due.filter((kind) => kind === "open-vote")).toHaveLength(1);
 });
 
-it("claims a batch beside 20,000 finished operations", async () => {
+it("leases a batch beside 20,000 finished operations", async () => {
   const context = {
     db: database.db,
     signer: SIGNER,
@@ -352,17 +352,17 @@ it("claims a batch beside 20,000 finished operations", async () => {
     memory: createMemory(),
   };
   const head = { number: 5n, hash: "0x", timestamp: NOW, gasLimit: 60_000_000n, baseFeePerGas: 1n } as const;
-  let claimed = 0;
+  let leased = 0;
   const read = await rowsRead(async () => {
     const gasPolicy = { allowance: 0, budget: 0, perFee: 0 };
     expect((await readOutboxState(database.db, { caller: SIGNER, gasPolicy })).hasRoom).toBe(true);
     const [queued] = await readOpenOperations(database.db);
     expect(queued).toMatchObject({ state: "queued", kind: "settle", count: OPEN / 2 });
     expect(await readWork(context as SignerContext)).toEqual({ isOpen: false, isWaiting: true });
-    claimed = (await claimOperations(context as SignerContext, head)).operations.length;
+    leased = (await leaseOperations(context as SignerContext, head)).operations.length;
   });
 
-  expect(claimed).toBe(OPEN / 2);
+  expect(leased).toBe(OPEN / 2);
   expect(read).toBeLessThan(OPEN * 50);
 });
 
@@ -375,7 +375,7 @@ it("reads little although its plans are from before 20,000 operations came, and 
     // Postgres keeps a plan after five executions.
     for (let round = 0; round < 6; round++) {
       await readOutboxState(db, { caller: SIGNER, gasPolicy });
-      await claimOperations(context as SignerContext, head);
+      await leaseOperations(context as SignerContext, head);
       await readOpenOperations(db);
     }
   };
@@ -432,7 +432,7 @@ it("finds abandoned batches by their operations", async () => {
   expect(read).toBeLessThan(100);
 });
 
-it("claims webhooks that respond beside 20,000 slow ones that are due", async () => {
+it("leases webhooks that respond beside 20,000 slow ones that are due", async () => {
   const due = {
     ...{ owner: "'0x' || i", url: "''", wrapped_secret: "''", master_key_id: "''" },
     ...{ sent_up_to: "0", wanted_up_to: "1", next_attempt_at: "now() - interval '1 hour'" },
@@ -440,11 +440,11 @@ it("claims webhooks that respond beside 20,000 slow ones that are due", async ()
   await database.insert("app.webhook", 20_000, { id: "'slow ' || i", ...due });
   await database.insert("app.webhook", 10, { id: "'fast ' || i", ...due, last_success_at: "now()" });
   await database.pool.query("analyze app.webhook");
-  let claimed: string[] = [];
+  let leased: string[] = [];
   const read = await rowsRead(async () => {
-    claimed = (await claimDue(database.db, { lane: "fast", limit: 100, except: [] })).map(({ id }) => id);
+    leased = (await leaseDue(database.db, { lane: "fast", limit: 100, except: [] })).map(({ id }) => id);
   });
-  expect(claimed.filter((id) => id.startsWith("fast"))).toHaveLength(10);
+  expect(leased.filter((id) => id.startsWith("fast"))).toHaveLength(10);
   expect(read).toBeLessThan(500);
 });
 

@@ -168,8 +168,8 @@ describe("a webhook", () => {
     const lost = { masterKey: `0x${"22".repeat(32)}`, boundTo: { webhook: id } } as const;
     await set(await wrapSecret(new Uint8Array(32), lost));
     await created(world, client);
-    // The turn that fails gives its claim up with time alone.
-    await eventually("it is claimed", async () => (await rowOf()).claimed_until !== null);
+    // The turn that fails gives its lease up with time alone.
+    await eventually("it is leased", async () => (await rowOf()).claimed_until !== null);
     const waiting = await rowOf();
 
     await set(wrapped_secret);
@@ -473,7 +473,7 @@ describe("a target that fails", () => {
     receiver.answer((response) => response.writeHead(200).end());
     const on = await send<WebhookView>(client, "PATCH", `${PATH}/${id}`, { disabled: false });
     expect(on.data).toMatchObject({ status: "active", disabledAt: null, disabledReason: null });
-    // And recorded: a replay ends the sender's claim, and an event whose outcome is not stored yet is sent again.
+    // And recorded: a replay ends the sender's lease, and an event whose outcome is not stored yet is sent again.
     await eventually("the missed event is sent", async () => (await read(client, id)).lastStatus === 200);
     expect(receiver.received).toHaveLength(11);
 
@@ -655,7 +655,7 @@ describe("a target that fails", () => {
     const { id } = await register(client, { url: "http://127.0.0.1:9/" });
     /** Seconds until the webhook is due, by the database's clock. */
     const pauseOf = async (lane: Lane): Promise<number> => {
-      const [claimed] = await world.query(
+      const [leased] = await world.query(
         "update app.webhook set claimed_until = '2100-01-01' where id = $1 returning now() as at",
         [id],
       );
@@ -663,7 +663,7 @@ describe("a target that fails", () => {
       await postpone(world.db, hook as WebhookRow, lane);
       const due = "select next_attempt_at as at from app.webhook where id = $1 and claimed_until is null";
       const [row] = await world.query(due, [id]);
-      return (Number(row?.at) - Number(claimed?.at)) / 1000;
+      return (Number(row?.at) - Number(leased?.at)) / 1000;
     };
     expect(await pauseOf("fast")).toBeGreaterThanOrEqual(1);
     expect(await pauseOf("slow")).toBeGreaterThanOrEqual(2);
@@ -705,16 +705,16 @@ test("webhooks that look for their next event use 6 connections at a time, howev
     (await world.pool.query(`select ${condition}`)).rowCount ?? 0;
   const looking = () =>
     count("from pg_stat_activity where wait_event_type = 'Lock' and query like '%webhook_retry%'");
-  const areClaimed = async (name: string) =>
+  const areLeased = async (name: string) =>
     (await count(`from app.webhook where id like '${name}%' and claimed_until > now()`)) === 20;
   const holder = await world.pool.connect();
   try {
     await holder.query("begin");
     await holder.query("lock table app.event");
     await makeDue("early ");
-    await eventually("they look", async () => (await areClaimed("early ")) && (await looking()) >= 6);
+    await eventually("they look", async () => (await areLeased("early ")) && (await looking()) >= 6);
     await makeDue("late ");
-    await eventually("others would look, too", () => areClaimed("late "));
+    await eventually("others would look, too", () => areLeased("late "));
     expect(await looking()).toBe(6);
   } finally {
     await holder.query("rollback");
@@ -739,7 +739,7 @@ describe("a replay", () => {
     expect(receiver.received[2]?.headers["webhook-id"]).toBe(receiver.received[1]?.headers["webhook-id"]);
 
     await send(client, "POST", `${PATH}/${id}/replay`, { eventId: first?.event.id });
-    // The second can come again: its outcome was perhaps not stored when the replay ended the sender's claim.
+    // The second can come again: its outcome was perhaps not stored when the replay ended the sender's lease.
     const again = () => receiver.received.slice(3).find(({ event }) => event.id === first?.event.id);
     await eventually("the first is sent again", async () => again() !== undefined);
     expect(again()?.event).toEqual(first?.event);

@@ -1,5 +1,5 @@
 /**
- * Rows 3, 4, 18: who can sign. Guards: the advisory lock with its epoch, which every write of an owner checks; claims
+ * Rows 3, 4, 18: who can sign. Guards: the advisory lock with its epoch, which every write of an owner checks; leases
  * that lapse; a signer without gas leaves the queue to the others.
  */
 import { parseEther } from "viem";

@@ -50,7 +50,7 @@ describe("the relayer under faults", () => {
   }
 
   const crashPoints = [
-    "before_claim",
+    "before_lease",
     "after_simulation",
     "after_commit",
     "after_broadcast",

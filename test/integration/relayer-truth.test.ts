@@ -53,7 +53,7 @@ describe("the relayer's beliefs", () => {
     return operation;
   }
 
-  it("sends nothing on a claim that lapsed meanwhile, because another signer can judge by now", async () => {
+  it("sends nothing under a lease that lapsed meanwhile, because another signer can judge by now", async () => {
     let laps = 0;
     network.startRelayer({
       signer: signer(),
@@ -72,7 +72,7 @@ describe("the relayer's beliefs", () => {
     expect(await network.batchesOf(signer())).toHaveLength(1);
   });
 
-  it("releases no operation that another signer has claimed since", async () => {
+  it("releases no operation that another signer has leased since", async () => {
     const { act, row } = await stored();
     const other = network.addressOf(network.signer(nextSigner + 1));
     network.startRelayer({
@@ -97,7 +97,7 @@ describe("the relayer's beliefs", () => {
 
   it("judges an operation on no older state than the one that made it possible", async () => {
     const [client, worker] = await network.agents(2);
-    const frozen = freezeAt("before_claim");
+    const frozen = freezeAt("before_lease");
     network.startRelayer({ signer: signer(), crashPoint: frozen.crashPoint });
     const decoy = await stored();
     await untilTrue(frozen.isReached);
@@ -624,10 +624,10 @@ describe("the relayer's beliefs", () => {
     const accepted = await network.outcome(await network.store(await network.acceptance(worker, escrow)));
     await first.stop();
     nextSigner += 1;
-    await pool.query(`create function wait_at_claim() returns trigger language plpgsql as $$
+    await pool.query(`create function wait_at_lease() returns trigger language plpgsql as $$
       begin perform pg_advisory_xact_lock_shared(1); return new; end $$`);
-    await pool.query(`create trigger wait_at_claim before update on app.operation for each row
-      when (old.claimed_until is null and new.claimed_until is not null) execute function wait_at_claim()`);
+    await pool.query(`create trigger wait_at_lease before update on app.operation for each row
+      when (old.claimed_until is null and new.claimed_until is not null) execute function wait_at_lease()`);
     const gate = await pool.connect();
     try {
       await gate.query("select pg_advisory_lock(1)");
@@ -657,7 +657,7 @@ describe("the relayer's beliefs", () => {
       expect(await network.rowOf(accepted)).toMatchObject({ reason: null, batchId: accepted.batchId });
     } finally {
       gate.release(true);
-      await pool.query("drop function wait_at_claim cascade");
+      await pool.query("drop function wait_at_lease cascade");
     }
   });
 });

@@ -1,4 +1,4 @@
-/** Chooses the next batch among the queued operations and claims it; releases, holds or rejects those that are not sent. */
+/** Chooses the next batch among the queued operations and leases it; releases, holds or rejects those that are not sent. */
 import type { Address } from "@working-contracts/protocol/types";
 import { and, eq, sql } from "drizzle-orm";
 import { lock, type Transaction } from "../db/client.js";
@@ -10,8 +10,8 @@ import { readSignedQuotas, retryDelay, TOKEN_PAUSED } from "./failures.js";
 import { OPERATION_DONE, type OperationRow } from "./outbox.js";
 import { type BlockRef, batchGasLimit } from "./transaction.js";
 
-/** A claim lapses after this time; then another signer can claim the operation. */
-const CLAIM_SECONDS = 30;
+/** A lease lapses after this time; then another signer can lease the operation. */
+const LEASE_SECONDS = 30;
 /** Maximum rows per choice; the queue's own limit is about the same. */
 const MAX_CANDIDATES = 5000;
 const MAX_EXPIRED = 500;
@@ -38,7 +38,7 @@ export async function readWork({
   return { isOpen: row?.open === true, isWaiting: row?.waiting === true };
 }
 
-export interface Claim {
+export interface Lease {
   /** In order of execution. */
   operations: OperationRow[];
   /**
@@ -81,11 +81,11 @@ const readCandidates = prepare<Omit<Candidate, "id"> & { id: string }>(
     order by operation.id limit ${MAX_CANDIDATES}`,
 );
 
-/** Claims the next batch. Tries that failed because the token was paused do not count against an operation. */
-export async function claimOperations(context: SignerContext, head: Head): Promise<Claim> {
+/** Leases the next batch. Tries that failed because the token was paused do not count against an operation. */
+export async function leaseOperations(context: SignerContext, head: Head): Promise<Lease> {
   const { signer, options } = context;
   const choose = async (tx: Transaction) => {
-    // Two signers must not claim operations that exclude each other.
+    // Two signers must not lease operations that exclude each other.
     await lock(tx, "choice of operations");
     const candidates = await readCandidates(tx, { signer, headTime: head.timestamp });
     const none = { rows: [], standsOn: [] };
@@ -101,12 +101,12 @@ export async function claimOperations(context: SignerContext, head: Head): Promi
       maxOperations: options.maxBatchSize,
     });
     if (ids.length === 0) return none;
-    const claimed = await tx
+    const leased = await tx
       .update(operation)
-      .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${CLAIM_SECONDS})` })
+      .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${LEASE_SECONDS})` })
       .where(isOneOf(operation.id, ids))
       .returning();
-    return { rows: claimed, standsOn: blocksUnder(claimed, surroundings) };
+    return { rows: leased, standsOn: blocksUnder(leased, surroundings) };
   };
   const { rows, standsOn } = await fenced(context, choose);
   return { operations: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), standsOn };
@@ -159,8 +159,8 @@ const readSurroundings = prepare<Surrounding>(
       where state in ('mined', 'final') and block_hash is not null order by batch.block_number desc limit 1)`,
 );
 
-function blocksUnder(claimed: readonly OperationRow[], surroundings: readonly Surrounding[]): BlockRef[] {
-  const concerned = new Set(claimed.flatMap(({ escrow, caller }) => [escrow, caller]));
+function blocksUnder(leased: readonly OperationRow[], surroundings: readonly Surrounding[]): BlockRef[] {
+  const concerned = new Set(leased.flatMap(({ escrow, caller }) => [escrow, caller]));
   concerned.delete(null);
   const blocks = new Map<string, BlockRef>();
   for (const row of surroundings) {
@@ -172,7 +172,7 @@ function blocksUnder(claimed: readonly OperationRow[], surroundings: readonly Su
   return [...blocks.values()];
 }
 
-/** Claimed operations that are not in the next batch. */
+/** Leased operations that are not in the next batch. */
 export interface Unsent {
   failed: { row: OperationRow; state: "rejected" | "held"; reason: string; data: string }[];
   /** Returned to the queue unchanged. */
@@ -191,7 +191,7 @@ const storeFailed = prepare(
     where o.id = failed.id and o.state in ('queued', 'held') and o.signer = ${sql.placeholder("signer")}`,
 );
 
-/** Stores these outcomes. Skips an operation if our claim lapsed and another signer has claimed it. */
+/** Stores these outcomes. Skips an operation if our lease lapsed and another signer has leased it. */
 export async function storeUnsent(context: SignerContext, { failed, released }: Unsent): Promise<void> {
   const { signer } = context;
   if (failed.length + released.length === 0) return;
