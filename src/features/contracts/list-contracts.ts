@@ -16,8 +16,8 @@ import {
   partitionsOf,
   type ShownRow,
   shownContracts,
-  showRow,
   statusSql,
+  toContract,
 } from "./view.js";
 
 const SORT_COLUMNS = {
@@ -103,7 +103,7 @@ export async function listContracts(
   const last = page.at(-1);
   const more = last !== undefined && (rows.length > page.length || last.ended);
   return {
-    data: shown.map((row) => showRow(row, now)),
+    data: shown.map((row) => toContract(row, now)),
     nextCursor: more ? encodeCursor([sort, last.walkedKey, last.walkedId]) : null,
   };
 }

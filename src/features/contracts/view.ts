@@ -98,7 +98,7 @@ export async function loadContract(reader: IndexReader, id: Address): Promise<Co
 const length = sql<number>`octet_length(${terms.document}) + coalesce(octet_length(${terms.supplementaryMaterials}), 0)
   + coalesce(octet_length(${delivery.encrypted}), 0) + 45 * ${w.sealedVotes}`;
 
-/** What {@link showRow} reads of the chain. */
+/** What {@link toContract} reads of the chain. */
 const SHOWN = {
   id: w.id,
   workerInitiated: w.workerInitiated,
@@ -172,7 +172,7 @@ export async function viewContract(
   const [row] = await contractById(deps.db, { id });
   await requireIndex(deps, row && [row]);
   if (row === undefined) throw noContract(id);
-  return showRow({ ...row, ...changes }, deps.clock.now());
+  return toContract({ ...row, ...changes }, deps.clock.now());
 }
 
 /** The facts that determine status, outcomes and ending. */
@@ -185,7 +185,7 @@ export function parametersOf({ chain }: Pick<ContractRow, "chain">): Parameters 
 }
 
 /** The Contract of a row at `now` (seconds on the chain's clock). */
-export function showRow(row: ShownRow, now: number): ContractView {
+export function toContract(row: ShownRow, now: number): ContractView {
   const facts = factsOf({ chain: row });
   const matched = row.matchedAt !== null;
   const stake = formatDecimal(workerStake(facts.price, row));

@@ -57,7 +57,7 @@ export async function submitVotes(deps: Deps, call: VoteCall): Promise<StoredRes
     check: () => checkVote(deps, call),
     beforeQuote: () => requireSignable(deps, call),
     beforeOperation: (action, { authorization }) => storeVote(deps, action, { caller, authorization }),
-    respond: () => presentBallot(deps, id, caller),
+    respond: () => viewBallot(deps, id, caller),
   });
 }
 
@@ -139,7 +139,7 @@ const ownBallot = prepare<VoteRow>(
 );
 
 /** The caller's ballot on chain: of several concurrent attempts, the one whose commitment was accepted. */
-async function presentBallot({ db }: Deps, id: Address, caller: Address): Promise<Success> {
+async function viewBallot({ db }: Deps, id: Address, caller: Address): Promise<Success> {
   const rows = await ownBallot(db, { id, caller });
   const salt = rows[0]?.salt;
   return { data: rows.map(toVote), headers: salt ? { "Vote-Salt": salt } : {} };
@@ -245,7 +245,7 @@ export function openVote(deps: Deps, call: OpenVoteCall): Promise<StoredResponse
       const opening = { escrow: id, caller, backupAgent: caller, votes: packed, salt, requestHash, notAfter };
       return enqueue(db, openVoteOperation(opening));
     },
-    respond: async () => ({ data: (await presentBallot(deps, id, caller)).data }),
+    respond: async () => ({ data: (await viewBallot(deps, id, caller)).data }),
   });
 }
 
