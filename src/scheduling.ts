@@ -201,9 +201,9 @@ interface Waiting {
 }
 
 /**
- * Runs at most `count` tasks at once, and at most one of each IP address. IP addresses take turns, and so do the callers
- * at one: many tasks delay their own caller most. Beyond the maximum of waiting tasks, of an IP address or of all, the
- * newest of whoever has most fails with the error that `refuse` makes.
+ * Runs at most `count` tasks at once, and at most one of each IP address. IP addresses take turns, and so do the
+ * callers at one: many tasks delay their own caller most. If more tasks wait than the maximum, for one IP address or in
+ * all, the newest task of whoever has most fails with the error that `refuse` makes.
  */
 export function createFairConcurrencyLimit(
   count: number,

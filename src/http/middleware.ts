@@ -1,7 +1,7 @@
 /**
  * The router of every resource, and what every request passes: its id and log line, the caller behind its key, security
- * and CORS headers, and request rates: fixed windows of one minute in this process's memory, so that no request costs a
- * write, and a slow database causes no refusals. Each API process counts separately.
+ * and CORS headers, and request rates. Rates are counted in fixed windows of one minute in this process's memory: no
+ * request costs a write, and a slow database causes no refusals. Each API process counts separately.
  */
 
 import { randomUUID } from "node:crypto";

@@ -60,10 +60,10 @@ export async function requireUnusable(
 }
 
 /**
- * The transaction that used this authorization; null if it was cancelled, or used earlier than is searched: in the newest
- * `searched` blocks or, if it had expired before them, in as many before it expired. Call it only if {@link isUsed}. Throws
- * 503 `unavailable` if the node shows neither, because it can be behind the node that reported the use, and if the payer's
- * long search has to wait (see "Long searches wait" in docs/decisions.md).
+ * The transaction that used this authorization; null if it was cancelled, or used before the blocks that are searched:
+ * the newest `searched` ones or, if it had expired before these, as many before its expiry. Call it only if
+ * {@link isUsed}. Throws 503 `unavailable` if the node shows neither, because it can be behind the node that reported the use,
+ * and if the payer's long search has to wait (see "Long searches wait" in docs/decisions.md).
  */
 export async function findUse(
   deps: UseDeps,

@@ -123,10 +123,11 @@ type Surrounding =
   | { role: "newest"; number: string; hash: string };
 
 /**
- * One statement, so that all rows come from one snapshot: a reorg moves operations from mined to sent, and separate queries
- * could see one in neither state. Sent and mined operations are found by their batches: under load, an index on their state
- * is full of dead rows. One that failed on chain keeps its own caller waiting until it is deep, but not others on its escrow:
- * if a reorg has it applied, one of them fails instead. A delegation that waits for its retry blocks the actions that need it.
+ * One statement, so that all rows come from one snapshot: a reorg moves operations from mined to sent, and separate
+ * queries could see one in neither state. Sent and mined operations are found by their batches: under load, an index on
+ * their state is full of dead rows. An operation that failed on chain keeps its own caller waiting until the failure is
+ * deep, but not others on its escrow: if a reorg then applies it, one of theirs fails instead. A delegation that waits
+ * for its retry blocks the actions that need it.
  */
 const readSurroundings = prepare<Surrounding>(
   "relayer_surroundings",

@@ -176,9 +176,9 @@ async function readState({ db, config }: LimitDeps, caller: Address, purpose: Pu
 }
 
 /**
- * None for an ordinary account, or if its newest signature was applied. Whoever wasted gas within a day has limits: its
- * own after the first time, which a stranger or a slow chain can cause, and the common one after the second ("Failing
- * callers"). An address has code also if its key is delegated (EIP-7702).
+ * No policy for an ordinary account, nor for one whose newest signature was applied. An account that wasted gas within
+ * a day has limits: its own after the first time, which a stranger or a slow chain can cause, and the common one after
+ * the second ("Failing callers"). An address has code also if its key is delegated (EIP-7702).
  */
 async function policyOf(
   { config: { gasPolicy }, publicClient }: LimitDeps,

@@ -86,9 +86,9 @@ export async function recordReceipt(
 }
 
 /**
- * Requeues a failed operation, or rejects it after {@link FAILED_TRIES} tries; at once if its signer is at fault, which
- * could pass every simulation and fail again. Not if it was reported as applied, and a reorg moved it before an operation
- * that it depends on. Returns whether it was rejected.
+ * Requeues a failed operation, or rejects it: after {@link FAILED_TRIES} tries, or at once if its signer is at fault,
+ * who could pass every simulation and fail again. One that was reported as applied is always requeued: a reorg moved it
+ * before an operation that it depends on. Returns whether it was rejected.
  */
 async function endFailed(
   { logger, signer }: SignerContext,

@@ -205,7 +205,7 @@ const isLong = ({ sort, client, worker, backupAgent, status, ...filter }: Contra
   isRare(status ?? []);
 
 const SETTLED = STATUSES.filter((status) => status.startsWith("settled-"));
-/** Statuses with those that most rows of their partitions can have: with one of them alone, a list walks past these. */
+/** By status that can be rare in its partitions: the statuses of most rows there, which a list of it walks past. */
 const BESIDE: Partial<Record<Status, readonly Status[]>> = {
   resolved: ["under-review"],
   "settled-all-met": SETTLED,
@@ -215,7 +215,7 @@ const BESIDE: Partial<Record<Status, readonly Status[]>> = {
   "cancelled-absent": ["matched"],
 };
 
-/** All closed contracts are in so many partitions that a list of them walks past few rows. */
+/** A list of all closed contracts walks so many partitions in full that it drops few rows. */
 function isRare(statuses: readonly Status[]): boolean {
   const lacks = (status: Status): boolean => !statuses.includes(status);
   return STATUS_GROUPS.closed.some(lacks) && statuses.some((status) => BESIDE[status]?.some(lacks));

@@ -95,9 +95,9 @@ export function showContractActions(account: Account): void {
   let contract: Contract | null = null;
   let connected: Agent | null = null;
   /**
-   * The chain's time in seconds: that of the page's load and what has passed since, without the time in which the machine
-   * slept. `voting` ("open", "over") is as of the newest update. `invited` is the party that the terms name: the zero
-   * address if anyone can accept.
+   * The chain's time in seconds: as of the page's load, plus the time since then in which the machine was awake.
+   * `voting` ("open", "over") is as of the newest update. `invited` is the party that the terms name: the zero address
+   * if anyone can accept.
    */
   const at = () => ({
     now: Number(section.dataset.now) + performance.now() / 1000,
