@@ -198,11 +198,15 @@ function isWalkedByPhase(filter: ListQuery): boolean {
  * Whether no index has the list's order, so that all contracts of its party or voter are read, or its filter, so that it
  * walks past contracts that the filter drops.
  */
-const isLong = ({ sort, client, worker, backupAgent, status, ...filter }: ContractFilter): boolean =>
-  backupAgent !== undefined ||
-  ((client ?? worker) !== undefined && fieldOf(sort) !== "createdAt") ||
-  (filter.awardMethod ?? filter.application ?? filter.initiator) !== undefined ||
-  isRare(status ?? []);
+function isLong({ sort, client, worker, backupAgent, status, ...filter }: ContractFilter): boolean {
+  if (backupAgent !== undefined) return true;
+  if ((filter.awardMethod ?? filter.application ?? filter.initiator) !== undefined) return true;
+  const isPriced = (filter.minPrice ?? filter.maxPrice) !== undefined;
+  if ((client ?? worker) === undefined)
+    return isRare(status ?? []) || (isPriced && sort.endsWith("Deadline"));
+  const hasBoth = client !== undefined && worker !== undefined;
+  return hasBoth || fieldOf(sort) !== "createdAt" || status !== undefined || isPriced;
+}
 
 const SETTLED = STATUSES.filter((status) => status.startsWith("settled-"));
 /** By status that can be rare in its partitions: the statuses of most rows there, which a list of it walks past. */

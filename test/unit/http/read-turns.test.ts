@@ -20,6 +20,10 @@ const LONG = [
   "/v1/votes?status=resolved",
   `/v1/votes?client=${CALLER}`,
   `/v1/contracts?client=${CALLER}&sort=budgetOrPrice`,
+  `/v1/contracts?client=${CALLER}&worker=${CALLER}`,
+  `/v1/contracts?client=${CALLER}&status=disputed`,
+  `/v1/contracts?worker=${CALLER}&minPrice=1`,
+  "/v1/contracts?sort=reviewDeadline&minPrice=1",
   `/v1/contracts?backupAgent=${CALLER}`,
   "/v1/contracts?application=usageticket",
   "/v1/contracts?awardMethod=open_tender",
@@ -38,6 +42,7 @@ const SHORT = [
   `/v1/votes?backupAgent=${CALLER}`,
   `/v1/votes?contractId=${CALLER}&status=resolved`,
   "/v1/contracts?sort=budgetOrPrice",
+  "/v1/contracts?minPrice=1",
   `/v1/contracts?client=${CALLER}`,
   ...["open", "active", "closed", "disputed", "matched", "settled-*"].map(
     (status) => `/v1/contracts?status=${status}`,
