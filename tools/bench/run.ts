@@ -18,7 +18,7 @@ import { type Bed, startBed } from "./bed.js";
 import { round } from "./load.js";
 import { measureReading } from "./read-path.js";
 import { PAGE, PARTS, type Results, writePage } from "./results.js";
-import { measureProcesses, measureWaves, measureWrites } from "./write-path.js";
+import { LOADS, measureProcesses, measureWaves, measureWrites } from "./write-path.js";
 
 const { values, positionals: asked } = parseArgs({
   allowPositionals: true,
@@ -38,7 +38,12 @@ if (parts.length === 0 || !(seconds > 0 && minutes > 0 && agents >= 3)) {
 }
 const IDLE_MS = 30_000;
 const MEASURES: { [P in keyof Results]: () => Promise<Results[P]> } = {
-  write: () => onBed((bed) => measureWrites(bed, seconds)),
+  async write() {
+    const results = [];
+    for (const load of LOADS)
+      results.push(...(await onBed((bed) => measureWrites(bed, { ...load, seconds }))));
+    return results;
+  },
   waves: () => onBed(measureWaves),
   processes: () => onBed((bed) => measureProcesses(bed, seconds)),
   read: () =>

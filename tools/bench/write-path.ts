@@ -28,10 +28,10 @@ export interface WriteResult extends Load {
 }
 
 const CONCURRENCIES = [1, 8, 32, 128, 512, 1024] as const;
-/** On automine one process is the limit long before this many payers. */
-const LOADS = [
-  ["1 s blocks", CONCURRENCIES],
-  ["automine", CONCURRENCIES.slice(0, 4)],
+/** Payers by mining mode. On automine one process is the limit long before as many as on 1 s blocks. */
+export const LOADS = [
+  { mining: "1 s blocks", concurrencies: CONCURRENCIES },
+  { mining: "automine", concurrencies: CONCURRENCIES.slice(0, 4) },
 ] as const;
 /** Payments in {@link measureWaves}, or one wave if that is more. */
 const WAVE_PAYMENTS = 256;
@@ -45,17 +45,18 @@ export const SYSTEMS = ["working-contracts", "facilitator", "facilitator + nonce
 /** Signs a payment. The returned function makes the paid call and measures it. */
 type Prepare = (agent: Agent) => Promise<() => Promise<Outcome>>;
 
-/** Measures all systems at all concurrencies on one chain, one after another. */
-export async function measureWrites(bed: Bed, seconds: number): Promise<WriteResult[]> {
-  const agents = await bed.newAgents(Math.max(...CONCURRENCIES));
+/** Measures all systems under one of the {@link LOADS} on one chain, one after another. */
+export async function measureWrites(
+  bed: Bed,
+  { mining, concurrencies, seconds }: (typeof LOADS)[number] & { seconds: number },
+): Promise<WriteResult[]> {
+  const agents = await bed.newAgents(Math.max(...concurrencies));
   const results: WriteResult[] = [];
-  for (const [mining, concurrencies] of LOADS) {
-    for (const concurrency of concurrencies) {
-      const measured = await compareSystems(bed, { mining, concurrency, agents }, (prepare) =>
-        runLoad({ concurrency, seconds }, async (loop) => (await prepare(agents[loop] as Agent))()),
-      );
-      results.push(...measured);
-    }
+  for (const concurrency of concurrencies) {
+    const measured = await compareSystems(bed, { mining, concurrency, agents }, (prepare) =>
+      runLoad({ concurrency, seconds }, async (loop) => (await prepare(agents[loop] as Agent))()),
+    );
+    results.push(...measured);
   }
   return results;
 }
