@@ -37,7 +37,7 @@ function ownership(): string {
   ] as const;
   const rows = pools.map(([honest, criteria]) => {
     const everySize = Array.from({ length: 2 * honest }, (_, i) => i + 1);
-    const even = everySize.find((own) => majorityGain({ honest, own, panel: 5 }, () => 1) >= 0.5) ?? 0;
+    const even = everySize.find((own) => majorityGain({ honest, own, panel: 5 }, () => 1) >= 0.5 - 1e-9) ?? 0;
     const worthIt = PANELS.map((panel) => {
       const gain = (own: number) =>
         majorityGain({ honest, own, panel }, (others) => 1 + bondsOf(others, criteria));
