@@ -482,6 +482,11 @@ describe("a target that fails", () => {
     await eventually("the abandoned event is sent", async () => receiver.received.length > 11);
     expect(receiver.received[11]?.event.id).toBe(givenUp);
     expect((await read(client, id)).givenUp).toEqual([]);
+    await world.query(
+      "insert into app.webhook_retry (webhook_id, position, attempts) select $1, i, 10 from generate_series(1, 30) i",
+      [id],
+    );
+    expect((await read(client, id)).givenUp).toEqual(Array.from({ length: 20 }, (_, i) => String(30 - i)));
   });
 
   test("is disabled after three days without a success, although events wait, and gets them once it is enabled", async () => {

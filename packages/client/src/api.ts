@@ -1106,7 +1106,7 @@ export interface components {
             lastStatus: number | null;
             lastError: string | null;
             pendingRetries: number;
-            /** @description Ids of events that were abandoned after ten attempts */
+            /** @description Ids of the newest 20 events that were abandoned after ten attempts, newest first */
             givenUp: string[];
             /** @description Signs every message by the rules of Standard Webhooks; shown only once */
             secret: string;
@@ -1143,7 +1143,7 @@ export interface components {
             lastStatus: number | null;
             lastError: string | null;
             pendingRetries: number;
-            /** @description Ids of events that were abandoned after ten attempts */
+            /** @description Ids of the newest 20 events that were abandoned after ten attempts, newest first */
             givenUp: string[];
         };
         UpdateWebhook: {

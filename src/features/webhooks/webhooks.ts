@@ -37,9 +37,9 @@ export const WebhookSchema = z
     lastStatus: z.number().nullable(),
     lastError: z.string().nullable(),
     pendingRetries: z.number(),
-    givenUp: z
-      .array(z.string())
-      .openapi({ description: "Ids of events that were abandoned after ten attempts" }),
+    givenUp: z.array(z.string()).openapi({
+      description: "Ids of the newest 20 events that were abandoned after ten attempts, newest first",
+    }),
   })
   .openapi("Webhook");
 
@@ -242,7 +242,7 @@ const MAX_LISTED = 20;
 const pendingRetries = sql<number>`(select count(*)::int from ${webhookRetry}
   where webhook_id = ${webhook.id} and next_attempt_at is not null)`;
 const givenUp = sql<string[]>`array(select position::text from ${webhookRetry}
-  where webhook_id = ${webhook.id} and next_attempt_at is null order by position desc limit ${MAX_LISTED})`;
+  where webhook_id = ${webhook.id} and next_attempt_at is null order by webhook_retry.position desc limit ${MAX_LISTED})`;
 
 /** An owner's webhooks, oldest first; at most {@link LIMITS.webhooksPerAgent}. */
 export async function listWebhooks(db: Executor, owner: Address): Promise<WebhookView[]> {
