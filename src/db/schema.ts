@@ -302,9 +302,9 @@ export const operation = app.table(
     tries: integer("tries").notNull().default(0),
     /** With `held`: time of the next try. */
     retryAt: at("retry_at"),
-    /** Signer that is simulating or has sent it. The lease of an unsent operation lapses at `claimedUntil`. */
+    /** Signer that is simulating or has sent it. The lease of an unsent operation lapses at `leasedUntil`. */
     signer: text("signer"),
-    claimedUntil: at("claimed_until"),
+    leasedUntil: at("leased_until"),
     /** When it was first signed for broadcast; never unset. Since then only the chain knows its fate. */
     publishedAt: at("published_at"),
     batchId: bigint("batch_id", { mode: "bigint" }),
@@ -542,7 +542,7 @@ export const webhook = app.table(
     slowUntil: at("slow_until"),
     /** After failures, no attempt before this time. */
     pausedUntil: at("paused_until"),
-    claimedUntil: at("claimed_until"),
+    leasedUntil: at("leased_until"),
     disabledAt: at("disabled_at"),
     disabledReason: text("disabled_reason"),
     /** As {@link profile}'s, of its owner. */

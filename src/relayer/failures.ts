@@ -196,7 +196,7 @@ export async function rejectWaiting(tx: Transaction, caller: string): Promise<bi
     update app.operation set state = 'rejected', reason = 'SignerFailed', data = '0x', retry_at = null, updated_at = now()
     where state in ('queued', 'held') and caller = ${caller} and signed and published_at is null
       and kind not in ('delegate', 'refund-direct-transfer')
-      and (claimed_until is null or claimed_until < now())
+      and (leased_until is null or leased_until < now())
     returning id::text`);
   return rows.map(({ id }) => BigInt(id));
 }

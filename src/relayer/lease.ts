@@ -56,7 +56,7 @@ export async function rejectExpired(context: SignerContext, head: Head): Promise
       update app.operation set state = 'rejected', reason = 'Expired', data = '0x', retry_at = null, updated_at = now()
       where id in (
         select id from app.operation where state in ('queued', 'held') and not_after < ${head.timestamp}
-          and published_at is null and (claimed_until is null or claimed_until < now() or signer = ${signer})
+          and published_at is null and (leased_until is null or leased_until < now() or signer = ${signer})
         order by id limit ${MAX_EXPIRED} for update skip locked)
       returning id::text`);
     const ended = rows.map(({ id }) => id);
@@ -77,7 +77,7 @@ const readCandidates = prepare<Omit<Candidate, "id"> & { id: string }>(
       case when reason = ${TOKEN_PAUSED} then 0 else tries end as tries
     from app.operation
     where state in ('queued', 'held') and (retry_at is null or retry_at <= now())
-      and (claimed_until is null or claimed_until < now() or signer = ${sql.placeholder("signer")})
+      and (leased_until is null or leased_until < now() or signer = ${sql.placeholder("signer")})
     order by operation.id limit ${MAX_CANDIDATES}`,
 );
 
@@ -103,7 +103,7 @@ export async function leaseOperations(context: SignerContext, head: Head): Promi
     if (ids.length === 0) return none;
     const leased = await tx
       .update(operation)
-      .set({ signer, claimedUntil: sql`now() + make_interval(secs => ${LEASE_SECONDS})` })
+      .set({ signer, leasedUntil: sql`now() + make_interval(secs => ${LEASE_SECONDS})` })
       .where(isOneOf(operation.id, ids))
       .returning();
     return { rows: leased, standsOn: blocksUnder(leased, surroundings) };
@@ -143,7 +143,7 @@ const readSurroundings = prepare<Surrounding>(
     from open where state = 'sent'
     union all
     select 'busy', kind, escrow, caller, null, null from app.operation
-    where state in ('queued', 'held') and signer <> ${sql.placeholder("signer")} and claimed_until > now()
+    where state in ('queued', 'held') and signer <> ${sql.placeholder("signer")} and leased_until > now()
     union all
     select 'busy', kind, escrow, caller, null, null from app.operation
     where state = 'held' and retry_at > now() and kind in ('delegate', 'revoke-delegation')
@@ -186,7 +186,7 @@ const storeFailed = prepare(
     update app.operation o set state = failed.state, reason = failed.reason, reason_data = failed.data,
       data = case when failed.state = 'rejected' and o.published_at is null then '0x' else o.data end,
       tries = o.tries + (failed.state = 'held')::int, retry_at = now() + make_interval(secs => failed.wait),
-      claimed_until = null, updated_at = now()
+      leased_until = null, updated_at = now()
     from json_to_recordset(${sql.placeholder("failed")}::json) as failed (
       id bigint, state text, reason text, data text, wait float8)
     where o.id = failed.id and o.state in ('queued', 'held') and o.signer = ${sql.placeholder("signer")}`,
@@ -206,7 +206,7 @@ export async function storeUnsent(context: SignerContext, { failed, released }: 
       const ids = released.map(({ id }) => id);
       await tx
         .update(operation)
-        .set({ claimedUntil: null })
+        .set({ leasedUntil: null })
         .where(and(eq(operation.signer, signer), isOneOf(operation.id, ids)));
     }
     await notifyDone(

@@ -156,7 +156,7 @@ async function storeApplied(
 ): Promise<void> {
   await tx.execute(sql`
     update app.operation mine set state = ${state}, reason = null, reason_data = null, retry_at = null,
-      claimed_until = null, batch_id = ${id.toString()}::bigint, transaction_hash = ${transactionHash},
+      leased_until = null, batch_id = ${id.toString()}::bigint, transaction_hash = ${transactionHash},
       block_number = ${blockNumber.toString()}::bigint, block_hash = ${blockHash}, updated_at = now()
     where id = any(${sql.param(ids)}::bigint[]) and (
       (batch_id = ${id.toString()}::bigint and state <> 'rejected')

@@ -230,11 +230,11 @@ async function signAndSend(
     if (stored === undefined) throw new Error("the batch was not stored");
     const taken = await tx.execute(sql`
       update app.operation set state = 'sent', batch_id = ${stored.id.toString()}::bigint,
-        claimed_until = null, retry_at = null, reason = null, reason_data = null,
+        leased_until = null, retry_at = null, reason = null, reason_data = null,
         tries = case when reason = ${TOKEN_PAUSED} then 0 else tries end,
         published_at = coalesce(published_at, now()), updated_at = now()
-      where ${isOneOf(operation.id, ids)} and state in ('queued', 'held') and signer = ${signer} and claimed_until > now()`);
-    if (taken.rowCount !== operations.length) throw new Error("the claim on some of the operations lapsed");
+      where ${isOneOf(operation.id, ids)} and state in ('queued', 'held') and signer = ${signer} and leased_until > now()`);
+    if (taken.rowCount !== operations.length) throw new Error("the lease of some operations lapsed");
     return stored.id;
   });
   await crashPoint?.("after_commit");

@@ -17,8 +17,8 @@ const MAX_PAUSE_SECONDS = 600;
 const MAX_GIVEN_UP = 100;
 /** In milliseconds, the precision of a Date, because a lease is identified by its end. */
 const leaseEnd = sql`date_trunc('milliseconds', now() + interval '60 seconds')`;
-const isLeased = ({ id, claimedUntil }: WebhookRow): SQL =>
-  sql`(id = ${id} and claimed_until = ${claimedUntil?.toISOString() ?? null}::timestamptz)`;
+const isLeased = ({ id, leasedUntil }: WebhookRow): SQL =>
+  sql`(id = ${id} and leased_until = ${leasedUntil?.toISOString() ?? null}::timestamptz)`;
 const GONE = 410;
 const READER = "webhooks";
 /** Postgres channel: webhooks have something new to send. */
@@ -125,7 +125,7 @@ export const wakeSql = sql`greatest(wanted_up_to, (select coalesce(max(last_posi
 /** A webhook without a success yet, failing, or recently slow is served in the slow lane. */
 export type Lane = "fast" | "slow";
 
-const isDue = sql`disabled_at is null and next_attempt_at <= now() and (claimed_until is null or claimed_until < now())`;
+const isDue = sql`disabled_at is null and next_attempt_at <= now() and (leased_until is null or leased_until < now())`;
 const IN_LANE = {
   fast: sql`failures = 0 and last_success_at is not null and coalesce(slow_until <= now(), true)`,
   slow: sql`(failures > 0 or last_success_at is null or slow_until > now())`,
@@ -134,7 +134,7 @@ const leaseIn = (lane: Lane) =>
   prepare<Record<string, unknown>>(
     `webhooks_lease_${lane}`,
     sql`
-      update app.webhook set claimed_until = ${leaseEnd}
+      update app.webhook set leased_until = ${leaseEnd}
       where id in (
         select id from app.webhook where ${isDue} and id in (
           select id from (
@@ -250,7 +250,7 @@ export async function recordOutcome(
 /** Releases a webhook and schedules its next turn. */
 export async function releaseLease(db: Database, hook: WebhookRow): Promise<void> {
   await db.execute(sql`
-    update app.webhook w set claimed_until = null,
+    update app.webhook w set leased_until = null,
       next_attempt_at = greatest(
         case when w.wanted_up_to > w.sent_up_to and
             (select count(*) from app.webhook_retry r where r.webhook_id = w.id and r.next_attempt_at is not null) < ${LIMITS.webhookRetries}
@@ -267,7 +267,7 @@ export async function postpone(db: Database, hook: WebhookRow, lane: Lane): Prom
   const seconds = lane === "fast" ? sql`1` : sql`2 + 8 * random()`;
   await db
     .update(webhook)
-    .set({ claimedUntil: null, nextAttemptAt: sql`now() + make_interval(secs => ${seconds})` })
+    .set({ leasedUntil: null, nextAttemptAt: sql`now() + make_interval(secs => ${seconds})` })
     .where(isLeased(hook));
 }
 
@@ -277,7 +277,7 @@ type Changes = Parameters<ReturnType<Database["update"]>["set"]>[0];
 async function holdLease(db: Executor, hook: WebhookRow, changes: Changes): Promise<boolean> {
   const [held] = await db
     .update(webhook)
-    .set({ ...changes, claimedUntil: leaseEnd })
+    .set({ ...changes, leasedUntil: leaseEnd })
     .where(and(isLeased(hook), isNull(webhook.disabledAt)))
     .returning();
   if (held === undefined) return false;

@@ -109,7 +109,7 @@ const typesAt = ({ received }: Receiver): string[] => received.map(({ event }) =
 /** As if the webhook's pause after its failures were over, which the senders hear at once. */
 async function skipRest(id: string): Promise<void> {
   await world.pool.query(
-    "update app.webhook set next_attempt_at = now(), paused_until = null where id = $1 and claimed_until is null",
+    "update app.webhook set next_attempt_at = now(), paused_until = null where id = $1 and leased_until is null",
     [id],
   );
   await world.pool.query("select pg_notify($1, '')", [WEBHOOKS_DUE]);
@@ -160,7 +160,7 @@ describe("a webhook", () => {
     const rowOf = async () =>
       (await world.pool.query("select * from app.webhook where id = $1", [id])).rows[0];
     const set = (secret: string) =>
-      world.pool.query("update app.webhook set wrapped_secret = $2, claimed_until = null where id = $1", [
+      world.pool.query("update app.webhook set wrapped_secret = $2, leased_until = null where id = $1", [
         id,
         secret,
       ]);
@@ -169,7 +169,7 @@ describe("a webhook", () => {
     await set(await wrapSecret(new Uint8Array(32), lost));
     await created(world, client);
     // The turn that fails gives its lease up with time alone.
-    await eventually("it is leased", async () => (await rowOf()).claimed_until !== null);
+    await eventually("it is leased", async () => (await rowOf()).leased_until !== null);
     const waiting = await rowOf();
 
     await set(wrapped_secret);
@@ -407,7 +407,7 @@ describe("a target that fails", () => {
     await world.query("update app.webhook set paused_until = now() + interval '1 day' where id = $1", [id]);
     await create("accepted");
     await holds(
-      "select 1 from app.webhook where id = $1 and wanted_up_to > sent_up_to and claimed_until is null",
+      "select 1 from app.webhook where id = $1 and wanted_up_to > sent_up_to and leased_until is null",
     );
     isDown = false;
     await skipWaits(id);
@@ -449,7 +449,7 @@ describe("a target that fails", () => {
         const { rows } = await world.pool.query(
           `select extract(epoch from r.next_attempt_at - w.last_attempt_at)::float as wait
            from app.webhook_retry r join app.webhook w on w.id = r.webhook_id
-           where r.webhook_id = $1 and r.attempts = $2 and w.claimed_until is null`,
+           where r.webhook_id = $1 and r.attempts = $2 and w.leased_until is null`,
           [id, attempt],
         );
         return rows[0]?.wait;
@@ -496,7 +496,7 @@ describe("a target that fails", () => {
     await created(world, client);
     const attempted = async (count: number): Promise<WebhookView> => {
       const stored = `select 1 from app.webhook w join app.webhook_retry r on r.webhook_id = w.id
-        where w.id = $1 and r.attempts = $2 and w.claimed_until is null`;
+        where w.id = $1 and r.attempts = $2 and w.leased_until is null`;
       await eventually(`attempt ${count}`, async () => (await world.query(stored, [id, count])).length === 1);
       return read(client, id);
     };
@@ -588,7 +588,7 @@ describe("a target that fails", () => {
     await created(world, client);
     await eventually("the sender leaves the next one in the log", async () => {
       const { rowCount } = await world.pool.query(
-        `select from app.webhook where id = $1 and wanted_up_to > sent_up_to and claimed_until is null
+        `select from app.webhook where id = $1 and wanted_up_to > sent_up_to and leased_until is null
            and next_attempt_at > now() + interval '1 hour'`,
         [id],
       );
@@ -648,7 +648,7 @@ describe("a target that fails", () => {
     const receiver = await startReceiver();
     const { id } = await register(client, { url: receiver.url });
     const [hook] = await world.db.select().from(webhook).where(eq(webhook.id, id));
-    const lost = { ...(hook as WebhookRow), claimedUntil: new Date(0) };
+    const lost = { ...(hook as WebhookRow), leasedUntil: new Date(0) };
     const task = { row: { position: 1n }, attempts: null } as Task;
     const outcome = { ok: false, status: null, error: "no response", seconds: 10 };
     expect(await recordOutcome(world.db, lost, { task, outcome })).toBeNull();
@@ -661,12 +661,12 @@ describe("a target that fails", () => {
     /** Seconds until the webhook is due, by the database's clock. */
     const pauseOf = async (lane: Lane): Promise<number> => {
       const [leased] = await world.query(
-        "update app.webhook set claimed_until = '2100-01-01' where id = $1 returning now() as at",
+        "update app.webhook set leased_until = '2100-01-01' where id = $1 returning now() as at",
         [id],
       );
       const [hook] = await world.db.select().from(webhook).where(eq(webhook.id, id));
       await postpone(world.db, hook as WebhookRow, lane);
-      const due = "select next_attempt_at as at from app.webhook where id = $1 and claimed_until is null";
+      const due = "select next_attempt_at as at from app.webhook where id = $1 and leased_until is null";
       const [row] = await world.query(due, [id]);
       return (Number(row?.at) - Number(leased?.at)) / 1000;
     };
@@ -711,7 +711,7 @@ test("webhooks that look for their next event use 6 connections at a time, howev
   const looking = () =>
     count("from pg_stat_activity where wait_event_type = 'Lock' and query like '%webhook_retry%'");
   const areLeased = async (name: string) =>
-    (await count(`from app.webhook where id like '${name}%' and claimed_until > now()`)) === 20;
+    (await count(`from app.webhook where id like '${name}%' and leased_until > now()`)) === 20;
   const holder = await world.pool.connect();
   try {
     await holder.query("begin");

@@ -80,7 +80,7 @@ describe("when the workers are killed", () => {
     expect((await customers.create(client)).status).toBe(200);
     await until("the event is sent", async () => ids.length === 1, { timeoutMs: 30_000 });
     await Promise.all(cluster.relayers.map((one) => one.kill()));
-    await cluster.pool.query("update app.webhook set claimed_until = now() - interval '1 second'");
+    await cluster.pool.query("update app.webhook set leased_until = now() - interval '1 second'");
     await cluster.heal();
     await until("the event is sent again", async () => ids.length > 1, { timeoutMs: 60_000 });
     expect(ids[1]).toBe(ids[0]);

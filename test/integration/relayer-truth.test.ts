@@ -60,7 +60,7 @@ describe("the relayer's beliefs", () => {
       crashPoint: async (point) => {
         if (point !== "after_signing" || laps > 0) return;
         laps += 1;
-        await network.pool.query("update app.operation set claimed_until = now() - interval '1 second'");
+        await network.pool.query("update app.operation set leased_until = now() - interval '1 second'");
       },
     });
     const { act, row } = await stored();
@@ -68,7 +68,7 @@ describe("the relayer's beliefs", () => {
     await expectApplied(act, row);
 
     expect(laps).toBe(1);
-    expect(roundsThatFailedOf("the claim on some of the operations lapsed")).toBe(1);
+    expect(roundsThatFailedOf("the lease of some operations lapsed")).toBe(1);
     expect(await network.batchesOf(signer())).toHaveLength(1);
   });
 
@@ -80,7 +80,7 @@ describe("the relayer's beliefs", () => {
       intercept: async (method) => {
         if (method !== "eth_simulateV1") return undefined;
         await network.pool.query(
-          "update app.operation set signer = $1, claimed_until = now() + interval '1 second' where id = $2 and signer <> $1",
+          "update app.operation set signer = $1, leased_until = now() + interval '1 second' where id = $2 and signer <> $1",
           [other, row.id],
         );
         throw new Error("the node is slow");
@@ -88,7 +88,7 @@ describe("the relayer's beliefs", () => {
     });
     await untilTrue(async () => (await network.rowOf(row))?.signer === other);
     await untilTrue(() => roundsThatFailedOf("the node is slow") > 0);
-    expect((await network.rowOf(row))?.claimedUntil).not.toBeNull();
+    expect((await network.rowOf(row))?.leasedUntil).not.toBeNull();
     await network.stopRelayers();
     network.startRelayer({ signer: signer() });
 
@@ -567,7 +567,7 @@ describe("the relayer's beliefs", () => {
     asked = 0;
     const row = await network.store(second);
     // Its balance was not enough, or the operation is in a batch.
-    await untilTrue(async () => asked > 0 && (await network.rowOf(row))?.claimedUntil === null);
+    await untilTrue(async () => asked > 0 && (await network.rowOf(row))?.leasedUntil === null);
     expect(await network.batchesOf(signer())).toHaveLength(1);
     expect(alarms("signer_without_gas")).toBe(alarmsBefore);
 
@@ -627,7 +627,7 @@ describe("the relayer's beliefs", () => {
     await pool.query(`create function wait_at_lease() returns trigger language plpgsql as $$
       begin perform pg_advisory_xact_lock_shared(1); return new; end $$`);
     await pool.query(`create trigger wait_at_lease before update on app.operation for each row
-      when (old.claimed_until is null and new.claimed_until is not null) execute function wait_at_lease()`);
+      when (old.leased_until is null and new.leased_until is not null) execute function wait_at_lease()`);
     const gate = await pool.connect();
     try {
       await gate.query("select pg_advisory_lock(1)");

@@ -194,7 +194,7 @@ CREATE TABLE "app"."operation" (
 	"tries" integer DEFAULT 0 NOT NULL,
 	"retry_at" timestamp with time zone,
 	"signer" text,
-	"claimed_until" timestamp with time zone,
+	"leased_until" timestamp with time zone,
 	"published_at" timestamp with time zone,
 	"batch_id" bigint,
 	"transaction_hash" text,
@@ -271,7 +271,7 @@ CREATE TABLE "app"."webhook" (
 	"next_attempt_at" timestamp with time zone,
 	"slow_until" timestamp with time zone,
 	"paused_until" timestamp with time zone,
-	"claimed_until" timestamp with time zone,
+	"leased_until" timestamp with time zone,
 	"disabled_at" timestamp with time zone,
 	"disabled_reason" text,
 	"kept_at" timestamp with time zone

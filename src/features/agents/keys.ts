@@ -218,7 +218,7 @@ async function endDelegation(tx: Transaction, { deployment }: Deps, proof: Addre
   );
   await tx
     .update(webhook)
-    .set({ disabledAt: sql`now()`, disabledReason: "all API keys were revoked", claimedUntil: null })
+    .set({ disabledAt: sql`now()`, disabledReason: "all API keys were revoked", leasedUntil: null })
     .where(isEnabled);
   // Each challenge could store one more, beyond queue and limits.
   if ((await pendingRevocation(tx, address)) !== null || !(await isDelegated(tx, proof))) return;

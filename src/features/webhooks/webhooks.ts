@@ -19,6 +19,9 @@ import { isParty } from "../events/stream-events.js";
 
 const time = z.iso.datetime().nullable();
 
+/** Events that {@link WebhookSchema} lists as given up. */
+const MAX_LISTED = 20;
+
 export const WebhookSchema = z
   .object({
     id: z.string(),
@@ -38,7 +41,7 @@ export const WebhookSchema = z
     lastError: z.string().nullable(),
     pendingRetries: z.number(),
     givenUp: z.array(z.string()).openapi({
-      description: "Ids of the newest 20 events that were abandoned after ten attempts, newest first",
+      description: `Ids of the newest ${MAX_LISTED} events that were abandoned after ten attempts, newest first`,
     }),
   })
   .openapi("Webhook");
@@ -126,7 +129,7 @@ export async function updateWebhook(
         ...(disabled === true ? SWITCH_OFF : {}),
         ...(disabled === false ? SWITCH_ON : {}),
         // A sender that is working with the old values must no longer write.
-        claimedUntil: null,
+        leasedUntil: null,
       })
       .where(and(eq(webhook.owner, caller), eq(webhook.id, id)));
     // The outage in which they failed ends here: the next success finds none.
@@ -193,7 +196,7 @@ export async function replayWebhook(
     } else moved = await rewind(tx, id, { after: replay.after, newest });
     await tx
       .update(webhook)
-      .set({ ...moved, pausedUntil: null, nextAttemptAt: sql`now()`, claimedUntil: null })
+      .set({ ...moved, pausedUntil: null, nextAttemptAt: sql`now()`, leasedUntil: null })
       .where(eq(webhook.id, id));
     return loadWebhook(tx, { owner: caller, id });
   });
@@ -236,8 +239,6 @@ async function rewind(
     ? { sentUpTo: newest, wantedUpTo: newest, failingSince: null }
     : { sentUpTo: after, wantedUpTo: wakeSql };
 }
-
-const MAX_LISTED = 20;
 
 const pendingRetries = sql<number>`(select count(*)::int from ${webhookRetry}
   where webhook_id = ${webhook.id} and next_attempt_at is not null)`;
