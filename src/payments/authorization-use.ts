@@ -62,8 +62,8 @@ export async function requireUnusable(
 /**
  * The transaction that used this authorization; null if it was cancelled, or used before the blocks that are searched:
  * the newest `searched` ones or, if it had expired before these, as many before its expiry. Call it only if
- * {@link isUsed}. Throws 503 `unavailable` if the node shows neither, because it can be behind the node that reported the use,
- * and if the payer's long search has to wait (see "Long searches wait" in docs/decisions.md).
+ * {@link isUsed}. Throws 503 `unavailable` if the node shows neither, because it can be behind the node that reported
+ * the use, and if the payer's long search has to wait (see "Long searches wait" in docs/decisions.md).
  */
 export async function findUse(
   deps: UseDeps,
