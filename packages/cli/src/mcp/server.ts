@@ -1,7 +1,7 @@
 /** The MCP server behind `wcontract mcp`: the service as tools, resources and prompts for a language model. */
 import { McpServer, ResourceTemplate } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { type Agent, type ConnectOptions, connect } from "@working-contracts/client/index";
-import { visibleJson } from "@working-contracts/protocol/json";
+import { visibleJson, visibleText } from "@working-contracts/protocol/json";
 import { OUTCOMES } from "@working-contracts/protocol/outcomes";
 import { z } from "zod";
 import manifest from "../../package.json" with { type: "json" };
@@ -247,8 +247,8 @@ function addResources(server: McpServer, agent: Agent): void {
   };
   const list = async () => {
     const { items } = await agent.list({ status: "open", limit: LISTED });
-    const resources = items.map(({ id, title: name }) => {
-      return { uri: `working-contracts://contracts/${id}`, name, mimeType: JSON_TYPE };
+    const resources = items.map(({ id, title }) => {
+      return { uri: `working-contracts://contracts/${id}`, name: visibleText(title), mimeType: JSON_TYPE };
     });
     return { resources };
   };
