@@ -814,7 +814,7 @@ export interface components {
             eligible: boolean;
             /**
              * Format: date-time
-             * @description Time after which it is paid back; null while it is not being withdrawn
+             * @description Time after which it is paid back, later only if a dispute for which the agent was drawn awaits its vote then; null while it is not being withdrawn
              */
             releasableAt: string | null;
         };

@@ -53,10 +53,10 @@ const StakeSchema = z
       description:
         "Whether the agent can vote on contracts that are matched from now on. After a request to unstake, it can still vote on contracts matched before the request, until the stake is paid out",
     }),
-    releasableAt: z.iso
-      .datetime()
-      .nullable()
-      .openapi({ description: "Time after which it is paid back; null while it is not being withdrawn" }),
+    releasableAt: z.iso.datetime().nullable().openapi({
+      description:
+        "Time after which it is paid back, later only if a dispute for which the agent was drawn awaits its vote then; null while it is not being withdrawn",
+    }),
   })
   .openapi("Stake");
 
@@ -188,7 +188,7 @@ function requireBonded(current: Awaited<ReturnType<typeof loadStake>>): void {
 
 /** The keeper knows only stakes that passed through this service. */
 const payback = (releasableAt: bigint): string =>
-  `It is paid back after ${isoTime(releasableAt)}. If it is not, anyone can call \`withdrawStake\` of the registry (\`wcontract on-chain withdraw-stake\`).`;
+  `It is paid back after ${isoTime(releasableAt)} or, if a dispute for which you were drawn awaits your vote then, after your vote or the end of voting. If it is not, anyone can call \`withdrawStake\` of the registry (\`wcontract on-chain withdraw-stake\`).`;
 
 async function requireNoOpenVote(db: Executor, agent: Address): Promise<void> {
   const [open] = await db
